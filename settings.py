@@ -1,0 +1,78 @@
+"""Every setting, its meaning and its unit. Read once, at the door of each process, and handed inwards.
+
+A setting `name` is read from the environment as `PRESAGE_NAME` (three well-known ones keep their own name) or from `.env`.
+`.env.example` mirrors this page; a test compares the two.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """What an operator may change."""
+
+    model_config = SettingsConfigDict(env_prefix="PRESAGE_", env_file=".env", extra="ignore", populate_by_name=True)
+
+    database_url: SecretStr | None = Field(
+        None,
+        validation_alias="DATABASE_URL",
+        description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded database is installed and started.",
+    )
+    database_read_url: SecretStr | None = Field(
+        None, validation_alias="DATABASE_READ_URL", description="A read replica for the API's reads; empty: DATABASE_URL."
+    )
+    redis_url: SecretStr | None = Field(
+        None, validation_alias="REDIS_URL", description="A cache that the pipeline status reports on; nothing depends on it."
+    )
+    data_dir: Path = Field(Path(".presage"), description="Where the embedded database and Dagster keep their files.")
+    cache_dir: Path | None = Field(
+        None, description="Where downloaded programs are kept; empty: ~/.cache/presage (as root: /var/cache/presage)."
+    )
+
+    gamma_url: str = Field("https://gamma-api.polymarket.com", description="The exchange's catalogue.")
+    clob_url: str = Field("https://clob.polymarket.com", description="The exchange's order books over REST.")
+    clob_socket_url: str = Field(
+        "wss://ws-subscriptions-clob.polymarket.com/ws/market", description="The exchange's market channel."
+    )
+    data_api_url: str = Field("https://data-api.polymarket.com", description="The exchange's trades and positions.")
+    source: str = Field(
+        "exchange", description="Where the data comes from, shown wherever it is served: exchange, tape or simulated."
+    )
+
+    live_window_s: int = Field(720, ge=30, description="Seconds a live run holds the sockets before it hands over.")
+    live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
+    live_ring_s: int = Field(15, ge=1, description="Seconds of messages a standby keeps, to replay when it takes over.")
+    live_silence_s: float = Field(10.0, gt=0, description="Seconds an open socket may stay silent before it counts as dead.")
+    live_buffer_events: int = Field(
+        500_000, ge=1000, description="Events held in memory while the database is away; beyond it a gap is recorded."
+    )
+    live_assets_per_socket: int = Field(500, ge=1, description="Tokens subscribed on one socket of the exchange.")
+    live_book_flush_ms: int = Field(300, ge=10, description="Milliseconds between two writes of one changed live book.")
+
+    discovery_full_s: int = Field(600, ge=10, description="Seconds between two full walks of the open catalogue.")
+    discovery_changes_s: int = Field(60, ge=10, description="Seconds between two looks for new and ended markets.")
+
+    trades_retention_days: int = Field(3650, ge=1, description="Days of trades kept.")
+    books_retention_days: int = Field(90, ge=1, description="Days of book events and quotes kept.")
+    stream_retention_h: int = Field(24, ge=1, description="Hours of stream events kept for resuming.")
+
+    api_host: str = Field("127.0.0.1", description="Address the API listens on.")
+    api_port: int = Field(8080, ge=1, le=65535, description="Port of the API.")
+    api_workers: int = Field(2, ge=1, description="API processes.")
+    api_pool: int = Field(8, ge=1, description="Database connections of one API process.")
+    api_statement_timeout_ms: int = Field(5000, ge=100, description="Milliseconds one query of the API may take.")
+    stream_poll_ms: int = Field(15, ge=5, description="Milliseconds between two looks for new stream events.")
+    stream_queue_bytes: int = Field(2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed.")
+
+    dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
+
+
+@cache
+def get() -> Settings:
+    """The settings of this process, read once."""
+    return Settings()
