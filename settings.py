@@ -76,3 +76,17 @@ class Settings(BaseSettings):
 def get() -> Settings:
     """The settings of this process, read once."""
     return Settings()
+
+
+def example() -> str:
+    """`.env.example`: every setting with its meaning and default, commented out."""
+    lines = ["# Every setting of Presage, its meaning and its default. Copy to .env and change what you need.", ""]
+    for name, field in Settings.model_fields.items():
+        variable = str(field.validation_alias or f"PRESAGE_{name.upper()}")
+        default = "" if field.default is None else field.default
+        lines += [f"# {field.description}", f"#{variable}={default}", ""]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(example(), end="")

@@ -1,0 +1,66 @@
+# Presage: what one types here. Plain `make` prints this help. Every target calls `setup` first.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+ARGS ?=
+
+.PHONY: help setup demo up test lint format bench soak fuzz lock browser clean
+
+help: ## Print this help
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@echo
+	@echo '  Options go in ARGS: make demo ARGS="--for 90 --json out.json"'
+
+# Python packages, hash-checked and compiled; Node packages, by exact version. Again only when one of the lists has changed.
+$(VENV)/.installed: requirements.lock pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)"
+	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes --compile-bytecode requirements.lock
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+node_modules/.installed: package.json
+	npm install --no-audit --no-fund --no-package-lock --loglevel=error
+	@touch $@
+
+setup: $(VENV)/.installed node_modules/.installed ## Install all that the other targets need
+
+demo: setup ## Everything from nothing: database, exchange, Dagster, API, with a live status table
+	$(BIN)/presage demo $(ARGS)
+
+up: setup ## The same against the real exchange
+	$(BIN)/presage up $(ARGS)
+
+lint: setup ## Style, types, imports
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## Put the code into its style
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+test: lint ## Lint and every test (below 10 minutes on 2 cores)
+	$(BIN)/pytest -m "not soak" $(ARGS)
+
+bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
+	$(BIN)/presage bench $(ARGS)
+
+soak: setup ## Long proofs: kill -9 of everything under load
+	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
+
+fuzz: setup ## Long property tests
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz" --timeout 3600 $(ARGS)
+
+lock: ## Pin what pyproject.toml asks for, with hashes
+	$(BIN)/uv pip compile -q pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --output-file requirements.lock
+
+browser: setup ## Install the browser for screenshots (Debian's Chromium)
+	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)
+
+clean: ## Remove what was built here (not the database's data: presage demo --fresh)
+	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,62 @@
+"""What the repository promises about itself."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import settings
+
+ROOT = Path(__file__).parent.parent
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    return [ROOT / name for name in listed if (ROOT / name).is_file()]
+
+
+def test_every_setting_stands_in_the_example_file():
+    assert (ROOT / ".env.example").read_text() == settings.example(), "run: python -m settings > .env.example"
+
+
+def test_every_setting_says_what_it_means():
+    unexplained = [name for name, field in settings.Settings.model_fields.items() if not field.description]
+
+    assert unexplained == []
+
+
+def test_every_module_says_what_it_is():
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in tracked()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in {"api", "cli", "orchestration", "sql", "upstream"}
+        and path.stat().st_size and not path.read_text().lstrip().startswith(('"""', 'r"""', "#!"))
+    ]  # fmt: skip
+
+    assert silent == []
+
+
+def test_links_in_the_documentation_lead_somewhere():
+    broken = [
+        f"{page.relative_to(ROOT)}: {target}"
+        for page in tracked()
+        if page.suffix == ".md"
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", page.read_text())
+        if not (page.parent / target).exists()
+    ]
+
+    assert broken == []
+
+
+def test_the_alembic_folder_does_not_hide_the_library():
+    assert not (ROOT / "alembic" / "__init__.py").exists()
+
+
+def test_packages_are_pinned_by_hash_and_name_no_registry():
+    lock = (ROOT / "requirements.lock").read_text()
+    requirements = re.findall(r"^[a-z0-9][^\s=]*==", lock, re.MULTILINE)
+
+    assert len(requirements) > 50
+    assert not re.search(r"^(--|-i |-f )|https?://", lock, re.MULTILINE)
+    assert lock.count("--hash=sha256:") >= len(requirements)
