@@ -1,0 +1,26 @@
+"""The named queries, one file a topic: `queries.markets.listed(conn, status=…)`; `help()` of one shows its comment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aiosql
+
+
+def _read(topic: str) -> Any:
+    return aiosql.from_path(Path(__file__).parent / f"{topic}.sql", "psycopg")
+
+
+aggregates = _read("aggregates")
+books = _read("books")
+candles = _read("candles")
+catalogue = _read("catalogue")
+feed = _read("feed")
+keys = _read("keys")
+markets = _read("markets")
+pipeline = _read("pipeline")
+prices = _read("prices")
+retention = _read("retention")
+stream = _read("stream")
+trades = _read("trades")

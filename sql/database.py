@@ -1,0 +1,95 @@
+"""Connections to the database, and the few facts about it that the rest asks for."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import Any, Literal, LiteralString, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import URL
+
+License = Literal["timescale", "apache"]
+
+BIGINT_MAX = 2**63 - 1
+_MICRO = Decimal(1_000_000)
+_EXACT = Context(prec=60)  # far more digits than fit a bigint: nothing is rounded before quantize says so
+
+
+def connect(
+    url: str, *, autocommit: bool = False, name: str = "presage", **parameters: str | int
+) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect in UTC; further server parameters by name, such as `statement_timeout=5000`."""
+    return psycopg.connect(
+        url,
+        autocommit=autocommit,
+        application_name=name,
+        connect_timeout=10,
+        # A peer that vanished without a word (power, firewall) is noticed in half a minute, not in two hours.
+        keepalives_idle=15,
+        keepalives_interval=5,
+        keepalives_count=3,
+        options=server_options(url, **parameters),
+    )
+
+
+def server_options(url: str, **parameters: str | int) -> str:
+    """Give libpq's `options`: those of the URL, UTC, and the parameters given."""
+    given = str(conninfo_to_dict(url).get("options") or "")
+    ours = {"timezone": "UTC", **parameters}
+    # A space inside a value would end it.
+    return " ".join(
+        [given, *(f"-c {key}={str(value).replace(' ', chr(92) + ' ')}" for key, value in ours.items())]
+    ).strip()
+
+
+def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:
+    """Say a libpq URI as SQLAlchemy wants it, a unix socket included."""
+    parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
+    host, port = parts.pop("host", None), parts.pop("port", None)
+    if host and (host.startswith("/") or "," in host):  # sockets and several hosts have no place before the slash
+        parts["host"] = host
+        if port:
+            parts["port"] = port
+        host = port = None
+    return URL.create(
+        f"postgresql+{driver}",
+        username=parts.pop("user", None),
+        password=parts.pop("password", None),
+        host=host,
+        port=int(port) if port else None,
+        database=parts.pop("dbname", None),
+        query=parts,
+    ).render_as_string(hide_password=False)
+
+
+def license(conn: psycopg.Connection[Any]) -> License:  # noqa: A001 (the thing's own name; nobody here asks Python for its licence)
+    """Tell which TimescaleDB runs: `timescale` has continuous aggregates and columnstore, `apache` has neither."""
+    row = cast("tuple[str | None] | None", conn.execute(LICENSE).fetchone())
+    found = row[0] if row else None
+    if found not in ("timescale", "apache"):
+        raise LookupError("TimescaleDB is not installed in this database")
+    return cast("License", found)
+
+
+# Unknown until the extension is loaded, so asked for with the default of null.
+LICENSE: LiteralString = "select current_setting('timescaledb.license', true)"
+
+
+def micro(value: str | float | Decimal) -> int:
+    """Turn a decimal number into micro-units, exactly; a seventh decimal is rounded half even."""
+    if isinstance(value, bool):
+        raise ValueError(f"not a number: {value!r}")
+    try:
+        # A float says its shortest decimal, so that 0.1 is 0.1.
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        units = (
+            _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1), rounding=ROUND_HALF_EVEN)
+            if number.is_finite()
+            else None
+        )
+    except (InvalidOperation, TypeError) as error:
+        raise ValueError(f"not a number: {value!r}") from error
+    if units is None or abs(units) > BIGINT_MAX:
+        raise ValueError(f"beyond what a bigint of micro-units holds: {value!r}")
+    return int(units)

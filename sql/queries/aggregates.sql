@@ -1,0 +1,1 @@
+-- Candles refreshed, 24-hour statistics, rankings.

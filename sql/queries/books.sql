@@ -1,0 +1,1 @@
+-- Order books as they stand.

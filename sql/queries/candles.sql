@@ -1,0 +1,1 @@
+-- Candles of a market and outcome.

@@ -1,0 +1,1 @@
+-- Markets, tokens and events as the exchange lists them.

@@ -1,0 +1,1 @@
+-- What the live feed writes: rows, leases, gaps, clocks.

@@ -1,0 +1,1 @@
+-- Accounts, keys and their credits.

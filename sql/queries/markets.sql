@@ -1,0 +1,1 @@
+-- Markets, listed and one by one.

@@ -1,0 +1,1 @@
+-- How the pipeline is doing.

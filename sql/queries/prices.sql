@@ -1,0 +1,1 @@
+-- Prices now and over time.

@@ -1,0 +1,1 @@
+-- Old data dropped.

@@ -1,0 +1,1 @@
+-- Trades of a market.
