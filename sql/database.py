@@ -13,7 +13,7 @@ License = Literal["timescale", "apache"]
 
 BIGINT_MAX = 2**63 - 1
 _MICRO = Decimal(1_000_000)
-_EXACT = Context(prec=60)  # far more digits than fit a bigint: nothing is rounded before quantize says so
+_EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)  # far more digits than fit a bigint: only quantize rounds
 
 
 def connect(
@@ -37,10 +37,8 @@ def server_options(url: str, **parameters: str | int) -> str:
     """Give libpq's `options`: those of the URL, UTC, and the parameters given."""
     given = str(conninfo_to_dict(url).get("options") or "")
     ours = {"timezone": "UTC", **parameters}
-    # A space inside a value would end it.
-    return " ".join(
-        [given, *(f"-c {key}={str(value).replace(' ', chr(92) + ' ')}" for key, value in ours.items())]
-    ).strip()
+    escaped = {key: str(value).replace(" ", r"\ ") for key, value in ours.items()}  # a bare space would end the value
+    return " ".join([given, *(f"-c {key}={value}" for key, value in escaped.items())]).strip()
 
 
 def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:
@@ -78,16 +76,10 @@ LICENSE: LiteralString = "select current_setting('timescaledb.license', true)"
 
 def micro(value: str | float | Decimal) -> int:
     """Turn a decimal number into micro-units, exactly; a seventh decimal is rounded half even."""
-    if isinstance(value, bool):
-        raise ValueError(f"not a number: {value!r}")
     try:
         # A float says its shortest decimal, so that 0.1 is 0.1.
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-        units = (
-            _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1), rounding=ROUND_HALF_EVEN)
-            if number.is_finite()
-            else None
-        )
+        units = _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1)) if number.is_finite() else None
     except (InvalidOperation, TypeError) as error:
         raise ValueError(f"not a number: {value!r}") from error
     if units is None or abs(units) > BIGINT_MAX:
