@@ -1,0 +1,82 @@
+"""The running server as the operating system sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+PID_FILE = "postmaster.pid"
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """What a server wrote of itself into its data folder: still there after a `kill -9`, so not yet a proof of life."""
+
+    pid: int
+    port: int | None
+    sockets: Path | None
+    tcp: bool
+    ready: bool
+
+
+def written(data: Path) -> Postmaster | None:
+    """The contents of `postmaster.pid`."""
+    try:
+        lines = (data / PID_FILE).read_text().splitlines()
+        pid = abs(int(lines[0]))  # negative: a single-user server
+    except (OSError, ValueError, IndexError):
+        return None
+    lines += [""] * (8 - len(lines))
+    return Postmaster(
+        pid=pid,
+        port=int(lines[3]) if lines[3].isdigit() else None,
+        sockets=Path(lines[4]) if lines[4] else None,
+        tcp=bool(lines[5]),
+        ready=lines[7].strip() == "ready",
+    )
+
+
+def running(data: Path) -> Postmaster | None:
+    """The live server of a data folder: a process number alone may meanwhile be a zombie's or someone else's."""
+    found = written(data)
+    if found is None or not alive(found.pid) or str(data) not in _command(found.pid):
+        return None
+    return found
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; a zombie, which waits for its parent to look at it, does not."""
+    return _stat(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def started_at(pid: int) -> str | None:
+    """When a process started, in the kernel's ticks: with its number, its identity; none if it does not run."""
+    return _stat(pid)[19] if alive(pid) else None
+
+
+def orphans(name: str) -> list[int]:
+    """Server processes of a cluster of that name: those that outlive a killed postmaster hold its memory."""
+    title = f"postgres: {name}:"  # not always the first word: a loader may stand before it
+    return [pid for pid in _pids() if any(word.startswith(title) for word in _command(pid)) and alive(pid)]
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on (the name before it may hold spaces and brackets)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _command(pid: int) -> list[str]:
+    """The command line, which all may read; the working folder would need rights that containers withhold."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
+    except OSError:
+        return [""]
