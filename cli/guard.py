@@ -28,7 +28,7 @@ def pids() -> list[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third on: state, parent, …; empty when the process is gone."""
+    """Give the fields of /proc/PID/stat from the third on: state, parent, …; none when the process is gone."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -85,14 +85,14 @@ def zombies_of(pid: int) -> set[int]:
 
 
 def send(number: signal.Signals, those: Collection[int]) -> None:
-    """A signal to each that is still there."""
+    """Send a signal to each that is still there."""
     for pid in those:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
 def gone(remaining: Callable[[], Collection[int]], within_s: float) -> bool:
-    """Waits until none remains."""
+    """Wait until none remains."""
     until = time.monotonic() + within_s
     while remaining():
         if time.monotonic() > until:
@@ -102,7 +102,7 @@ def gone(remaining: Callable[[], Collection[int]], within_s: float) -> bool:
 
 
 def sweep(remaining: Callable[[], Collection[int]], grace_s: float = 2.0) -> bool:
-    """Ends all that `remaining` finds, asked first and killed after the grace; whether none is left."""
+    """End all that `remaining` finds, asked first and killed after the grace; say whether none is left."""
     send(signal.SIGTERM, remaining())
     if gone(remaining, grace_s):
         return True
@@ -114,7 +114,7 @@ def sweep(remaining: Callable[[], Collection[int]], grace_s: float = 2.0) -> boo
 
 
 def main() -> int:
-    """Waits for the supervisor's end, then cleans up."""
+    """Wait for the supervisor's end, then clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     instance = sys.argv[1]

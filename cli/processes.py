@@ -50,26 +50,26 @@ class Service(Protocol):
         """Its process, once started."""
 
     def start(self) -> None:
-        """Starts it; need not wait until it is ready."""
+        """Start it; need not wait until it is ready."""
 
     def running(self) -> bool:
-        """Whether its process is there."""
+        """Say whether its process is there."""
 
     def ready(self) -> bool:
-        """Whether it answers."""
+        """Say whether it answers."""
 
     def ask(self) -> None:
-        """Asks it to end."""
+        """Ask it to end."""
 
     def kill(self) -> None:
-        """Ends it."""
+        """End it."""
 
     def last_words(self) -> str:
-        """The end of its log."""
+        """Give the end of its log."""
 
 
 def tail(log: Path, lines: int = LAST_WORDS) -> str:
-    """The last lines of a log."""
+    """Give the last lines of a log."""
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 16384))
         return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
@@ -92,7 +92,7 @@ class Program:
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Starts it in its own session, its output appended to the log."""
+        """Start it in its own session, its output appended to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -191,7 +191,7 @@ class Supervisor:
                 self._guard.wait(timeout=30)
 
     def end_last(self, pid: int) -> None:
-        """Tells the guard which process is the database."""
+        """Tell the guard which process is the database."""
         if self._guard and self._guard.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.write(f"{pid}\n")
@@ -200,14 +200,14 @@ class Supervisor:
     # --- Starting ---
 
     def start(self, *services: Service) -> None:
-        """Starts services without waiting for them."""
+        """Start services without waiting for them."""
         for service in services:
             self.watched[service.name] = watched = Watched(service)
             service.start()
             watched.started_at = watched.since
 
     def wait(self, *names: str) -> None:
-        """Waits until these are ready; StartError as soon as any service dies, or one of these takes too long."""
+        """Wait until these are ready; StartError as soon as any service dies, or one of these takes too long."""
         while True:
             self.look()
             waiting = [w for name in names if (w := self.watched[name]).state == "starting"]
@@ -219,7 +219,7 @@ class Supervisor:
             time.sleep(0.05)
 
     def look(self) -> None:
-        """Notes who got ready; StartError when one died: before all are up, a death is no accident."""
+        """Note who got ready; StartError when one died: before all are up, a death is no accident."""
         for watched in self.watched.values():
             service = watched.service
             if not service.running():
@@ -237,7 +237,7 @@ class Supervisor:
     # --- Keeping up ---
 
     def watch(self) -> None:
-        """One look at everything: what died is started again, each time after a longer pause. Never blocks for long."""
+        """Look at everything once: what died is started again, each time after a longer pause. Does not block."""
         self._reap()
         for watched in self.watched.values():
             if watched.busy is not None and watched.busy.is_alive():
@@ -281,7 +281,7 @@ class Supervisor:
     # --- Ending ---
 
     def stop(self) -> None:
-        """Ends everything, the highest tier first; nothing that was started here is left, nor what that has started."""
+        """End everything, the highest tier first; nothing that was started here is left, nor what that has started."""
         for watched in self.watched.values():
             if watched.busy is not None:
                 watched.busy.join(timeout=30)
@@ -307,7 +307,7 @@ class Supervisor:
             watched.turn("stopped")
 
     def _remaining(self) -> set[int]:
-        """What is left of our descendants, wherever they hang."""
+        """Find what is left of our descendants, wherever they hang."""
         self._reap()
         below = {pid for pid in guard.descendants(os.getpid()) if guard.alive(pid)}
         return (below | guard.marked(self.instance)) - self._before
@@ -320,7 +320,7 @@ class Supervisor:
         return guard.sweep(lambda: self._remaining() - spared, grace_s=1.0)
 
     def _reap(self, after_s: float = 2.0) -> None:
-        """Collects orphans that ended; not at once, as most zombies are about to be collected by their own Popen."""
+        """Collect orphans that ended; not at once, as most zombies are about to be collected by their own Popen."""
         own = {w.service.pid for w in self.watched.values()} | self._before
         now = time.monotonic()
         zombies = guard.zombies_of(os.getpid()) - own

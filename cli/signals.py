@@ -37,7 +37,7 @@ class Ended(BaseException):
 
 @contextlib.contextmanager
 def ends_by_signal() -> Iterator[None]:
-    """Turns SIGINT, SIGTERM and SIGHUP into Ended, raised where the main thread is."""
+    """Turn SIGINT, SIGTERM and SIGHUP into Ended, raised where the main thread is."""
 
     def end(number: int, _frame: object) -> None:
         raise Ended(number)

@@ -1,4 +1,4 @@
-"""A supervisor over harmless programs, a process of its own for the tests of cli.processes: `supervised.py DIR SHAPE`."""
+"""A supervisor over harmless programs, a process for the tests of cli.processes: `supervised.py DIR SHAPE`."""
 
 import sys
 import time
