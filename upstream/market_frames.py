@@ -1,0 +1,278 @@
+"""Frames of the market channel to messages: every frame becomes something, and nothing raises."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from upstream.book import WireBook, digest, named, optional, optional_price
+from upstream.errors import Refused, refused
+from upstream.market_messages import (
+    BestBidAsk,
+    LastTrade,
+    LevelChange,
+    Message,
+    NewMarket,
+    Pong,
+    Resolved,
+    TickSize,
+    Unknown,
+)
+from upstream.market_wire import (
+    KINDS,
+    Wire,
+    WireBestBidAsk,
+    WireChange,
+    WireEvent,
+    WireLastTrade,
+    WireNewMarket,
+    WirePriceChange,
+    WireResolved,
+    WireTickSize,
+)
+from upstream.numbers import micro, milliseconds, price
+
+SOURCE = "market_socket"
+SIDES = {"BUY": 1, "SELL": -1, "buy": 1, "sell": -1, "Buy": 1, "Sell": -1}
+
+
+class _Kind(msgspec.Struct):
+    event_type: str
+
+
+class _Entries(msgspec.Struct):
+    timestamp: str | int
+    price_changes: list[msgspec.Raw]
+    market: str = ""
+
+
+_frame = msgspec.json.Decoder(list[Wire] | Wire)
+_object = msgspec.json.Decoder(Wire)
+_pieces = msgspec.json.Decoder(list[msgspec.Raw])
+_kind = msgspec.json.Decoder(_Kind)
+_entries = msgspec.json.Decoder(_Entries)
+_entry = msgspec.json.Decoder(WireChange)
+
+FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What bad JSON, wrong types and impossible numbers raise; UnicodeDecodeError is a ValueError."""
+
+
+def parse(frame: str | bytes) -> list[Message | Refused]:
+    """Everything one frame says, in its order; what cannot be read is there as `Refused`, and nothing raises."""
+    read: list[Message | Refused] = []
+    try:
+        wires = _frame.decode(frame)
+    except FAULTS as fault:
+        _piecewise(frame, fault, read)
+        return read
+    if isinstance(wires, list):
+        for wire in wires:
+            _add(wire, read)
+    else:
+        _add(wires, read)
+    return read
+
+
+async def parse_slowly(frame: bytes) -> list[Message | Refused]:
+    """`parse` for a very large array, letting the event loop turn between a few dozen of its objects."""
+    try:
+        pieces = _pieces.decode(frame)
+    except FAULTS:
+        return parse(frame)
+    read: list[Message | Refused] = []
+    for index, piece in enumerate(pieces):
+        _piece(bytes(piece), read)
+        if index % 32 == 31:
+            await asyncio.sleep(0)
+    return read
+
+
+def _add(wire: Wire, read: list[Message | Refused]) -> None:
+    mark = len(read)
+    try:
+        _convert(wire, read)
+    except FAULTS as fault:
+        del read[mark:]
+        if type(wire) is WirePriceChange and wire.price_changes is not None:
+            _salvage(msgspec.json.encode(wire), fault, read)
+        else:
+            read.append(refused(SOURCE, fault, msgspec.json.encode(wire)))
+
+
+def _convert(wire: Wire, read: list[Message | Refused]) -> None:
+    if type(wire) is WirePriceChange:
+        ts_ms = milliseconds(wire.timestamp)
+        market = wire.market.lower()
+        for entry in wire.entries():
+            read.append(_level(entry, market, ts_ms))  # noqa: PERF401  # what stands before a fault must be taken back
+    elif type(wire) is WireBook:
+        read.append(wire.book())
+    elif type(wire) is WireLastTrade:
+        read.append(_trade(wire))
+    elif type(wire) is WireBestBidAsk:
+        read.append(
+            BestBidAsk(
+                named(wire.asset_id),
+                wire.market.lower(),
+                milliseconds(wire.timestamp),
+                optional_price(wire.best_bid),
+                optional_price(wire.best_ask),
+            )
+        )
+    elif type(wire) is WireTickSize:
+        read.append(_tick_size(wire))
+    elif type(wire) is WireNewMarket:
+        read.append(_new_market(wire))
+    elif type(wire) is WireResolved:
+        read.append(_resolved(wire))
+
+
+def _level(entry: WireChange, market: str, ts_ms: int) -> LevelChange:
+    return LevelChange(
+        named(entry.asset_id),
+        market,
+        ts_ms,
+        digest(entry.hash),
+        _side(entry.side),
+        price(entry.price),
+        micro(entry.size),
+        optional_price(entry.best_bid),
+        optional_price(entry.best_ask),
+    )
+
+
+def _side(text: str) -> int:
+    try:
+        return SIDES[text]
+    except KeyError:
+        raise ValueError(f"neither BUY nor SELL: {text!r:.80}") from None
+
+
+def _trade(wire: WireLastTrade) -> LastTrade:
+    return LastTrade(
+        named(wire.asset_id),
+        wire.market.lower(),
+        milliseconds(wire.timestamp),
+        _side(wire.side),
+        price(wire.price),
+        micro(wire.size),
+        transaction(wire.transaction_hash),
+        None if wire.fee_rate_bps in (None, "") else round(float(wire.fee_rate_bps)),
+    )
+
+
+def transaction(text: str | None) -> str | None:
+    """Take a transaction hash in lower case; None where the exchange sends none, ValueError for what is none."""
+    if not text:
+        return None
+    text = text.lower()
+    if len(text) != 66 or text[:2] != "0x" or len(bytes.fromhex(text[2:])) != 32:
+        raise ValueError(f"not a transaction hash: {text!r:.80}")
+    return text
+
+
+def _tick_size(wire: WireTickSize) -> TickSize:
+    new = price(wire.new_tick_size)
+    if not new:
+        raise ValueError("a tick size of zero")
+    return TickSize(
+        named(wire.asset_id), wire.market.lower(), milliseconds(wire.timestamp), optional(wire.old_tick_size), new
+    )
+
+
+def _new_market(wire: WireNewMarket) -> NewMarket:
+    event = wire.event_message or WireEvent()
+    token_ids = wire.clob_token_ids or wire.assets_ids or []
+    outcomes = wire.outcomes or []
+    market = wire.condition_id or wire.market
+    if not market or not token_ids or len(token_ids) != len(outcomes):
+        raise ValueError("a market needs a condition id, and one token for each outcome")
+    announced = NewMarket(
+        market=market.lower(),
+        ts_ms=milliseconds(wire.timestamp),
+        id=_text(wire.id),
+        question=wire.question or "",
+        slug=wire.slug or "",
+        description=wire.description or None,
+        token_ids=token_ids,
+        outcomes=outcomes,
+        tags=wire.tags or [],
+        event_id=_text(event.id) or None,
+        event_slug=event.slug or None,
+        event_title=event.title or None,
+        tick_size=optional_price(wire.order_price_min_tick_size),
+        active=wire.active is not False,
+    )
+    if "\\u0000" in msgspec.json.encode(announced).decode():
+        raise ValueError("NUL in a text")  # no PostgreSQL text can hold it
+    return announced
+
+
+def _resolved(wire: WireResolved) -> Resolved:
+    if not wire.market:
+        raise ValueError("no market")
+    return Resolved(
+        market=wire.market.lower(),
+        ts_ms=milliseconds(wire.timestamp),
+        id=_text(wire.id),
+        token_ids=wire.assets_ids or [],
+        outcomes=wire.outcomes or [],
+        winning_asset_id=wire.winning_asset_id or None,
+        winning_outcome=wire.winning_outcome or None,
+    )
+
+
+def _text(value: str | int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _piecewise(frame: str | bytes, fault: Exception, read: list[Message | Refused]) -> None:
+    """Read a frame that does not decode as a whole: a keep-alive, an unknown kind, something bad among the good."""
+    text = frame if isinstance(frame, bytes) else frame.encode("utf-8", "replace")
+    bare = text.strip()
+    if bare == b"PONG":
+        read.append(Pong())
+    elif bare[:1] == b"[":
+        try:
+            pieces = _pieces.decode(text)
+        except FAULTS:
+            read.append(refused(SOURCE, fault, frame))
+            return
+        for piece in pieces:
+            _piece(bytes(piece), read)
+    elif bare:
+        _piece(text, read)
+
+
+def _piece(text: bytes, read: list[Message | Refused]) -> None:
+    try:
+        wire = _object.decode(text)
+    except FAULTS as fault:
+        kind = ""
+        with contextlib.suppress(*FAULTS):
+            kind = _kind.decode(text).event_type
+        if kind == "price_change":
+            _salvage(text, fault, read)
+        elif kind and kind not in KINDS:
+            read.append(Unknown(kind[:64]))
+        else:
+            read.append(refused(SOURCE, fault, text))
+        return
+    _add(wire, read)
+
+
+def _salvage(text: bytes, fault: Exception, read: list[Message | Refused]) -> None:
+    """Of several changes in one message, those that can be read; the rest is refused, each with its own payload."""
+    try:
+        wire = _entries.decode(text)
+        ts_ms = milliseconds(wire.timestamp)
+    except FAULTS:
+        read.append(refused(SOURCE, fault, text))
+        return
+    for piece in wire.price_changes:
+        try:
+            read.append(_level(_entry.decode(piece), wire.market.lower(), ts_ms))
+        except FAULTS as own:
+            read.append(refused(SOURCE, f"price_change of {wire.market} at {ts_ms}: {own}", bytes(piece)))
