@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, LiteralString, cast
 
 import psycopg
@@ -80,7 +80,7 @@ def micro(value: str | float | Decimal) -> int:
         # A float says its shortest decimal, so that 0.1 is 0.1.
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         units = _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1)) if number.is_finite() else None
-    except (InvalidOperation, TypeError) as error:
+    except (ArithmeticError, TypeError) as error:
         raise ValueError(f"not a number: {value!r}") from error
     if units is None or abs(units) > BIGINT_MAX:
         raise ValueError(f"beyond what a bigint of micro-units holds: {value!r}")

@@ -1,0 +1,109 @@
+"""The whole schema as SQL statements, for either licence: tables from `sql.tables`, the rest from the files beside.
+
+Both licences have the same tables, columns and functions. They differ in how the candles are kept: continuous aggregates
+on `timescale`, tables kept by triggers on `apache`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable, DropTable, SetColumnComment, SetTableComment
+
+from sql.tables import metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Table
+    from sqlalchemy.sql.ddl import ExecutableDDLElement
+
+    from sql.database import License
+
+FOLDER = Path(__file__).parent
+VIEWS = FOLDER.parent / "views"
+FILES: dict[License, tuple[str, ...]] = {
+    "apache": ("candles_apache.sql",),
+    "timescale": ("candles_timescale.sql", "columnstore.sql", "policies.sql"),
+}
+
+_PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;|[^-'$;]+|.", re.DOTALL)
+
+
+def create(license: License) -> Iterator[str]:  # noqa: A002
+    """Give the statements that make everything in an empty database with the extension."""
+    yield from statements(FOLDER / "functions.sql")
+    for table in _tables(license):
+        yield from _table(table)
+    yield from statements(FOLDER / "storage.sql")
+    for name in FILES[license]:
+        yield from statements(FOLDER / name)
+    for path in sorted(VIEWS.glob("*.sql")):
+        yield from statements(path)
+    yield from statements(FOLDER / "rows.sql")
+
+
+def drop(license: License) -> Iterator[str]:  # noqa: A002
+    """Give the statements that drop what `create` made."""
+    for path in sorted(VIEWS.glob("*.sql"), reverse=True):
+        yield f"drop view {path.stem}"
+    if license == "timescale":
+        yield from ("drop materialized view candles_1h", "drop materialized view candles_1m")
+    yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
+    for path in (FOLDER / "functions.sql", *(FOLDER / name for name in FILES[license])):
+        yield from (f"drop function {signature}" for signature in functions(path))
+
+
+def functions(path: Path) -> list[str]:
+    """Name the functions that a file creates, with their arguments."""
+    return re.findall(r"^create function (\w+\([^)]*\))", path.read_text(), re.MULTILINE)
+
+
+def statements(path: Path) -> Iterator[str]:
+    """Cut a file at its semicolons, those inside strings, bodies and comments aside."""
+    statement = ""
+    for piece in _PIECE.finditer(path.read_text()):
+        if piece[0] == ";":
+            yield statement.strip()
+            statement = ""
+        elif not piece[0].startswith("--"):
+            statement += piece[0]
+    if statement.strip():
+        yield statement.strip()
+
+
+def _tables(license: License) -> list[Table]:  # noqa: A002
+    """Give the tables in an order that foreign keys allow; continuous aggregates are none."""
+    return [
+        table for table in metadata.sorted_tables if license == "apache" or table.info.get("timescale") != "aggregate"
+    ]
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield _text(CreateTable(table))
+    if table.info.get("timescale") == "hypertable":
+        # Our own indexes suffice; a default one on time alone would be a second to keep.
+        yield (
+            f"select create_hypertable('{table.name}', by_range('{table.info['time']}', {_chunk(table)}), "
+            "create_default_indexes => false)"
+        )
+    if fillfactor := table.info.get("fillfactor"):
+        yield f"alter table {table.name} set (fillfactor = {fillfactor})"
+    for index in sorted(table.indexes, key=lambda index: str(index.name)):
+        yield _text(CreateIndex(index))
+    if table.comment:
+        yield _text(SetTableComment(table))
+    yield from (_text(SetColumnComment(column)) for column in table.columns if column.comment)
+
+
+def _chunk(table: Table) -> str:
+    """Say the width of a chunk as `by_range` takes it: an interval of time, or a count of what the column counts."""
+    width = str(table.info["chunk"])
+    return f"{width}::bigint" if width.isdecimal() else f"interval '{width}'"
+
+
+def _text(element: ExecutableDDLElement) -> str:
+    return str(element.compile(dialect=postgresql.dialect(paramstyle="named"))).strip()  # type: ignore[no-untyped-call]

@@ -1,0 +1,17 @@
+-- Rows that the service cannot do without.
+
+insert into tiers (tier, credits_month, credits_burst, max_keys, max_webhooks, max_connections) values
+    ('free', 5000, 5, 1, 5, 5),
+    ('pro', 100000, 25, 3, 2500, 50),
+    ('enterprise', null, null, null, null, null);
+
+insert into stream_head default values;
+
+insert into stage_clocks (stage, warn_after_s, fail_after_s) values
+    ('discovery', 900, 1800),
+    ('ingestion', 15, 60),
+    ('aggregates', 180, 600);
+
+-- Signs the cursors that clients hand back. Two version 4 UUIDs are 244 bits from the system's generator.
+insert into settings (name, value)
+values ('cursor_secret', to_jsonb(encode(sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')), 'hex')));

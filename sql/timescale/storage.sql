@@ -1,0 +1,15 @@
+-- Rows rewritten many times a second: vacuum after a fixed number of dead rows, and do not let it dawdle.
+-- Most dead rows go away without it, within their page (fillfactor, and no index on what changes).
+alter table live_prices set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0);
+alter table live_books set (
+    autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+    -- Long books live out of line, and each rewrite leaves the old ones behind there.
+    toast.autovacuum_vacuum_scale_factor = 0.05, toast.autovacuum_vacuum_threshold = 5000, toast.autovacuum_vacuum_cost_delay = 0
+);
+alter table stream_head set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
+alter table stage_clocks set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0, fillfactor = 10);
+alter table feed_leases set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0, fillfactor = 50);
+alter table credit_usage set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
+-- Rewritten whole each minute.
+alter table market_stats_24h set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
+alter table market_rankings set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
