@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import pwd
 import subprocess
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sql.embedded.errors import OTHERWISE, EmbeddedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 UNPRIVILEGED = ("postgres", "nobody")
 
@@ -30,7 +32,7 @@ class Account:
 
     def run(self, command: Sequence[str | Path], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a program to its end as this user, and returns what it said."""
-        return subprocess.run(
+        return subprocess.run(  # noqa: S603 - programs of ours
             command,
             cwd=cwd,
             env=environment(),

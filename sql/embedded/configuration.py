@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MB = 1 << 20
 GB = 1 << 30
@@ -68,14 +71,13 @@ def log_settings(folder: Path) -> dict[str, str]:
 
 def written(settings: Mapping[str, str]) -> str:
     """Settings as PostgreSQL's configuration files want them."""
+    first = "# Written anew at each start. Change a setting with ALTER SYSTEM, which outranks this file.\n"
     lines = (f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in settings.items())
-    return "# Written anew at each start. Change a setting with ALTER SYSTEM, which outranks this file.\n" + "".join(
-        lines
-    )
+    return first + "".join(lines)
 
 
 def host_rules(*, tcp: bool) -> str:
-    """Who may connect: whoever can open the socket, whose folder only its owner can enter; and by TCP with the password."""
+    """Who may connect: whoever can enter the socket's folder, and by TCP whoever has the password."""
     rules = "# Written anew at each start.\nlocal all all trust\nlocal replication all trust\n"
     return rules + ("host all all 127.0.0.1/32 scram-sha-256\n" if tcp else "")
 

@@ -7,12 +7,14 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sql.embedded.errors import OTHERWISE, EmbeddedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 SUITE = "trixie"
 RELEASES = {
@@ -27,7 +29,7 @@ PACKAGES = (
     *("libcom-err2", "libkeyutils1", "libicu76", "libldap2", "libsasl2-2", "liblz4-1", "libzstd1", "zlib1g"),
     *("libpam0g", "libaudit1", "libcap-ng0", "libpq5", "libselinux1", "libpcre2-8-0", "libssl3t64", "libsystemd0"),
     *("libcap2", "libuuid1", "libxml2", "liblzma5", "libxslt1.1", "libgcrypt20", "libgpg-error0"),
-    *("libreadline8t64", "libtinfo6"),
+    *("libreadline8t64", "libtinfo6", "libxxhash0"),
 )
 # Read after the machine's own configuration (apt reads `-c` last), so proxies, certificates and logins stay, while
 # pins, hooks and a default release that speak of the machine's own suite do not reach us.
@@ -80,9 +82,9 @@ def one_line(text: str) -> Iterator[Source]:
         if found is None:
             continue
         options = dict(part.split("=", 1) for part in (found["options"] or "").split() if "=" in part)
-        uri, suite, *components = [*found["rest"].split(), "", ""]
-        if suite:
-            yield Source(uri, suite, tuple(filter(None, components)), options.get("signed-by"))
+        match found["rest"].split():
+            case [uri, suite, *components]:
+                yield Source(uri, suite, tuple(components), options.get("signed-by"))
 
 
 def deb822(text: str) -> Iterator[Source]:
@@ -103,8 +105,8 @@ def deb822(text: str) -> Iterator[Source]:
 
 def machine_sources() -> list[Source]:
     """Every archive that this machine's apt is set up to read."""
-    asked = ("MAIN", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
-    said = subprocess.run(["apt-config", "shell", *asked], capture_output=True, text=True, check=False).stdout
+    asked = ("apt-config", "shell", "MAIN", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603 - apt's own
     paths = dict(word.split("=", 1) for word in shlex.split(said) if "=" in word)
     parts = Path(paths.get("PARTS", "/etc/apt/sources.list.d"))
     files = [Path(paths.get("MAIN", "/etc/apt/sources.list")), *sorted(parts.glob("*"))]
@@ -182,33 +184,38 @@ def download(architecture: str, work: Path, progress: Callable[[str], None]) -> 
     (work / "state/status").touch()
     (work / "apt.conf").write_text(CONFIGURATION.format(work=work, architecture=architecture))
 
-    said: list[str] = []
-    fixes = security(sources)
-    for mirror, extra in ((mirror, extra) for mirror in candidates for extra in ([fixes, []] if fixes else [[]])):
-        options = f"[arch={architecture} target=Packages signed-by={signed_by}]"
-        suites = [(mirror.uri, SUITE), *((s.uri, f"{SUITE}-security") for s in extra)]
-        (work / "sources.list").write_text("".join(f"deb {options} {uri} {suite} main\n" for uri, suite in suites))
-        progress(f"reading the package list of Debian {SUITE}")
-        status, said = _apt(work, ["update"], work, lambda _: None)
-        if status == 0:
-            break
-    else:
-        raise _failed("reading Debian's package list", said)
+    options = f"[arch={architecture} target=Packages signed-by={signed_by}]"
+    _read_lists(work, options, candidates, security(sources), progress)
 
-    fetched = 0
-
-    def count(line: str) -> None:
-        nonlocal fetched
-        if line.startswith("Get:"):
-            fetched += 1
-            if fetched == 1 or fetched % 10 == 0:
-                progress(f"downloading packages: {fetched} of {len(PACKAGES)}")
-
-    status, said = _apt(work, ["download", *PACKAGES], into, count)
+    _, said = _apt(work, ["download", "--print-uris", *PACKAGES], into)
+    missing = dict(re.findall(r"^'\S+' (\S+\.deb) (\d+)", "\n".join(said), flags=re.MULTILINE))
+    for file in into.glob("*.deb"):  # an interrupted download of a while ago may have left older versions
+        if name_of(file) in {name.split("_", 1)[0] for name in missing}:
+            file.unlink()
+    if missing:
+        megabytes = sum(map(int, missing.values())) / 1e6
+        progress(f"downloading {len(missing)} packages, {megabytes:.0f} MB")
+    status, said = _apt(work, ["download", *PACKAGES], into)
     files = sorted(into.glob("*.deb"))
-    if status != 0 or {name_of(file) for file in files} != set(PACKAGES):
+    if status != 0 or sorted(map(name_of, files)) != sorted(PACKAGES):
         raise _failed("downloading Debian's packages", said)
     return files
+
+
+def _read_lists(
+    work: Path, options: str, candidates: list[Source], fixes: list[Source], progress: Callable[[str], None]
+) -> None:
+    """Reads what the first mirror that answers has, with security fixes if they are to be had."""
+    progress(f"reading the package list of Debian {SUITE}")
+    said: list[str] = []
+    for mirror in candidates:
+        for extra in [fixes, []] if fixes else [[]]:
+            suites = [(mirror.uri, SUITE), *((source.uri, f"{SUITE}-security") for source in extra)]
+            (work / "sources.list").write_text("".join(f"deb {options} {uri} {suite} main\n" for uri, suite in suites))
+            status, said = _apt(work, ["update"], work)
+            if status == 0:
+                return
+    raise _failed("reading Debian's package list", said)
 
 
 def name_of(file: Path) -> str:
@@ -225,15 +232,16 @@ def version_of(file: Path) -> str:
 def unpack(files: Iterable[Path], into: Path) -> None:
     """Unpacks packages into a folder; none of their scripts runs."""
     for file in files:
-        done = subprocess.run(["dpkg-deb", "-x", file, into], capture_output=True, text=True, check=False)
+        command = ("dpkg-deb", "-x", file, into)
+        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - dpkg's own
         if done.returncode != 0:
             raise _failed(f"unpacking {file.name}", done.stderr.splitlines())
 
 
-def _apt(work: Path, arguments: list[str], cwd: Path, line: Callable[[str], None]) -> tuple[int, list[str]]:
-    said: deque[str] = deque(maxlen=12)
-    process = subprocess.Popen(
-        ["apt-get", "-q", "-c", work / "apt.conf", *arguments],
+def _apt(work: Path, arguments: list[str], cwd: Path) -> tuple[int, list[str]]:
+    command = ("apt-get", "-q", "-c", str(work / "apt.conf"), *arguments)
+    done = subprocess.run(  # noqa: S603 - apt's own
+        command,
         cwd=cwd,
         env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
         stdin=subprocess.DEVNULL,
@@ -241,13 +249,9 @@ def _apt(work: Path, arguments: list[str], cwd: Path, line: Callable[[str], None
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
+        check=False,
     )
-    with process:
-        assert process.stdout is not None
-        for text in process.stdout:
-            said.append(text.rstrip())
-            line(text)
-    return process.returncode, [text for text in said if text]
+    return done.returncode, [line for line in done.stdout.splitlines() if line]
 
 
 def _failed(doing: str, said: list[str]) -> EmbeddedError:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PID_FILE = "postmaster.pid"
 
@@ -63,7 +65,7 @@ def orphans(name: str) -> list[int]:
 
 
 def _pids() -> Iterator[int]:
-    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 
 
 def _stat(pid: int) -> list[str]:

@@ -1,0 +1,130 @@
+"""What is done before a server can start: away with a killed one's leavings, the first data, the configuration."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sql.embedded import configuration, postmaster
+from sql.embedded.errors import OTHERWISE, EmbeddedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sql.embedded.installation import Installation
+    from sql.embedded.place import Place
+
+ROLE = "presage"
+NEEDED_BYTES = 256 << 20  # an empty cluster with its write-ahead log, and room to work
+ORPHANS_S = 30
+
+
+def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
+    """Takes away what a killed server left; what PostgreSQL can judge by itself is left to it."""
+    deadline = time.monotonic() + ORPHANS_S
+    while left := postmaster.orphans(place.name):
+        # They notice by themselves that their postmaster is dead, at the latest after the statement they are at.
+        if time.monotonic() > deadline:
+            raise EmbeddedError(
+                f"processes of an earlier server still work on {place.data}: {', '.join(map(str, left))}", "end them"
+            )
+        time.sleep(0.1)
+    for file in (place.data / postmaster.PID_FILE, place.sockets(port) / f".s.PGSQL.{port}.lock"):
+        with suppress(OSError, ValueError, IndexError):
+            pid = abs(int(file.read_text().split()[0]))
+            # PostgreSQL forgives the number of a process that is gone, not one that a zombie or another program has.
+            if Path(f"/proc/{pid}").exists():
+                tell(f"clearing away the lock of a killed server ({file.name})")
+                file.unlink()
+    shutil.rmtree(place.home / "17.part", ignore_errors=True)
+
+
+def initialise(place: Place, programs: Installation, tell: Callable[[str], None]) -> None:
+    """Makes an empty cluster, if there is none; a half-made one never bears the name."""
+    if (place.data / "PG_VERSION").exists():
+        return
+    tell("making the database")
+    if shutil.disk_usage(place.home).free < NEEDED_BYTES:
+        raise EmbeddedError(f"less than {NEEDED_BYTES >> 20} MB free in {place.home}", f"free some space, {OTHERWISE}")
+    part = place.home / "17.part"
+    options = ("-U", ROLE, "-A", "trust", "-E", "UTF8", "--locale-provider=builtin", "--locale=C.UTF-8")
+    try:
+        done = place.user.run([programs.program("initdb"), "-D", part, *options], cwd=place.home)
+    except (PermissionError, subprocess.SubprocessError) as error:
+        raise not_run(place, programs, error) from error
+    if done.returncode != 0:
+        said = "\n".join(f"    {line}" for line in (done.stdout + done.stderr).splitlines()[-8:])
+        raise EmbeddedError(
+            f"making the database failed:\n{said}",
+            f"check rights and free space of {place.home}, or use another data folder",
+        )
+    with (part / "postgresql.conf").open("a") as file:
+        file.write("\ninclude 'presage.conf'\n")
+    part.rename(place.data)
+
+
+def configure(place: Place, port: int | None, socket_port: int, settings: Mapping[str, str]) -> None:
+    """Writes the settings and who may connect, anew at each start."""
+    if port is not None:
+        _require_free(port)
+    said = {
+        **configuration.server_settings(configuration.memory_bytes(), len(os.sched_getaffinity(0))),
+        **configuration.log_settings(place.logs),
+        "cluster_name": place.name,
+        "port": str(socket_port),
+        "listen_addresses": "" if port is None else "127.0.0.1",
+        "unix_socket_directories": str(place.make_sockets(socket_port)),
+        "unix_socket_permissions": "0700",
+        **settings,
+    }
+    for name, text in {
+        "presage.conf": configuration.written(said),
+        "pg_hba.conf": configuration.host_rules(tcp=port is not None),
+    }.items():
+        path = place.data / name
+        path.write_text(text)
+        path.chmod(0o600)
+        place.user.own(path)
+
+
+def password(place: Place) -> str:
+    """The password of TCP connections, made once."""
+    with suppress(FileNotFoundError):
+        return place.password.read_text()
+    made = secrets.token_urlsafe(24)
+    part = place.password.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    part.touch(0o600)
+    part.write_text(made)
+    part.rename(place.password)
+    return made
+
+
+def not_run(place: Place, programs: Installation, error: Exception) -> EmbeddedError:
+    """Why programs cannot be run as the user that root lends them."""
+    return EmbeddedError(
+        f"user {place.user.name} cannot run the database in {place.home} with programs from {programs.prefix}: {error}",
+        f"make both passable for that user (every folder above them too), run as an ordinary user, {OTHERWISE}",
+    )
+
+
+def require_time_zones() -> None:
+    """Refuses a machine without time zones, whose place is compiled into Debian's server."""
+    if not Path("/usr/share/zoneinfo/UTC").exists():
+        raise EmbeddedError("this machine has no time zone data", f"apt-get install tzdata, {OTHERWISE}")
+
+
+def _require_free(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise EmbeddedError(f"port {port} of 127.0.0.1 cannot be used: {error}", "choose another port") from error
