@@ -45,7 +45,7 @@ def offline() -> None:
 def online() -> None:
     """Run against the database, under a lock that a second migration waits for."""
     url = database_url()
-    # In the connection's own options: a statement ahead of the migration opens a transaction, which breaks autocommit blocks.
+    # In the connection's own options: a statement before the migration opens a transaction, and autocommit blocks break.
     options = database.server_options(url, lock_timeout="10s", statement_timeout="10min")
     engine = sa.create_engine(
         database.sqlalchemy_url(url),

@@ -55,6 +55,6 @@ def _reports(progress: Callable[[str], None] | None) -> tuple[Callable[..., None
 
     def report(*, step: MigrationInfo, **_: Any) -> None:
         if migration := step.up_revision:
-            progress(f"{'up to' if step.is_upgrade else 'down from'} {migration.revision}: {migration.doc}")
+            progress(f"{'up to' if step.is_upgrade else 'down from'} {migration}")
 
     return (report,)

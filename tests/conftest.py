@@ -1,0 +1,162 @@
+"""A real server for all tests, a database of its own for each that commits, and factories for rows.
+
+`conn` is a connection whose transaction is rolled back. A test that other connections take part in (a server, a pool,
+threads) asks for `database_url`: a fresh database with the whole schema. If it asks for `conn` too, then that one is
+connected to the same database and commits each statement, so that the others see what the factories add.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import shutil
+import tempfile
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import hypothesis
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from sql import database, migrate
+from sql.embedded import Cluster
+from tests import factories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parent.parent
+# Nothing here outlives the tests, and no test is about a power cut.
+CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# No TimescaleDB workers: each database would get one, and none can be copied or dropped while its worker is connected.
+WORKERLESS = {"timescaledb.max_background_workers": "0"}
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 2 << 30
+
+# Deadlines measure the machine more than the code.
+hypothesis.settings.register_profile("default", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+class Server(Protocol):
+    def url(self, database: str = ...) -> str: ...
+
+
+class GivenServer:
+    """The server that PRESAGE_TEST_DATABASE_URL names."""
+
+    def __init__(self, url: str) -> None:
+        self.given = url
+
+    def url(self, database: str = "postgres") -> str:
+        return make_conninfo(self.given, dbname=database)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Server]:
+    """The database server of the session: an embedded one, or the one that PRESAGE_TEST_DATABASE_URL names."""
+    if given := os.environ.get("PRESAGE_TEST_DATABASE_URL"):
+        yield GivenServer(given)
+        return
+    # A thousand small files a database: copied in 20 ms in memory, in up to 400 ms on a busy disk.
+    in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
+    with tempfile.TemporaryDirectory(prefix="presage-", dir=MEMORY if in_memory else None) as folder:
+        Path(folder).chmod(0o755)  # as root the server runs as another user
+        with Cluster(Path(folder) / "database", settings=CARELESS | WORKERLESS) as server:
+            yield server
+
+
+@pytest.fixture(scope="session")
+def template(cluster: Server) -> Iterator[str]:
+    """The name of a migrated database that nobody connects to: copy it with `create database … template …`."""
+    name = f"presage_test_{os.getpid()}"
+    with _admin(cluster) as admin:
+        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        migrate.upgrade(cluster.url(name))
+        # A given server may have TimescaleDB's workers. They keep away from a database that takes no connections; one that
+        # is there already has to go. A copy, unlike its template, takes connections.
+        admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
+        admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [name])
+        yield name
+        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def new_database(cluster: Server, template: str) -> Callable[[], AbstractContextManager[str]]:
+    """`with new_database() as url:` gives a fresh database with the whole schema; for fixtures of a wider scope."""
+    numbers = itertools.count(1)
+
+    @contextmanager
+    def create() -> Iterator[str]:
+        name = f"{template}_{next(numbers)}"
+        with _admin(cluster) as admin:
+            # file_copy is a little faster than wal_log, and by far on a template with data.
+            admin.execute(
+                sql.SQL("create database {} template {} strategy file_copy").format(
+                    sql.Identifier(name), sql.Identifier(template)
+                )
+            )
+        try:
+            yield cluster.url(name)
+        finally:
+            with _admin(cluster) as admin:
+                admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+    return create
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    """The URL of a fresh database with the whole schema, dropped after the test."""
+    with new_database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def _shared_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
+    """A database in which nothing is ever committed."""
+    with new_database() as url:
+        yield url
+
+
+@pytest.fixture
+def conn(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection rolled back when the test ends; see above for what happens beside `database_url`."""
+    own = "database_url" in request.fixturenames
+    url = request.getfixturevalue("database_url" if own else "_shared_url")
+    connection = database.connect(url, autocommit=own, name="presage test")
+    try:
+        yield connection
+    finally:
+        if not connection.closed:
+            connection.rollback()
+            connection.close()
+
+
+@pytest.fixture
+def add_market(conn: psycopg.Connection[Any]) -> Callable[..., dict[str, Any]]:
+    """`add_market("rain-tomorrow", status="CLOSED")` inserts a market and its tokens, and gives the market's row."""
+    return functools.partial(factories.add_market, conn)
+
+
+@pytest.fixture
+def add_trades(conn: psycopg.Connection[Any]) -> Callable[..., list[dict[str, Any]]]:
+    """`add_trades(market, [{"price": "0.52", "size": 10}], outcome=0)` inserts trades, and gives their rows."""
+    return functools.partial(factories.add_trades, conn)
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The folder of what the exchange was recorded to send."""
+    folder = (ROOT / "../shared/recorded").resolve()
+    assert folder.is_dir(), f"the recordings are missing: {folder}"
+    return folder
+
+
+def _admin(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
+    return database.connect(server.url("postgres"), autocommit=True, name="presage test admin")
