@@ -30,6 +30,10 @@ class UpstreamError(Exception):
 class Unavailable(UpstreamError):
     """No answer, or a server error, after every retry."""
 
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
 
 class RateLimited(UpstreamError):
     """Too many requests, even after waiting as told."""

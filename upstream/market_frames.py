@@ -189,7 +189,7 @@ def _new_market(wire: WireNewMarket) -> NewMarket:
     market = wire.condition_id or wire.market
     if not market or not token_ids or len(token_ids) != len(outcomes):
         raise ValueError("a market needs a condition id, and one token for each outcome")
-    announced = NewMarket(
+    return NewMarket(
         market=market.lower(),
         ts_ms=milliseconds(wire.timestamp),
         id=_text(wire.id),
@@ -205,9 +205,6 @@ def _new_market(wire: WireNewMarket) -> NewMarket:
         tick_size=optional_price(wire.order_price_min_tick_size),
         active=wire.active is not False,
     )
-    if "\\u0000" in msgspec.json.encode(announced).decode():
-        raise ValueError("NUL in a text")  # no PostgreSQL text can hold it
-    return announced
 
 
 def _resolved(wire: WireResolved) -> Resolved:

@@ -1,0 +1,72 @@
+"""Rates that the exchange asks its clients to keep, and how we keep them."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+WINDOW_S = 10.0
+"""The exchange states its limits as requests in ten seconds."""
+SHARE = 0.8
+"""Of a stated limit, what one process uses steadily."""
+
+
+@dataclass
+class Bucket:
+    """A token bucket that never lets more than the stated limit through in any one window.
+
+    A window sees at most a full bucket and what flows in meanwhile: with a share of the limit flowing in, the rest
+    of it is what the bucket may hold.
+    """
+
+    limit: float
+    share: float = SHARE
+    tokens: float = field(init=False)
+    at: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        self.tokens = self.size
+
+    @property
+    def size(self) -> float:
+        return max(1.0, self.limit * (1 - self.share))
+
+    @property
+    def rate(self) -> float:
+        return self.limit * self.share / WINDOW_S
+
+    def take(self, now: float) -> float:
+        """Take one token, into debt if need be; the seconds to wait before using it."""
+        self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate) - 1
+        self.at = now
+        return max(0.0, -self.tokens / self.rate)
+
+
+class RateLimits:
+    """Buckets by the beginning of the URL: one for a whole upstream, more for its stricter paths; safe for threads."""
+
+    def __init__(self, *, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
+        self._share = share
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._buckets: dict[str, Bucket] = {}
+
+    def declare(self, base_url: str, per_window: Mapping[str, float]) -> None:
+        """State the limits of an upstream, by path ("" for all of it); said twice they are the same limits."""
+        with self._lock:
+            for path, limit in per_window.items():
+                bucket = Bucket(limit, self._share)
+                bucket.at = self._clock()
+                self._buckets.setdefault(base_url.rstrip("/") + path, bucket)
+
+    def take(self, url: str) -> float:
+        """Seconds to wait before this request may go; its place in the queue is taken."""
+        with self._lock:
+            now = self._clock()
+            return max(
+                (bucket.take(now) for start, bucket in self._buckets.items() if _within(url, start)), default=0.0
+            )
+
+
+def _within(url: str, start: str) -> bool:
+    return url.startswith(start) and (len(url) == len(start) or url[len(start)] in "/?")
