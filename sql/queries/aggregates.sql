@@ -1,1 +1,108 @@
--- Candles refreshed, 24-hour statistics, rankings.
+-- name: take_turn()$
+-- Whether this session may compute; another that is at it already keeps the turn until it disconnects.
+select pg_try_advisory_lock(hashtextextended('presage.aggregates', 0));
+
+-- name: refresh_takes_options()$
+-- Whether this TimescaleDB lets a refresh be told not to split itself into batches.
+select exists (
+    select from pg_proc where proname = 'refresh_continuous_aggregate' and 'options' = any(proargnames)
+);
+
+-- name: refresh(candles, start, until)!
+-- Materialises a window of a continuous aggregate; commits by itself, so outside any transaction.
+call refresh_continuous_aggregate(:candles::regclass, :start::timestamptz, :until::timestamptz);
+
+-- name: refresh_whole(candles, start, until)!
+-- The same in one piece: in some releases a refresh in batches passes over the newest bucket.
+call refresh_continuous_aggregate(
+    :candles::regclass, :start::timestamptz, :until::timestamptz, options => '{"buckets_per_batch": 0}'::jsonb
+);
+
+-- name: clock()^
+-- The stage's own clock, and what it left there.
+select beat_at, detail from stage_clocks where stage = 'aggregates';
+
+-- name: upsert_stats(window_start, first_hour, last_hour, window_end)^
+-- The 24 hours of each outcome: whole hours from the hourly candles, both edges from the minutes. Rows whose figures stand are rewritten
+-- every five minutes only, which moves their window; outcomes without a trade in the window are taken out.
+with parts as (
+    select market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq
+    from candles_1h
+    where bucket >= :first_hour::timestamptz and bucket < :last_hour::timestamptz
+    union all
+    select market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq
+    from candles_1m
+    where bucket >= :window_start::timestamptz and bucket < :first_hour::timestamptz
+    union all
+    select market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq
+    from candles_1m
+    where bucket >= :last_hour::timestamptz and bucket < :window_end::timestamptz
+),
+fresh as materialized (
+    select market_key, outcome, first(open, first_seq) as open, max(high) as high, min(low) as low, last(close, last_seq) as close,
+           sum(volume)::bigint as volume, sum(value_usd)::bigint as value_usd, sum(trades)::bigint as trades
+    from parts
+    group by market_key, outcome
+),
+gone as (
+    delete from market_stats_24h s
+    where not exists (select from fresh f where f.market_key = s.market_key and f.outcome = s.outcome)
+    returning 1
+),
+written as (
+    insert into market_stats_24h (market_key, outcome, open, high, low, close, volume, value_usd, trades, window_start, window_end,
+                                  computed_at)
+    select market_key, outcome, open, high, low, close, volume, value_usd, trades, :window_start, :window_end, now()
+    from fresh
+    order by market_key, outcome
+    on conflict (market_key, outcome) do update set
+        open = excluded.open, high = excluded.high, low = excluded.low, close = excluded.close, volume = excluded.volume,
+        value_usd = excluded.value_usd, trades = excluded.trades, window_start = excluded.window_start,
+        window_end = excluded.window_end, computed_at = excluded.computed_at
+    where (market_stats_24h.open, market_stats_24h.high, market_stats_24h.low, market_stats_24h.close, market_stats_24h.volume,
+           market_stats_24h.value_usd, market_stats_24h.trades)
+            is distinct from
+          (excluded.open, excluded.high, excluded.low, excluded.close, excluded.volume, excluded.value_usd, excluded.trades)
+       or market_stats_24h.window_end < excluded.window_end - interval '5 minutes'
+    returning 1
+)
+select (select count(*) from fresh), (select count(*) from written), (select count(*) from gone);
+
+-- name: rank(generation)!
+-- A new generation of the ranking: markets with activity in 24 hours, most traded first, then by the newest activity.
+insert into market_rankings (generation, rank, market_key)
+select :generation, row_number() over (order by value_usd desc, active_at desc nulls last, market_key desc), market_key
+from (
+    select market_key, sum(value_usd) as value_usd, max(active_at) as active_at
+    from (
+        select market_key, value_usd, null::timestamptz as active_at from market_stats_24h
+        union all
+        select market_key, 0, ts from live_prices where ts > now() - interval '24 hours'
+    ) as activity
+    group by market_key
+) as active;
+
+-- name: forget_rankings(before)!
+-- Drops generations that no cursor may walk any more.
+delete from market_rankings where generation < :before;
+
+-- name: newest_bucket(since)$
+-- The newest minute that holds a trade.
+select max(bucket) from candles_1m where bucket >= :since;
+
+-- name: candles_between(since)^
+-- How many candles the last day holds, for the run's page.
+select (select count(*) from candles_1m where bucket >= :since), (select count(*) from candles_1h where bucket >= :since);
+
+-- name: top(most)
+-- The head of the newest ranking, for the run's page.
+select r.rank, m.question, s.value_usd, s.trades, s.close
+from market_rankings r
+join markets m using (market_key)
+left join lateral (
+    select sum(value_usd)::bigint as value_usd, sum(trades)::bigint as trades, min(close) filter (where outcome = 0) as close
+    from market_stats_24h where market_key = r.market_key
+) s on true
+where r.generation = (select max(generation) from market_rankings)
+order by r.rank
+limit :most;

@@ -1,0 +1,90 @@
+"""What is computed from the trades: candles, the last 24 hours of each outcome, and the ranking that lists walk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sql import database
+from sql.queries import aggregates as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+# A bucket is materialised when its trades have surely been committed; until then it is computed as it is read.
+SETTLED = timedelta(minutes=2)
+# What late trades (a reconnect, a correction) may still touch. Older touches are left to the database's own policy.
+TOUCHED = {"candles_1m": timedelta(hours=2), "candles_1h": timedelta(hours=6)}
+GENERATIONS_KEPT = HOUR
+
+
+@dataclass(frozen=True)
+class Window:
+    """The 24 hours up to the end of the running minute, and the whole hours within."""
+
+    start: datetime
+    first_hour: datetime
+    last_hour: datetime
+    end: datetime
+
+    @classmethod
+    def at(cls, now: datetime) -> Window:
+        end = floor(now, MINUTE) + MINUTE
+        start = end - DAY
+        return cls(start, floor(start + HOUR - MINUTE, HOUR), floor(end, HOUR), end)
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What a pass over the 24 hours came to."""
+
+    outcomes: int
+    written: int
+    gone: int
+
+
+def floor(instant: datetime, step: timedelta) -> datetime:
+    """Give the start of the bucket that an instant lies in."""
+    return instant - (instant - datetime(2000, 1, 1, tzinfo=UTC)) % step
+
+
+def refresh_candles(conn: psycopg.Connection[Any], now: datetime) -> list[tuple[str, datetime, datetime]]:
+    """Bring the continuous aggregates up to date, and say which windows were refreshed.
+
+    Takes an autocommit connection, as a refresh commits on its own. Trigger-kept candles need nothing.
+    """
+    if database.license(conn) == "apache":
+        return []
+    refresh = queries.refresh_whole if queries.refresh_takes_options(conn) else queries.refresh
+    refreshed = []
+    for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
+        end = floor(now - SETTLED, bucket)
+        start = floor(end - TOUCHED[name], bucket)
+        refresh(conn, candles=name, start=start, until=end)
+        refreshed.append((name, start, end))
+    return refreshed
+
+
+def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> Stats:
+    """Write each outcome's last 24 hours."""
+    window = Window.at(now)
+    return Stats(
+        *queries.upsert_stats(
+            conn,
+            window_start=window.start,
+            first_hour=window.first_hour,
+            last_hour=window.last_hour,
+            window_end=window.end,
+        )
+    )
+
+
+def rank(conn: psycopg.Connection[Any], now: datetime) -> tuple[int, int]:
+    """Write a new generation of the ranking, forget those that no cursor may walk; give its number and length."""
+    generation = int(now.timestamp() * 1000)
+    ranked = queries.rank(conn, generation=generation)
+    queries.forget_rankings(conn, before=generation - int(GENERATIONS_KEPT.total_seconds() * 1000))
+    return generation, ranked

@@ -1,0 +1,19 @@
+"""Everything that Dagster runs: a topic is a file in `defs/`, and loading it is all there is to do here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+
+import settings
+from orchestration.resources import resources
+
+
+@dg.definitions
+def defs() -> dg.Definitions:
+    """Put the code location `presage` together."""
+    return dg.Definitions.merge(
+        dg.load_from_defs_folder(path_within_project=Path(__file__).parent),
+        dg.Definitions(resources=resources(settings.get()), executor=dg.in_process_executor),
+    )

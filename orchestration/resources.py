@@ -1,0 +1,53 @@
+"""What assets and sensors are handed: the database and the exchange."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from sql import database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psycopg
+
+    from settings import Settings
+
+
+class Database(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The market database: PostgreSQL with TimescaleDB."""
+
+    url: str
+
+    @contextmanager
+    def connection(self, *, autocommit: bool = False, name: str = "presage") -> Iterator[psycopg.Connection]:
+        """Open a connection for a block: committed when that ends well, closed in any case."""
+        with database.connect(self.url, autocommit=autocommit, name=name) as conn:
+            yield conn
+
+
+class Exchange(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """The exchange's addresses, and the name under which its data is stored."""
+
+    gamma_url: str
+    clob_url: str
+    clob_socket_url: str
+    data_api_url: str
+    source: str = "exchange"
+
+
+def resources(settings: Settings) -> dict[str, object]:
+    """Name this environment's; the database's address stays an environment variable, so that no page shows it."""
+    return {
+        "database": Database(url=dg.EnvVar("DATABASE_URL")),
+        "exchange": Exchange(
+            gamma_url=settings.gamma_url,
+            clob_url=settings.clob_url,
+            clob_socket_url=settings.clob_socket_url,
+            data_api_url=settings.data_api_url,
+            source=settings.source,
+        ),
+    }

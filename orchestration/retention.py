@@ -1,0 +1,52 @@
+"""What is let go: chunks beyond their time, what runs leave behind. Candles are kept for ever."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from sql.queries import retention as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from settings import Settings
+
+FEED_STATS_KEPT = timedelta(days=30)
+LEASES_KEPT = timedelta(days=1)
+QUARANTINE_KEPT = timedelta(days=30)
+
+
+def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
+    """Drop what is beyond its time, and say how many chunks or rows of each table went."""
+    books = now - timedelta(days=settings.books_retention_days)
+    before = {
+        "trades": now - timedelta(days=settings.trades_retention_days),
+        "quotes": books,
+        "book_events": books,
+        "feed_stats": now - FEED_STATS_KEPT,
+    }
+    dropped: dict[str, int] = {
+        name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
+    }
+    oldest = first_event_since(conn, now - timedelta(hours=settings.stream_retention_h))
+    dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
+    dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
+    dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
+    return dropped
+
+
+def first_event_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:
+    """Find the first stream event not older than `instant`: by halving, as only numbers are indexed."""
+    low, high = queries.stream_ends(conn)
+    if low is None:
+        return None
+    high += 1
+    while low < high:
+        middle = (low + high) // 2
+        found = queries.stream_event_from(conn, seq=middle)
+        if found is None or found[1] >= instant:
+            high = middle
+        else:
+            low = found[0] + 1
+    return int(low)
