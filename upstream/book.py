@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from upstream.fields import Number, digest, named, optional, optional_price
 from upstream.numbers import micro, milliseconds, price
-
-Number = str | int | float
-"""Amounts are strings by the protocol; plain numbers are taken too."""
 
 Level = tuple[int, int]
 """Price and total size, in micro-units."""
@@ -80,31 +78,3 @@ def side(levels: list[WireLevel], *, best_first_descends: bool) -> list[Level]:
     """Sort one side, as no order can be relied upon; of two entries for one price the later holds."""
     totals = {price(level.price): micro(level.size) for level in levels}
     return sorted(((at, size) for at, size in totals.items() if size), reverse=best_first_descends)
-
-
-def optional(value: Number | None) -> int | None:
-    """Convert an amount; None where the exchange sends nothing or an empty string."""
-    return None if value is None or value == "" else micro(value)
-
-
-def optional_price(value: Number | None) -> int | None:
-    """Convert a price; None where the exchange sends nothing or an empty string."""
-    return None if value is None or value == "" else price(value)
-
-
-def named(asset_id: str) -> str:
-    """Take a token id, which is never empty."""
-    if not asset_id:
-        raise ValueError("no asset_id")
-    return asset_id
-
-
-def digest(text: str | None) -> str:
-    """Take the hash when it is hex, else "": it is evidence, and no reason to refuse a price."""
-    if not text:
-        return ""
-    try:
-        bytes.fromhex(text)
-    except ValueError:
-        return ""
-    return text

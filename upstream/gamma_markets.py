@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from upstream.book import Number
+from upstream.fields import Number
 from upstream.gamma_events import TOPICS, Event, Tag, tag_slugs, topic
 from upstream.numbers import MICRO, instant, micro, price
 

@@ -7,8 +7,9 @@ import contextlib
 
 import msgspec
 
-from upstream.book import WireBook, digest, named, optional, optional_price
+from upstream.book import WireBook
 from upstream.errors import Refused, refused
+from upstream.fields import digest, named, optional, optional_price, side_of, transaction
 from upstream.market_messages import (
     BestBidAsk,
     LastTrade,
@@ -35,7 +36,6 @@ from upstream.market_wire import (
 from upstream.numbers import micro, milliseconds, price
 
 SOURCE = "market_socket"
-SIDES = {"BUY": 1, "SELL": -1, "buy": 1, "sell": -1, "Buy": 1, "Sell": -1}
 
 
 class _Kind(msgspec.Struct):
@@ -135,7 +135,7 @@ def _level(entry: WireChange, market: str, ts_ms: int) -> LevelChange:
         market,
         ts_ms,
         digest(entry.hash),
-        _side(entry.side),
+        side_of(entry.side),
         price(entry.price),
         micro(entry.size),
         optional_price(entry.best_bid),
@@ -143,34 +143,17 @@ def _level(entry: WireChange, market: str, ts_ms: int) -> LevelChange:
     )
 
 
-def _side(text: str) -> int:
-    try:
-        return SIDES[text]
-    except KeyError:
-        raise ValueError(f"neither BUY nor SELL: {text!r:.80}") from None
-
-
 def _trade(wire: WireLastTrade) -> LastTrade:
     return LastTrade(
         named(wire.asset_id),
         wire.market.lower(),
         milliseconds(wire.timestamp),
-        _side(wire.side),
+        side_of(wire.side),
         price(wire.price),
         micro(wire.size),
         transaction(wire.transaction_hash),
         None if wire.fee_rate_bps in (None, "") else round(float(wire.fee_rate_bps)),
     )
-
-
-def transaction(text: str | None) -> str | None:
-    """Take a transaction hash in lower case; None where the exchange sends none, ValueError for what is none."""
-    if not text:
-        return None
-    text = text.lower()
-    if len(text) != 66 or text[:2] != "0x" or len(bytes.fromhex(text[2:])) != 32:
-        raise ValueError(f"not a transaction hash: {text!r:.80}")
-    return text
 
 
 def _tick_size(wire: WireTickSize) -> TickSize:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from upstream.book import Number, WireBook, named
+from upstream.book import WireBook
+from upstream.fields import Number, named
 
 
 class WireChange(msgspec.Struct, gc=False):
