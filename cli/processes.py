@@ -89,11 +89,13 @@ class Program:
     ready_within_s: float = 90.0
     grace_s: float = 5.0
     tier: int = 2  # those of a higher tier end before those of a lower one
+    started_at: float = 0.0  # by the clock on the wall
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it in its own session, its output appended to the log."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.started_at = time.time()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 self.command,
@@ -216,7 +218,7 @@ class Supervisor:
             for watched in waiting:
                 if time.monotonic() - watched.since > watched.service.ready_within_s:
                     raise StartError(self._obituary(watched, f"not ready after {watched.service.ready_within_s:.0f} s"))
-            time.sleep(0.05)
+            time.sleep(0.1)
 
     def look(self) -> None:
         """Note who got ready; StartError when one died: before all are up, a death is no accident."""

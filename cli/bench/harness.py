@@ -1,0 +1,70 @@
+"""Runs benchmarks: rivals in the same run, taking turns, and medians of what each of them did."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import statistics
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from cli.bench.figures import Figure
+
+# Name → module with `run(options, report)`, and what it measures. Modules are imported when run.
+BENCHMARKS: dict[str, tuple[str, str]] = {
+    "ingest": ("cli.bench.ingest", "Our writer against psql's COPY, and a sustained load through the live feed"),
+}
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How long and how often."""
+
+    seconds: float = 600.0  # of a sustained load
+    repetitions: int = 5
+
+
+class Benchmark(Protocol):
+    """What a benchmark's module offers."""
+
+    def run(self, options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+        """Yield figures as they are measured."""
+
+
+def interleaved(
+    rivals: Mapping[str, Callable[[], float]], repetitions: int, report: Callable[[str], None] = lambda _: None
+) -> dict[str, float]:
+    """Let the rivals take turns, so that what the machine does meanwhile hits all alike; medians."""
+    samples: dict[str, list[float]] = {name: [] for name in rivals}
+    for turn in range(repetitions):
+        for name in list(rivals)[:: 1 if turn % 2 == 0 else -1]:
+            gc.collect()
+            samples[name].append(rivals[name]())
+            report(f"{name}: {samples[name][-1]:,.4g} ({turn + 1} of {repetitions})")
+    return {name: statistics.median(values) for name, values in samples.items()}
+
+
+def slope(points: Sequence[tuple[float, float]]) -> float:
+    """Growth per unit of x, robust against single jumps: the median of the slopes between all pairs (Theil and Sen)."""
+    slopes = [(y2 - y1) / (x2 - x1) for i, (x1, y1) in enumerate(points) for x2, y2 in points[i + 1 :] if x2 != x1]
+    return statistics.median(slopes) if slopes else 0.0
+
+
+def run(names: Sequence[str], options: Options, report: Callable[[str], None]) -> list[Figure]:
+    """Run the named benchmarks, one after the other."""
+    figures: list[Figure] = []
+    for name in names:
+        module: Benchmark = importlib.import_module(BENCHMARKS[name][0])
+        figures.extend(module.run(options, report))
+    return figures
+
+
+def save(figures: Sequence[Figure], file: Path) -> None:
+    """Write the figures as JSON, whole or not at all."""
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.write_bytes(msgspec.json.format(msgspec.json.encode(figures), indent=2) + b"\n")
+    temporary.replace(file)

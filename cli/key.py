@@ -1,0 +1,63 @@
+"""API keys from the command line."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEMO_EMAIL, DEMO_APP = "demo@presage.example", "presage demo"
+
+
+def create(url: str, email: str, app_name: str, tier: str) -> str:
+    """Make a key."""
+    from api import keys
+    from sql.database import connect
+
+    with connect(url) as conn:
+        return keys.create(conn, email, app_name, tier=tier)
+
+
+def ready_key(url: str, file: Path) -> str:
+    """Give the demo's own key: the one that an earlier run left, if it still holds, or a new one."""
+    from sql.database import connect
+
+    if file.exists():
+        key = file.read_text().strip()
+        with connect(url) as conn:
+            known = conn.execute(
+                "select from api_keys where key_hash = %s and revoked_at is null",
+                [hashlib.sha256(key.encode()).digest()],
+            ).fetchone()
+        if known is not None:
+            return key
+    key = create(url, DEMO_EMAIL, DEMO_APP, "pro")
+    file.touch(0o600)
+    file.write_text(key)
+    return key
+
+
+def show(url: str) -> None:
+    """Print the keys as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from sql.database import connect
+    from sql.queries import figures as queries
+
+    table = Table("key", "email", "for", "tier", "made", "used this month", "of", "revoked")
+    with connect(url) as conn:
+        for prefix, email, app_name, tier, created_at, used, limit, revoked_at in queries.keys(conn):
+            table.add_row(
+                f"{prefix}…",
+                email,
+                app_name,
+                tier,
+                f"{created_at:%Y-%m-%d}",
+                f"{used:,}",
+                "" if limit is None else f"{limit:,}",
+                "" if revoked_at is None else f"{revoked_at:%Y-%m-%d}",
+            )
+    Console().print(table)

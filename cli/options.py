@@ -1,0 +1,94 @@
+"""From what was typed, and the settings, to a plan."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import typer
+
+from cli.plan import Plan, Source
+from cli.ports import Ports, TakenError, choose
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from settings import Settings
+
+
+def plan(
+    *,
+    simulate: int | None = None,
+    tape: Path | None = None,
+    live: bool = False,
+    speed: float | None = None,
+    rate: float | None = None,
+    markets: int | None = None,
+    port_base: int | None = None,
+    workers: int | None = None,
+    truth: Path | None = None,
+    from_settings: bool = False,
+) -> Plan:
+    """Work out what to run; typer.BadParameter where the options contradict each other."""
+    import settings
+
+    given = settings.get()
+    if sum([simulate is not None, tape is not None, live]) > 1:
+        raise typer.BadParameter("--simulate, --tape and --live exclude each other")
+    if tape is None and speed is not None:
+        raise typer.BadParameter("--speed is for --tape")
+    if (tape is not None or live) and (rate is not None or markets is not None):
+        raise typer.BadParameter("--rate and --markets are for --simulate")
+    source: Source = "exchange" if live else "tape" if tape is not None else "simulated"
+    try:
+        ports = _ports_of(given) if from_settings and port_base is None else choose(port_base)
+    except TakenError as error:
+        raise typer.BadParameter(str(error)) from error
+    return Plan(
+        source=source,
+        ports=ports,
+        data_dir=given.data_dir.expanduser().resolve(),
+        cache_dir=given.cache_dir,
+        database_url=given.database_url.get_secret_value() if given.database_url else None,
+        host=given.api_host,
+        workers=workers or given.api_workers,
+        seed=1 if simulate is None else simulate,
+        tape=tape.resolve() if tape else None,
+        speed=speed,
+        rate=rate,
+        markets=markets,
+        truth=truth.resolve() if truth else None,
+    )
+
+
+def _ports_of(given: Settings) -> Ports:
+    """Take the API's and Dagster's ports from the settings, the others beside Dagster's."""
+    ports = Ports(
+        api=given.api_port,
+        sandbox=given.dagster_port + 1,
+        dagster=given.dagster_port,
+        code=given.dagster_port + 2,
+        database=given.dagster_port + 3,
+    )
+    if taken := ports.taken():
+        whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
+        raise TakenError(f"somebody listens already on port {whom}; see PRESAGE_API_PORT and PRESAGE_DAGSTER_PORT")
+    return ports
+
+
+@contextlib.contextmanager
+def database(url: str | None) -> Iterator[str]:
+    """Give the database to work on: the one named, or the embedded one, started if it is not running."""
+    import settings
+
+    given = settings.get()
+    named = url or (given.database_url.get_secret_value() if given.database_url else None)
+    if named:
+        yield named
+        return
+    from sql.embedded import Cluster
+
+    with Cluster(given.data_dir.expanduser().resolve() / "database", cache_dir=given.cache_dir) as cluster:
+        cluster.create_database("presage")
+        yield cluster.url("presage")

@@ -1,0 +1,63 @@
+"""What is to be run: from the command's options and the settings, decided once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from cli.ports import Ports
+
+Source = Literal["exchange", "tape", "simulated"]
+ROOT = Path(__file__).parent.parent  # the checkout: programs are started from here
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One way to run everything."""
+
+    source: Source
+    ports: Ports
+    data_dir: Path
+    cache_dir: Path | None = None
+    database_url: str | None = None  # None: the embedded one
+    host: str = "127.0.0.1"
+    workers: int = 2
+    seed: int = 1
+    tape: Path | None = None
+    speed: float | None = None
+    rate: float | None = None
+    markets: int | None = None
+    truth: Path | None = None  # where the sandbox writes down all it sends
+
+    @property
+    def logs(self) -> Path:
+        return self.data_dir / "logs"
+
+    @property
+    def dagster_home(self) -> Path:
+        return self.data_dir / "dagster"
+
+    @property
+    def workspace(self) -> Path:
+        return self.dagster_home / "workspace.yaml"
+
+    @property
+    def label(self) -> str:
+        """What the data is, in words that leave no doubt."""
+        return {
+            "simulated": f"simulated (seed {self.seed}): no real market",
+            "tape": f"replayed from {self.tape}",
+            "exchange": "the real exchange",
+        }[self.source]
+
+    def urls(self) -> dict[str, str | None]:
+        """Where one can look."""
+        host = "127.0.0.1" if self.host in {"0.0.0.0", "::"} else self.host  # noqa: S104 - compared, not bound
+        return {
+            "api": f"http://{host}:{self.ports.api}",
+            "stream": f"ws://{host}:{self.ports.api}/stream",
+            "dagster": f"http://127.0.0.1:{self.ports.dagster}",
+            "site": None,
+        }

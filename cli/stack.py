@@ -1,0 +1,293 @@
+"""The programs that make up Presage, and the order in which they start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cli import readiness
+from cli.plan import ROOT
+from cli.processes import Program, StartError, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cli.plan import Plan
+    from cli.processes import Report, Supervisor
+    from sql.embedded import Cluster
+
+
+@dataclass
+class EmbeddedDatabase:
+    """The embedded cluster as a service."""
+
+    cluster: Cluster
+    started: Callable[[int], None]
+    name: str = "database"
+    ready_within_s: float = 600.0  # recovery after a crash replays the log
+    grace_s: float = 10.0
+    tier: int = 0
+
+    @property
+    def pid(self) -> int | None:
+        return self.cluster.pid
+
+    def start(self) -> None:
+        self.cluster.start()
+        if (pid := self.pid) is not None:
+            self.started(pid)
+
+    def running(self) -> bool:
+        return self.pid is not None
+
+    def ready(self) -> bool:
+        return self.running()
+
+    def ask(self) -> None:
+        self.cluster.stop("fast")
+
+    def kill(self) -> None:
+        if (pid := self.pid) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def last_words(self) -> str:
+        logs = sorted((self.cluster.home / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
+        return tail(logs[-1]) if logs else ""
+
+
+@dataclass
+class Stack:
+    """Everything, put together by a plan and looked after by a supervisor."""
+
+    plan: Plan
+    supervisor: Supervisor
+    report: Report
+    database_url: str = ""
+    dagster_url: str = ""
+    installed_at: float = 0.0  # monotonic: from here on the times count
+    steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
+
+    def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
+        """Bring everything up; StartError, or the error of a step, when something does not come."""
+        for log in self.plan.logs.glob("*.log"):
+            log.replace(log.with_suffix(".log.1"))
+        self._install()
+        self.installed_at = time.monotonic()
+        self._prepare_dagster()
+        if self.plan.source != "exchange":
+            self.supervisor.start(self.sandbox())
+        self._open_database()
+        # The code server imports for seconds and needs no tables: it may begin while they are made.
+        self.supervisor.start(self.code_server())
+        self._make_tables()
+        on_tables()
+        self.supervisor.start(self.daemon(), self.api())
+        self.supervisor.wait("api", "code-server", *(["sandbox"] if self.plan.source != "exchange" else []))
+        # Last, as it is the slowest to import and nothing waits for it.
+        self.supervisor.start(self.webserver())
+        self.supervisor.wait(*self.supervisor.watched)
+        self._check_code_location()
+        for watched in self.supervisor.watched.values():
+            self.steps[watched.service.name] = watched.ready_after_s or 0.0
+
+    # The database
+
+    def _install(self) -> None:
+        if self.plan.database_url is None:
+            with self._step("install"):
+                self.cluster().install(self.report)
+
+    def cluster(self) -> Cluster:
+        """Name the embedded server of this plan's data folder."""
+        from sql.embedded import Cluster
+
+        return Cluster(self.plan.data_dir / "database", port=self.plan.ports.database, cache_dir=self.plan.cache_dir)
+
+    def _open_database(self) -> None:
+        with self._step("database"):
+            if self.plan.database_url is None:
+                database = EmbeddedDatabase(self.cluster(), self.supervisor.end_last)
+                self.supervisor.start(database)
+                for name in ("presage", "dagster"):
+                    database.cluster.create_database(name)
+                self.database_url, self.dagster_url = database.cluster.url("presage"), database.cluster.url("dagster")
+            else:
+                self.database_url = self.plan.database_url
+                self.dagster_url = create_beside(self.database_url, "dagster")
+
+    def _make_tables(self) -> None:
+        from sql import migrate
+
+        with self._step("migration"):
+            migrate.upgrade(self.database_url, progress=self.report)
+            refuse_other_source(self.database_url, self.plan.source)
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.steps[name] = time.monotonic() - began
+
+    # The programs
+
+    def environment(self) -> dict[str, str]:
+        """Say what every program of ours is told."""
+        from sql.database import sqlalchemy_url
+
+        plan = self.plan
+        told = {
+            "DATABASE_URL": self.database_url,
+            "DAGSTER_PG_URL": sqlalchemy_url(self.dagster_url, driver="psycopg2"),
+            "DAGSTER_HOME": str(plan.dagster_home),
+            "DAGSTER_DISABLE_TELEMETRY": "yes",
+            "GX_ANALYTICS_ENABLED": "false",
+            "PYTHONUNBUFFERED": "1",
+            "PRESAGE_DATA_DIR": str(plan.data_dir),
+            "PRESAGE_SOURCE": plan.source,
+            "PRESAGE_API_HOST": plan.host,
+            "PRESAGE_API_PORT": str(plan.ports.api),
+            "PRESAGE_API_WORKERS": str(plan.workers),
+            "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
+        }
+        if plan.source != "exchange":
+            exchange = f"127.0.0.1:{plan.ports.sandbox}"
+            told |= {
+                "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
+                "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
+                "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
+                "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
+            }
+        return told
+
+    def _program(self, name: str, *command: str | None, is_ready: Callable[[], bool], **more: Any) -> Program:
+        return Program(
+            name,
+            [word for word in command if word is not None],
+            self.plan.logs / f"{name}.log",
+            environment=self.environment(),
+            directory=ROOT,
+            is_ready=is_ready,
+            **more,
+        )
+
+    def sandbox(self) -> Program:
+        """Describe an exchange of our own."""
+        plan, port = self.plan, self.plan.ports.sandbox
+        command = [sys.executable, "-m", "upstream.sandbox", "--port", str(port)]
+        command += ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
+        given = {"--speed": plan.speed, "--rate": plan.rate, "--markets": plan.markets, "--log": plan.truth}
+        for option, value in given.items():
+            command += [option, str(value)] if value is not None else []
+        status = f"http://127.0.0.1:{port}/sandbox/status"
+        return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), tier=1)
+
+    def code_server(self) -> Program:
+        """Describe Dagster's copy of our definitions; live runs are its children."""
+        port = self.plan.ports.code
+        return self._program(
+            "code-server",
+            *(sys.executable, "-m", "dagster", "api", "grpc", "--module-name", "orchestration.definitions"),
+            *("--host", "127.0.0.1", "--port", str(port), "--working-directory", str(ROOT)),
+            *("--location-name", "presage", "--use-python-environment-entry-point"),
+            is_ready=lambda: readiness.listens(port),  # it listens once it has loaded
+            grace_s=2.0,  # asked to end, it serves on for minutes while its runs live
+        )
+
+    def daemon(self) -> Program:
+        """Describe Dagster's sensors, schedules and queue."""
+        program = self._program(
+            "daemon",
+            *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
+            is_ready=lambda: daemon_beats_since(self.dagster_url, program.started_at),
+            grace_s=3.0,
+        )
+        return program
+
+    def webserver(self) -> Program:
+        """Describe Dagster's UI."""
+        port = self.plan.ports.dagster
+        return self._program(
+            "webserver",
+            *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
+            *("--workspace", str(self.plan.workspace)),
+            is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
+            grace_s=3.0,
+        )
+
+    def api(self) -> Program:
+        """Describe the API."""
+        plan = self.plan
+        return self._program(
+            "api",
+            *(sys.executable, "-m", "gunicorn", "-k", "api.worker.Worker", "--no-control-socket"),
+            *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
+            is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
+        )
+
+    def _prepare_dagster(self) -> None:
+        home = self.plan.dagster_home
+        home.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / "dagster.yaml", home / "dagster.yaml")
+        self.plan.workspace.write_text(
+            "# Written by presage. One code server for the daemon and the UI.\n"
+            "load_from:\n"
+            f"  - grpc_server: {{host: 127.0.0.1, port: {self.plan.ports.code}, location_name: presage}}\n"
+        )
+
+    def _check_code_location(self) -> None:
+        query = """{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError {
+            __typename ... on PythonError { message } } } } } }"""
+        found = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.dagster}/graphql", body={"query": query})
+        entries = ((found or {}).get("data") or {}).get("workspaceOrError", {}).get("locationEntries", [])
+        for entry in entries:
+            loaded = entry["locationOrLoadError"] or {}
+            if loaded.get("__typename") == "PythonError":
+                raise StartError(f"Dagster could not load the definitions: {loaded['message']}")
+
+
+def create_beside(url: str, name: str) -> str:
+    """Make another database on the same server, if it is missing; its address."""
+    from psycopg import errors, sql
+    from psycopg.conninfo import make_conninfo
+
+    from sql.database import connect
+
+    with connect(url, autocommit=True) as conn:
+        if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
+            with contextlib.suppress(errors.DuplicateDatabase):
+                conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+    return make_conninfo(url, dbname=name)
+
+
+def refuse_other_source(url: str, source: str) -> None:
+    """Keep simulated, replayed and real data apart: one database holds one of them."""
+    from sql.database import connect
+
+    with connect(url) as conn:
+        others = conn.execute("select distinct source from markets where source <> %s", [source]).fetchall()
+    if others:
+        held = ", ".join(str(row[0]) for row in others)
+        raise StartError(
+            f"the database holds data of another source ({held}), and {source} data must not be mixed with it: "
+            "start over with --fresh, or set PRESAGE_DATA_DIR to another folder"
+        )
+
+
+def daemon_beats_since(url: str, since: float) -> bool:
+    """Say whether Dagster's daemon has reported since then: it has no port to knock at."""
+    import psycopg
+
+    # Dagster writes local time, without its zone.
+    query = "select from daemon_heartbeats where daemon_type = 'SENSOR' and timestamp >= to_timestamp(%s)::timestamp"
+    try:
+        with psycopg.connect(url, connect_timeout=2) as conn:
+            return conn.execute(query, [since]).fetchone() is not None
+    except psycopg.Error:  # not up, or its tables not made yet
+        return False

@@ -1,0 +1,103 @@
+"""The command line: help, options, ports."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from cli.options import plan
+from cli.ports import Ports, TakenError, choose
+
+runner = CliRunner()
+
+
+def test_help_names_every_command():
+    shown = runner.invoke(app, ["--help"])
+
+    assert shown.exit_code == 0
+    for command in ("demo", "up", "migrate", "bench", "key", "openapi"):
+        assert command in shown.output
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom cli.main import app\n"
+        "assert CliRunner().invoke(app, ['demo', '--help']).exit_code == 0\n"
+        "heavy = 'dagster', 'pandas', 'psycopg', 'sqlalchemy', 'falcon', 'numpy'\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--live", "--simulate", "3"], "exclude each other"),
+        (["--live", "--tape", "."], "exclude each other"),
+        (["--simulate", "3", "--speed", "2"], "--speed is for --tape"),
+        (["--live", "--rate", "2"], "--rate and --markets are for --simulate"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, said):
+    refused = runner.invoke(app, ["demo", *options], env={"COLUMNS": "200"})
+
+    assert refused.exit_code == 2
+    assert said in refused.output
+
+
+def test_the_simulation_is_the_default_and_says_so():
+    made = plan(port_base=None)
+
+    assert made.source == "simulated"
+    assert "simulated" in made.label
+
+
+def test_the_plan_names_the_tape(tmp_path):
+    made = plan(tape=tmp_path, speed=5.0)
+
+    assert made.source == "tape"
+    assert str(tmp_path) in made.label
+
+
+def test_a_taken_port_is_named_with_its_purpose():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        with pytest.raises(TakenError, match=f"{port} .for the sandbox.*--port-base"):
+            choose(port - 1)
+
+
+def test_without_a_wish_ports_are_found_around_those_taken():
+    first = choose(None)
+    with socket.create_server(("127.0.0.1", first.dagster)):
+        second = choose(None)
+
+    assert second.api > first.api
+    assert second == Ports.of(second.api)
+
+
+def test_addresses_are_ready_to_be_opened():
+    made = plan(port_base=None)
+
+    assert made.urls() == {
+        "api": f"http://127.0.0.1:{made.ports.api}",
+        "stream": f"ws://127.0.0.1:{made.ports.api}/stream",
+        "dagster": f"http://127.0.0.1:{made.ports.dagster}",
+        "site": None,
+    }
+
+
+def test_unknown_benchmarks_are_refused_by_name():
+    refused = runner.invoke(app, ["bench", "nothing"], env={"COLUMNS": "200"})
+
+    assert refused.exit_code == 2
+    assert "nothing" in refused.output
+    assert "ingest" in refused.output
