@@ -1,0 +1,36 @@
+"""Best prices that the exchange announced and a book does not show: given a moment, as the change may be on its way."""
+
+from collections.abc import Iterator
+
+from orchestration.live.track import Track
+from upstream.market_socket import BestBidAsk
+
+DOUBT_MS = 1_000
+
+
+class Doubts:
+    """The announcements that are still in question, one a token."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, tuple[int, Track, BestBidAsk]] = {}
+
+    def compare(self, track: Track, said: BestBidAsk, now_ms: int) -> None:
+        """Hold an announcement against the book."""
+        token_id = track.token.token_id
+        if track.book.state != "verified" or track.book.agrees(said.best_bid, said.best_ask):
+            self._open.pop(token_id, None)
+        else:
+            due_ms = self._open[token_id][0] if token_id in self._open else now_ms + DOUBT_MS
+            self._open[token_id] = (due_ms, track, said)
+
+    def forget(self, token_id: str) -> None:
+        """Drop what is in question about a token."""
+        self._open.pop(token_id, None)
+
+    def settle(self, now_ms: int) -> Iterator[Track]:
+        """Break the books that had their time and are still behind, and name them."""
+        for token_id in [token_id for token_id, (due_ms, _, _) in self._open.items() if due_ms <= now_ms]:
+            _, track, said = self._open.pop(token_id)
+            behind = track.book.state == "verified" and said.ts_ms > track.book.ts_ms
+            if behind and not track.book.verify(said.best_bid, said.best_ask):
+                yield track

@@ -1,0 +1,54 @@
+"""Identities that do not depend on who wrote a row, or when (docs/decisions/0001)."""
+
+from hashlib import blake2b
+
+ORDINAL_BITS = 20
+LAST = (1 << ORDINAL_BITS) - 1  # behind every other of its instant
+
+
+def _digest(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def trade_id(  # noqa: PLR0917 (called for each message)
+    token_id: str, tx_hash: str | None, ts_ms: int, side: int, price: int, size: int, n: int = 0
+) -> int:
+    """Name a trade by what it is: the same from the socket and, when a transaction hash is known, from the Data API."""
+    return _digest(f"{token_id}|{tx_hash.lower() if tx_hash else ts_ms}|{side}|{price}|{size}|{n}")
+
+
+def change_id(  # noqa: PLR0917 (called for each message)
+    token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
+) -> int:
+    """Name a level change."""
+    return _digest(f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}")
+
+
+def snapshot_id(token_id: str, ts_ms: int, content: str) -> int:
+    """Name a snapshot by its content: the exchange's digest or, where it sent none, the levels."""
+    return _digest(f"{token_id}|{ts_ms}|{content}|S||||0")
+
+
+def seq(eff_ms: int, ordinal: int) -> int:
+    """Order events of one token by time and, within an instant, by arrival."""
+    return eff_ms << ORDINAL_BITS | min(ordinal, LAST)
+
+
+def seq_ms(seq: int) -> int:
+    """Give the instant that a `seq` starts with."""
+    return seq >> ORDINAL_BITS
+
+
+def trade_text(trade_id: int) -> str:
+    """Say a trade's id as the API does: 16 hex digits, since JSON numbers lose digits beyond 2⁵³."""
+    return f"{trade_id & 0xFFFFFFFFFFFFFFFF:016x}"
+
+
+def as_bytes(hash_: str | None) -> bytes | None:
+    """Give a hex hash as bytes; one that is not hex is kept as its text."""
+    if not hash_:
+        return None
+    try:
+        return bytes.fromhex(hash_.removeprefix("0x"))
+    except ValueError:
+        return hash_.encode()[:64]

@@ -1,0 +1,102 @@
+"""How many live runs to start and which to bury: a pure decision over leases and runs, wrapped in a sensor elsewhere.
+
+A lease touched within seconds is the only sign of life. Dagster's run status is not: a run whose container was killed
+stays STARTED.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+ALIVE_S = 10.0  # a lease is touched each second
+GRACE_S = 30.0  # from STARTED to the first touch: imports, connections
+LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a code server that was replaced never starts what it was given
+SETTLE_S = 15.0  # after the database has come up, leases look stale although their runs live
+
+WAITING = frozenset({"QUEUED", "NOT_STARTED", "STARTING"})
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A row of `feed_leases`."""
+
+    run_id: str
+    role: str  # standby, leader or gone
+    beat_at: float  # Unix seconds
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An unfinished run of the job, as Dagster tells it."""
+
+    run_id: str
+    status: str  # QUEUED, NOT_STARTED, STARTING, STARTED or CANCELING
+    since: float  # Unix seconds when it got that status, or was created
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do now: start one run per entry of `windows` (its share of the usual window), bury those in `reap`."""
+
+    windows: tuple[float, ...]
+    reap: tuple[tuple[str, str], ...]
+    reason: str
+
+    @property
+    def start(self) -> int:
+        """How many runs to start."""
+        return len(self.windows)
+
+
+def decide(
+    leases: Iterable[Lease],
+    runs: Iterable[Run],
+    now: float,
+    want: int = 2,
+    *,
+    ended: Collection[str] = (),
+    database_up_s: float = SETTLE_S,
+) -> Decision:
+    """Keep `want` runs alive or on their way; runs that show no life are buried, and so replaced at once.
+
+    `ended` names runs that Dagster knows to be finished: their lease may look fresh for some seconds yet.
+    """
+    held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
+    alive = {run_id for run_id, lease in held.items() if lease.role != "gone" and now - lease.beat_at < ALIVE_S}
+    coming = 0
+    reap: list[tuple[str, str]] = []
+    for run in runs:
+        if run.run_id in alive:
+            continue
+        fate = _fate(run, held.get(run.run_id), now, database_up_s)
+        if fate == "coming":
+            coming += 1
+        elif fate:
+            reap.append((run.run_id, fate))
+
+    present = len(alive) + coming
+    missing = max(want - present, 0)
+    # From an empty field all would end together: a shorter first window spreads the hand-overs.
+    windows = tuple(1.0 if present else 1.0 - nth / want for nth in range(missing))
+    return Decision(windows, tuple(reap), f"alive {len(alive)}, coming {coming}, buried {len(reap)}, started {missing}")
+
+
+def _fate(  # noqa: PLR0911 (one line a fate)
+    run: Run, lease: Lease | None, now: float, database_up_s: float
+) -> str:
+    """Say `coming`, why to bury the run, or nothing for one that is about to end by itself."""
+    age = now - run.since
+    if run.status == "QUEUED" or (run.status in WAITING and age < LAUNCH_S):
+        return "coming"
+    if run.status in WAITING:
+        return f"launched {age:.0f} s ago and never started"
+    if run.status == "CANCELING":
+        return "" if age < GRACE_S else f"cancelled {age:.0f} s ago and never ended"
+    if lease is None:
+        return "coming" if age < GRACE_S else f"started {age:.0f} s ago and never took a lease"
+    silent = now - lease.beat_at
+    if lease.role == "gone":
+        return "" if silent < GRACE_S else f"left {silent:.0f} s ago and never ended"
+    if database_up_s < SETTLE_S:
+        return "coming"
+    return f"no sign of life for {silent:.0f} s"

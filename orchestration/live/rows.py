@@ -1,0 +1,160 @@
+"""What the feed writes, one struct a table, and the batch they travel in. Amounts are micro-units, instants Unix ms."""
+
+from typing import Any
+
+import msgspec
+
+
+class Token(msgspec.Struct, frozen=True, gc=False):
+    """An outcome of a market, as the exchange names it and as we do."""
+
+    token_id: str
+    market_id: str
+    market_key: int
+    outcome: int
+
+
+class Trade(msgspec.Struct, frozen=True, gc=False):
+    """A row of `trades`."""
+
+    token: Token
+    ts_ms: int
+    trade_id: int
+    seq: int
+    side: int
+    price: int
+    size: int
+    value_usd: int
+    tx_hash: bytes | None
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """A level change in `book_events`, and what the book was like after the message it came in."""
+
+    token: Token
+    ts_ms: int
+    event_id: int
+    seq: int
+    side: int
+    price: int
+    size: int
+    hash: str
+    told: bool  # only changes of a verified book are streamed; a broken one is followed by a snapshot
+    bid: int | None
+    ask: int | None
+    depth: int
+
+
+class LiveBook(msgspec.Struct, frozen=True, gc=False):
+    """A row of `live_books`; best first."""
+
+    token: Token
+    bid_prices: list[int]
+    bid_sizes: list[int]
+    ask_prices: list[int]
+    ask_sizes: list[int]
+    depth: int
+    tick_size: int | None
+    hash: str
+    seq: int
+    ts_ms: int
+    verified: bool
+    jumped: bool  # it did not come about by the changes that were streamed: subscribers need it whole
+
+
+class Snapshot(msgspec.Struct, frozen=True, gc=False):
+    """A snapshot in `book_events`."""
+
+    token: Token
+    ts_ms: int
+    event_id: int
+    seq: int
+    bids: list[tuple[int, int]]
+    asks: list[tuple[int, int]]
+    hash: str
+
+
+class Quote(msgspec.Struct, frozen=True, gc=False):
+    """A row of `quotes`."""
+
+    token: Token
+    ts_ms: int
+    bid: int | None
+    ask: int | None
+    bid_size: int | None
+    ask_size: int | None
+
+
+class LivePrice(msgspec.Struct, frozen=True, gc=False):
+    """A row of `live_prices`."""
+
+    token: Token
+    bid: int | None
+    ask: int | None
+    bid_size: int | None
+    ask_size: int | None
+    last: int | None
+    last_ms: int | None
+    ts_ms: int
+    volume_24h_usd: int | None
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """A row of `quarantine`."""
+
+    source: str
+    reason: str
+    payload: str
+
+
+class Batch(msgspec.Struct):
+    """What came between two ticks. Live prices are the state at its end, one a token."""
+
+    trades: list[Trade] = []
+    changes: list[Change] = []
+    snapshots: list[Snapshot] = []
+    quotes: dict[tuple[str, int], Quote] = {}
+    prices: dict[str, LivePrice] = {}
+    refusals: list[Refusal] = []
+    received_ms: int = 0  # our clock when the batch was cut: what came before is in this one or an earlier one
+    newest_ms: int = 0  # the newest instant of the exchange in it
+
+    def __len__(self) -> int:
+        return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.refusals)
+
+    def add(self, later: "Batch") -> None:
+        """Append a later batch."""
+        self.trades += later.trades
+        self.changes += later.changes
+        self.snapshots += later.snapshots
+        self.quotes.update(later.quotes)
+        self.prices.update(later.prices)
+        self.refusals += later.refusals
+        self.received_ms = max(self.received_ms, later.received_ms)
+        self.newest_ms = max(self.newest_ms, later.newest_ms)
+
+    def only(self, tokens: Any, from_ms: int, to_ms: int) -> "Batch":
+        """Pick what it holds of some tokens (None: of all) within a span, without live state."""
+
+        def within(row: Trade | Change | Snapshot | Quote) -> bool:
+            return from_ms <= row.ts_ms <= to_ms and (tokens is None or row.token.token_id in tokens)
+
+        return Batch(
+            trades=[row for row in self.trades if within(row)],
+            changes=[row for row in self.changes if within(row)],
+            snapshots=[row for row in self.snapshots if within(row)],
+            quotes={key: row for key, row in self.quotes.items() if within(row)},
+            received_ms=self.received_ms,
+            newest_ms=self.newest_ms,
+        )
+
+
+def value_usd(price: int, size: int) -> int:
+    """Give price times size in micro-units, rounded half even."""
+    whole, rest = divmod(price * size, 1_000_000)
+    return whole + (rest > 500_000 or (rest == 500_000 and whole & 1))
+
+
+def mid(bid: int | None, ask: int | None) -> int | None:
+    """Give the middle of the best prices; None while a side is empty."""
+    return None if bid is None or ask is None else (bid + ask) // 2
