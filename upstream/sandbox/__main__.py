@@ -1,0 +1,102 @@
+"""`python -m upstream.sandbox`: an exchange of our own on one port."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+
+from upstream.sandbox.faults import Fault, read_script
+from upstream.sandbox.server import Sandbox
+
+EPILOG = """\
+The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market. Of its own the sandbox
+has GET /sandbox/status, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
+
+faults: a fault or a list of them, as JSON or in a file, for instance
+  [{"kind": "error", "target": "/gamma", "at_s": 20, "for_s": 5}, {"kind": "silent", "at_s": 40, "for_s": 30},
+   {"kind": "drop", "probability": 0.01}, {"kind": "rate_limit", "target": "/clob/books", "retry_after_s": 2, "for_s": 10}]
+kinds: error rate_limit hang slow truncate cut html wrong_json repeat; silent close refuse drop duplicate reorder corrupt_hash
+corrupt_size. `python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
+"""
+
+
+def main() -> None:
+    """Read the arguments and serve until stopped."""
+    parser = argparse.ArgumentParser(
+        prog="python -m upstream.sandbox",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--simulate", type=int, metavar="SEED", help="simulate markets; the same seed gives the same ones (default: 1)"
+    )
+    source.add_argument("--tape", type=Path, metavar="DIR", help="play a folder of recordings, time shifted to now")
+    parser.add_argument(
+        "--port", type=int, default=8650, help="port to listen on; 0 takes a free one (default: %(default)s)"
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=200,
+        metavar="N",
+        help="simulation: price changes and prints a second (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--markets", type=int, default=60, metavar="N", help="simulation: markets at the start (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--start-ms", type=int, metavar="MS", help="what the exchange's clock shows at the start (default: the time)"
+    )
+    parser.add_argument(
+        "--speed",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="tape: times as fast; 0 is as fast as possible (default: %(default)s)",
+    )
+    parser.add_argument("--hold", action="store_true", help="play nothing until POST /sandbox/play")
+    parser.add_argument("--faults", metavar="FILE|JSON", help="what shall go wrong, and when")
+    parser.add_argument(
+        "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the truth to compare with"
+    )
+    given = parser.parse_args()
+    try:
+        faults = _script(given.faults)
+    except (OSError, msgspec.MsgspecError) as error:
+        parser.error(f"--faults: {error}")
+    sandbox = Sandbox(
+        simulate=(1 if given.simulate is None else given.simulate) if given.tape is None else None,
+        tape=given.tape,
+        port=given.port,
+        host=given.host,
+        rate=given.rate,
+        markets=given.markets,
+        start_ms=given.start_ms,
+        speed=given.speed,
+        hold=given.hold,
+        faults=faults,
+        log=given.log,
+        progress=_say,
+    )
+    sandbox.bind()
+    _say(f"{sandbox.source.source} exchange with {len(sandbox.exchange.catalogue.markets)} markets at {sandbox.url}")
+    sandbox.run()
+
+
+def _script(given: str | None) -> list[Fault]:
+    if given is None:
+        return []
+    return read_script(given if given.lstrip().startswith(("[", "{")) else Path(given).read_bytes())
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The sandbox's own endpoints, which the real exchange does not have: status, faults, the truth log, the clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from upstream.sandbox.answers import route
+from upstream.sandbox.faults import read_script
+from upstream.sandbox.log import LineGoneError
+from upstream.sandbox.paging import RefusedError, whole
+
+if TYPE_CHECKING:
+    from upstream.sandbox.server import Sandbox
+
+LINES = 10_000
+
+
+class ControlApi:
+    """Looks at the sandbox and makes things go wrong in it."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+
+    def routes(self) -> list[Route]:
+        return [
+            route("/status", lambda _request: self._sandbox.status()),
+            route("/faults", lambda _request: self._sandbox.faults.state()),
+            route("/faults", self.plan, ("POST",)),
+            route("/faults", lambda _request: {"stopped": self._sandbox.faults.stop()}, ("DELETE",)),
+            route(
+                "/faults/{id:int}",
+                lambda request: {"stopped": self._sandbox.faults.stop(request.path_params["id"])},
+                ("DELETE",),
+            ),
+            route("/log", self.lines),
+            route("/play", self.play, ("POST",)),
+        ]
+
+    async def plan(self, request: Request) -> Any:
+        """Take a fault or a list of them; answer with what was planned, ids included."""
+        try:
+            script = read_script(await request.body())
+        except msgspec.MsgspecError as error:
+            raise RefusedError(400, {"error": str(error)}) from error
+        added = self._sandbox.faults.add(script)
+        self._sandbox.hub.tick()
+        return added
+
+    def lines(self, request: Request) -> Response:
+        """Answer with lines of the truth log that follow line `after`."""
+        try:
+            found = self._sandbox.log.after(
+                whole(request.query_params, "after", 0), whole(request.query_params, "limit", LINES, LINES)
+            )
+        except LineGoneError as error:
+            raise RefusedError(410, {"error": str(error)}) from error
+        return Response(found, media_type="application/x-ndjson")
+
+    def play(self, _request: Request) -> dict[str, Any]:
+        """Start what is held."""
+        self._sandbox.play()
+        return {"playing": True}

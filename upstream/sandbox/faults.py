@@ -1,0 +1,193 @@
+"""Faults on demand: what goes wrong, where, from when and for how long."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count
+from typing import Any, Literal, TypeAlias, get_args
+
+import msgspec
+
+HttpFault: TypeAlias = Literal["error", "rate_limit", "hang", "slow", "truncate", "cut", "html", "wrong_json", "repeat"]
+SocketFault: TypeAlias = Literal[
+    "silent", "close", "refuse", "drop", "duplicate", "reorder", "corrupt_hash", "corrupt_size"
+]
+
+HTTP_KINDS: tuple[str, ...] = get_args(HttpFault)
+SOCKET_KINDS: tuple[str, ...] = get_args(SocketFault)
+SOCKET = "/ws/market"
+
+
+class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One thing going wrong.
+
+    | kind         | what happens                                                                                |
+    |--------------|---------------------------------------------------------------------------------------------|
+    | error        | HTTP answers `status` (503) with a CDN's HTML page                                          |
+    | rate_limit   | HTTP answers 429 with `Retry-After: retry_after_s` (1)                                      |
+    | hang         | HTTP answers nothing until the fault ends, then hangs up                                    |
+    | slow         | HTTP answers after `delay_s` (2)                                                            |
+    | truncate     | a whole answer of half a JSON document                                                      |
+    | cut          | the connection breaks in the middle of the answer                                           |
+    | html         | 200 with a page of HTML                                                                     |
+    | wrong_json   | 200 with JSON of another shape                                                              |
+    | repeat       | cursor and offset are ignored: the first page again and again                               |
+    | silent       | the socket stays open and answers PING, but no data comes                                   |
+    | close        | open sockets are closed with `status` (1006: without a closing handshake)                   |
+    | refuse       | new sockets are refused with HTTP `status` (503)                                            |
+    | drop         | a message is not sent, with `probability`                                                   |
+    | duplicate    | a message is sent twice, with `probability`                                                 |
+    | reorder      | a message is sent after the one that follows it, with `probability`                         |
+    | corrupt_hash | a hash in a message is another, with `probability`                                          |
+    | corrupt_size | a size in a message is another, with `probability`                                          |
+
+    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`), or `/ws/market`, or `/ws/market#3` for one
+    connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without `for_s` it lasts until stopped.
+    """
+
+    kind: HttpFault | SocketFault
+    at_s: float = 0
+    for_s: float | None = None
+    target: str = ""
+    probability: float = 1.0
+    status: int | None = None
+    retry_after_s: float = 1
+    delay_s: float = 2
+    id: int = 0
+    hits: int = 0
+    starts: float = 0
+    began: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.target:
+            self.target = SOCKET if self.kind in SOCKET_KINDS else "/"
+        if not 0 <= self.probability <= 1:
+            raise ValueError("probability lies between 0 and 1")
+
+    def active(self, now: float) -> bool:
+        return now >= self.starts and (self.for_s is None or now < self.starts + self.for_s)
+
+    def over(self, now: float) -> bool:
+        return self.for_s is not None and now >= self.starts + self.for_s
+
+    def aims_at(self, connection_id: int) -> bool:
+        target = self.target.partition("#")
+        return SOCKET.startswith(target[0]) and (not target[2] or target[2] == str(connection_id))
+
+
+class Faults:
+    """Those that are planned or going on. Their dice are not the simulation's: the same events happen with faults and without."""
+
+    def __init__(self, clock: Callable[[], float], seed: int = 0) -> None:
+        self._clock = clock
+        self._ids = count(1)
+        self._dice = random.Random(f"{seed}/faults")  # noqa: S311 - repeatable dice are what is wanted
+        self.planned: list[Fault] = []
+        self.past: list[Fault] = []
+
+    def add(self, script: Iterable[Fault]) -> list[Fault]:
+        added = []
+        for fault in script:
+            fault.id, fault.starts = next(self._ids), self._clock() + fault.at_s
+            fault.began, fault.hits = False, 0
+            self.planned.append(fault)
+            added.append(fault)
+        return added
+
+    def stop(self, fault_id: int | None = None) -> int:
+        """Stop a fault, or all of them, and return how many were going on or planned."""
+        stopped = [fault for fault in self.planned if fault_id in (None, fault.id)]
+        self.planned = [fault for fault in self.planned if fault not in stopped]
+        self.past.extend(stopped)
+        return len(stopped)
+
+    def begun(self) -> list[Fault]:
+        """Return faults that have started since the last look, and put away those that are over."""
+        now = self._clock()
+        fresh = [fault for fault in self.planned if not fault.began and fault.active(now)]
+        for fault in fresh:
+            fault.began = True
+        over = [fault for fault in self.planned if fault.over(now)]
+        if over:
+            self.past.extend(over)
+            self.planned = [fault for fault in self.planned if fault not in over]
+        return fresh
+
+    def http(self, path: str) -> Fault | None:
+        """Return the fault that befalls a request."""
+        now = self._clock()
+        for fault in self.planned:
+            if (
+                fault.kind in HTTP_KINDS
+                and fault.active(now)
+                and path.startswith(fault.target)
+                and self._strikes(fault)
+            ):
+                return fault
+        return None
+
+    def refuses(self) -> Fault | None:
+        now = self._clock()
+        for fault in self.planned:
+            if fault.kind == "refuse" and fault.active(now) and self._strikes(fault):
+                return fault
+        return None
+
+    def on_message(self, connection_id: int) -> Sequence[Fault]:
+        """Return the faults that befall one message to one connection."""
+        if not self.planned:
+            return ()
+        now = self._clock()
+        return [
+            fault
+            for fault in self.planned
+            if fault.kind in SOCKET_KINDS
+            and fault.kind not in ("close", "refuse")
+            and fault.active(now)
+            and fault.aims_at(connection_id)
+            and self._strikes(fault)
+        ]
+
+    def corrupt(self, kind: str, message: str) -> str:
+        """Return a message with one hash or one size changed, the rest as it was."""
+        decoded = msgspec.json.decode(message)
+        places = list(_holders(decoded, "hash" if kind == "corrupt_hash" else "size"))
+        if not places:
+            return message
+        place = self._dice.choice(places)
+        if kind == "corrupt_hash":
+            place["hash"] = f"{self._dice.getrandbits(160):040x}"
+        else:
+            place["size"] = str(round(float(place["size"]) + self._dice.randint(1, 999) / 100, 2))
+        return msgspec.json.encode(decoded).decode()
+
+    def state(self) -> list[dict[str, Any]]:
+        now = self._clock()
+        return [
+            {**msgspec.to_builtins(fault), "active": fault.active(now), "starts_in_s": round(fault.starts - now, 3)}
+            for fault in self.planned
+        ]
+
+    def _strikes(self, fault: Fault) -> bool:
+        if fault.probability < 1 and self._dice.random() >= fault.probability:
+            return False
+        fault.hits += 1
+        return True
+
+
+def read_script(script: bytes | str) -> list[Fault]:
+    """Read a fault or a list of faults; msgspec.ValidationError says what is wrong with it."""
+    faults = msgspec.json.decode(script, type=Fault | list[Fault])
+    return faults if isinstance(faults, list) else [faults]
+
+
+def _holders(value: Any, key: str) -> Iterable[dict[str, Any]]:
+    if isinstance(value, dict):
+        if isinstance(value.get(key), str):
+            yield value
+        for inner in value.values():
+            yield from _holders(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _holders(inner, key)

@@ -1,0 +1,90 @@
+"""HTTP that goes wrong when a fault says so; wraps the application, and leaves /sandbox alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from upstream.sandbox.faults import Fault, Faults
+
+CDN_PAGE = b"<!DOCTYPE html>\n<html><head><title>%d</title></head><body><center><h1>%d</h1></center><hr><center>cloudflare</center></body></html>\n"
+OTHER_SHAPE = b'{"status":"ok","result":{"items":"none","page":0}}'
+LOOK_AGAIN_S = 0.05
+
+
+class FaultyHttp:
+    """ASGI middleware: asks for each request whether a fault befalls it."""
+
+    def __init__(self, app: ASGIApp, faults: Faults, stopping: Callable[[], bool]) -> None:
+        self._app, self._faults, self._stopping = app, faults, stopping
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fault = None
+        if scope["type"] == "http" and self._faults.planned and not scope["path"].startswith("/sandbox"):
+            fault = self._faults.http(scope["path"])
+        if fault is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._befall(fault, scope, receive, send)
+
+    async def _befall(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+        kind = fault.kind
+        if kind == "error":
+            status = fault.status or 503
+            await _answer(send, status, CDN_PAGE % (status, status), b"text/html")
+        elif kind == "rate_limit":
+            seconds = f"{fault.retry_after_s:g}".encode()
+            await _answer(
+                send, 429, b'{"error":"Too Many Requests"}', b"application/json", ((b"retry-after", seconds),)
+            )
+        elif kind == "html":
+            await _answer(send, 200, CDN_PAGE % (200, 200), b"text/html")
+        elif kind == "wrong_json":
+            await _answer(send, 200, OTHER_SHAPE, b"application/json")
+        elif kind == "hang":
+            while not self._stopping() and fault in self._faults.planned:
+                self._faults.begun()
+                await asyncio.sleep(LOOK_AGAIN_S)
+        elif kind == "slow":
+            await asyncio.sleep(fault.delay_s)
+            await self._app(scope, receive, send)
+        elif kind == "repeat":
+            scope.setdefault("state", {})["repeat"] = True
+            await self._app(scope, receive, send)
+        else:
+            await self._shorten(fault, scope, receive, send)
+
+    async def _shorten(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send half of the answer: as if it were all of it (truncate), or with the rest missing (cut)."""
+        start: Message = {}
+        body = b""
+
+        async def gather(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start":
+                start = message
+            else:
+                body += message.get("body", b"")
+
+        await self._app(scope, receive, gather)
+        half = body[: len(body) // 2]
+        length = len(half) if fault.kind == "truncate" else len(body)
+        headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
+        await send({**start, "headers": [*headers, (b"content-length", str(length).encode())]})
+        await send({"type": "http.response.body", "body": half, "more_body": fault.kind == "cut"})
+
+
+async def _answer(
+    send: Send, status: int, body: bytes, media: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> None:
+    length = str(len(body)).encode()
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [(b"content-type", media), (b"content-length", length), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})

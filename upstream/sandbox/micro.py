@@ -1,0 +1,26 @@
+"""Decimal text and micro-units (10⁻⁶), exact in both directions."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+
+ONE = 1_000_000
+
+
+@lru_cache(maxsize=1 << 16)
+def text(micro: int) -> str:
+    """Write micro-units the way the exchange does: `500000` is `"0.5"`."""
+    whole, rest = divmod(micro, ONE)
+    return f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
+
+
+def parse(value: str | float) -> int:
+    """Read a decimal as micro-units, rounded to the nearest; ValueError for what is not a number."""
+    try:
+        scaled = Decimal(str(value)).scaleb(6)
+        if not scaled.is_finite():
+            raise ValueError(f"not a finite number: {value!r}")
+        return int(scaled.to_integral_value())
+    except InvalidOperation as error:
+        raise ValueError(f"not a number: {value!r}") from error

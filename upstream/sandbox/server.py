@@ -1,0 +1,290 @@
+"""The whole exchange on one port, for a process of its own or for a thread of a test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.routing import Mount, WebSocketRoute
+from starlette.websockets import WebSocket
+
+from upstream.sandbox.clob_routes import ClobApi
+from upstream.sandbox.control_routes import ControlApi
+from upstream.sandbox.data_routes import DataApi
+from upstream.sandbox.exchange import Exchange
+from upstream.sandbox.faults import SOCKET, Fault, Faults
+from upstream.sandbox.faulty import FaultyHttp
+from upstream.sandbox.gamma_routes import GammaApi
+from upstream.sandbox.history import History
+from upstream.sandbox.log import TruthLog
+from upstream.sandbox.simulation import Simulation
+from upstream.sandbox.sockets import QUEUE, Hub
+from upstream.sandbox.wire import Fact
+
+Result = TypeVar("Result")
+
+ORDERS_A_TURN = 250  # played before others get a turn
+REST_S = 0.005
+HOUSEKEEPING_S = 0.1
+
+
+class Source(Protocol):
+    """What makes the exchange's events: a simulation, or a tape."""
+
+    source: str
+    now_ms: float
+    start_ms: int
+
+    @property
+    def ended(self) -> bool: ...
+
+    def advance(self, until_ms: float, most: int = ...) -> bool: ...
+
+    def state(self) -> dict[str, Any]: ...
+
+
+class Sandbox:
+    """An exchange of our own on a port of this machine.
+
+        with Sandbox(simulate=7) as exchange:
+            httpx.get(f"{exchange.gamma_url}/markets/keyset")
+
+    `simulate` is a seed, `tape` a folder of recordings; one of them is given. `rate` and `markets` are the simulation's, `speed` is
+    the tape's: 2 plays twice as fast, 0 as fast as possible.
+    """
+
+    def __init__(
+        self,
+        *,
+        simulate: int | None = None,
+        tape: Path | str | None = None,
+        port: int = 0,
+        host: str = "127.0.0.1",
+        speed: float = 1.0,
+        rate: float = 200,
+        markets: int = 60,
+        start_ms: int | None = None,
+        faults: Sequence[Fault] = (),
+        log: Path | str | None = None,
+        queue_size: int = QUEUE,
+        hold: bool = False,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        if (simulate is None) == (tape is None):
+            raise ValueError("either a seed to simulate or a tape to play")
+        self.log = TruthLog(Path(log) if log else None)
+        self.faults = Faults(time.monotonic, seed=simulate or 0)
+        self.hub = Hub(self.faults, self._record, queue_size=queue_size)
+        self.exchange = Exchange(self.log, self.hub)
+        self.history = History(self.exchange)
+        start = int(time.time() * 1000) if start_ms is None else start_ms
+        self.source: Source
+        if simulate is not None:
+            self.source = Simulation(self.exchange, seed=simulate, start_ms=start, markets=markets, rate=rate)
+        self._playing = asyncio.Event()
+        self._hold = hold
+        self.late_ms = 0.0
+        self.most_late_ms = 0.0
+        self.host, self.port = host, port
+        self._script = list(faults)
+        self._began = time.monotonic()
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failure: BaseException | None = None
+        self.app = FaultyHttp(self._app(), self.faults, lambda: self._server is not None and self._server.should_exit)
+
+    # --- Addresses ---
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    @property
+    def gamma_url(self) -> str:
+        return f"{self.url}/gamma"
+
+    @property
+    def clob_url(self) -> str:
+        return f"{self.url}/clob"
+
+    @property
+    def data_api_url(self) -> str:
+        return f"{self.url}/data"
+
+    @property
+    def socket_url(self) -> str:
+        return f"ws://{self.host}:{self.port}{SOCKET}"
+
+    # --- Running ---
+
+    def bind(self) -> None:
+        """Take the port; a free one when none was named."""
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind((self.host, self.port))
+        self.port = self._socket.getsockname()[1]
+
+    def run(self) -> None:
+        """Serve until stopped by a signal."""
+        if self._socket is None:
+            self.bind()
+        assert self._socket is not None
+        self._make_server().run(sockets=[self._socket])
+
+    def __enter__(self) -> Sandbox:
+        self.bind()
+        server = self._make_server()
+        self._thread = threading.Thread(target=self._run_in_thread, args=(server,), name="sandbox", daemon=True)
+        self._thread.start()
+        while not server.started:
+            if not self._thread.is_alive():
+                raise RuntimeError("the sandbox did not start") from self._failure
+            time.sleep(0.005)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.should_exit = True
+        self._thread.join(timeout=10)
+        if self._failure is not None:
+            raise RuntimeError("the sandbox failed") from self._failure
+
+    def call(self, function: Callable[[], Result]) -> Result:
+        """Run a function in the sandbox's own thread, where its state does not move meanwhile."""
+        assert self._loop is not None
+
+        async def run() -> Result:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout=30)
+
+    def play(self) -> None:
+        """Start what is held; called in the sandbox's own thread."""
+        self._playing.set()
+
+    def _run_in_thread(self, server: uvicorn.Server) -> None:
+        assert self._socket is not None
+        try:
+            server.run(sockets=[self._socket])
+        except BaseException as error:  # noqa: BLE001 - raised again where the sandbox is used
+            self._failure = error
+
+    def _make_server(self) -> uvicorn.Server:
+        config = uvicorn.Config(
+            self.app,
+            log_level="warning",
+            access_log=False,
+            ws="websockets-sansio",
+            ws_per_message_deflate=False,
+            ws_ping_interval=None,
+            lifespan="on",
+            timeout_graceful_shutdown=1,
+            server_header=False,
+        )
+        self._server = uvicorn.Server(config)
+        return self._server
+
+    # --- The application ---
+
+    def _app(self) -> Starlette:
+        return Starlette(
+            routes=[
+                Mount("/gamma", routes=GammaApi(self.exchange).routes()),
+                Mount("/clob", routes=ClobApi(self.exchange, self.history).routes()),
+                Mount("/data", routes=DataApi(self.exchange).routes()),
+                Mount("/sandbox", routes=ControlApi(self).routes()),
+                WebSocketRoute(SOCKET, self._serve_socket),
+            ],
+            lifespan=self._lifespan,
+        )
+
+    async def _serve_socket(self, websocket: WebSocket) -> None:
+        await self.hub.serve(websocket, self.exchange)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        self._loop = asyncio.get_running_loop()
+        self.faults.add(self._script)
+        if not self._hold:
+            self._playing.set()
+        tasks = [asyncio.create_task(self._play()), asyncio.create_task(self._keep_house())]
+        for task in tasks:
+            task.add_done_callback(self._stop_if_failed)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self.log.close()
+
+    def _stop_if_failed(self, task: asyncio.Task[None]) -> None:
+        """End the server rather than stand still when the source breaks."""
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = task.exception()
+            assert self._server is not None
+            self._server.should_exit = True
+
+    async def _play(self) -> None:
+        """Let the source catch up with the clock, again and again."""
+        await self._playing.wait()
+        self._began = time.monotonic()
+        while not self.source.ended:
+            due_ms = self.source.start_ms + (time.monotonic() - self._began) * 1000
+            caught_up = self.source.advance(due_ms, ORDERS_A_TURN)
+            self.late_ms = 0.0 if caught_up else due_ms - self.source.now_ms
+            self.most_late_ms = max(self.most_late_ms, self.late_ms)
+            await asyncio.sleep(REST_S if caught_up else 0)
+
+    async def _keep_house(self) -> None:
+        sampled = -1
+        while True:
+            self.hub.tick()
+            self.log.flush()
+            minute = self.exchange.now_ms // 60_000
+            if minute != sampled:
+                sampled = minute
+                self.history.sample()
+            await asyncio.sleep(HOUSEKEEPING_S)
+
+    def _record(self, fact: Fact) -> None:
+        fact.n, fact.ts_ms = self.log.next(), self.exchange.now_ms
+        self.log.write(fact)
+
+    def status(self) -> dict[str, Any]:
+        """Say what is played, how far it is, and who listens."""
+        exchange = self.exchange
+        return {
+            "source": self.source.source,
+            "clock_ms": exchange.now_ms,
+            "start_ms": self.source.start_ms,
+            "uptime_s": round(time.monotonic() - self._began, 3),
+            "playing": self._playing.is_set(),
+            "ended": self.source.ended,
+            "late_ms": round(self.late_ms, 1),
+            "most_late_ms": round(self.most_late_ms, 1),
+            "markets": len(exchange.catalogue.markets),
+            "open_markets": sum(not market.closed for market in exchange.catalogue),
+            "events": len(exchange.catalogue.events),
+            "tokens": len(exchange.catalogue.by_token),
+            "trades": exchange.trades.total,
+            "messages": dict(exchange.messages),
+            "log": {"lines": self.log.n, "kinds": dict(self.log.counts)},
+            "sockets": self.hub.state(),
+            "faults": self.faults.state(),
+            "played": self.source.state(),
+        }
