@@ -78,8 +78,8 @@ def template(cluster: Server) -> Iterator[str]:
     with _admin(cluster) as admin:
         admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         migrate.upgrade(cluster.url(name))
-        # A given server may have TimescaleDB's workers. They keep away from a database that takes no connections; one that
-        # is there already has to go. A copy, unlike its template, takes connections.
+        # A given server may have TimescaleDB's workers. They keep away from a database that takes no connections; one
+        # that is there already has to go. A copy, unlike its template, takes connections.
         admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
         admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [name])
         yield name

@@ -7,7 +7,7 @@
 
 alter table candles_1m add primary key (market_key, outcome, bucket);
 alter table candles_1h add primary key (market_key, outcome, bucket);
-create index candles_1m_bucket_idx on candles_1m (bucket desc);
+-- Statistics of the last day read the hours of all markets.
 create index candles_1h_bucket_idx on candles_1h (bucket desc);
 
 -- The candle of the running minute is rewritten with every batch: room in its page, and vacuum before the table has grown.

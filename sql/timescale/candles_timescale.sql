@@ -26,3 +26,5 @@ with no data;
 
 create index candles_1m_market_idx on candles_1m (market_key, outcome, bucket desc);
 create index candles_1h_market_idx on candles_1h (market_key, outcome, bucket desc);
+-- Statistics of the last day read the hours of all markets.
+create index candles_1h_bucket_idx on candles_1h (bucket desc);
