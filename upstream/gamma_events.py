@@ -8,6 +8,8 @@ import msgspec
 
 from upstream.numbers import instant
 
+SITE = "https://polymarket.com"
+
 TOPICS = (
     "politics", "elections", "geopolitics", "world", "sports", "esports", "crypto", "finance", "economy", "business",
     "tech", "ai", "science", "weather", "climate", "culture", "pop-culture", "mentions", "health", "games",

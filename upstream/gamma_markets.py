@@ -7,10 +7,9 @@ from typing import Any, Literal, Self
 import msgspec
 
 from upstream.fields import Number
-from upstream.gamma_events import TOPICS, Event, Tag, tag_slugs, topic
+from upstream.gamma_events import SITE, TOPICS, Event, Tag, tag_slugs, topic
 from upstream.numbers import MICRO, instant, micro, price
 
-SITE = "https://polymarket.com"
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 
 CONDITION = re.compile(r"0x[0-9a-f]{64}")

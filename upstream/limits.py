@@ -39,7 +39,7 @@ class Bucket:
         """Take one token, into debt if need be; the seconds to wait before using it."""
         self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate) - 1
         self.at = now
-        return max(0.0, -self.tokens / self.rate)
+        return -self.tokens / self.rate if self.tokens < -1e-9 else 0.0  # less is rounding
 
 
 class RateLimits:

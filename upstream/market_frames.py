@@ -10,6 +10,7 @@ import msgspec
 from upstream.book import WireBook
 from upstream.errors import Refused, refused
 from upstream.fields import digest, named, optional, optional_price, side_of, transaction
+from upstream.gamma_events import tag_slugs
 from upstream.market_messages import (
     BestBidAsk,
     LastTrade,
@@ -181,7 +182,7 @@ def _new_market(wire: WireNewMarket) -> NewMarket:
         description=wire.description or None,
         token_ids=token_ids,
         outcomes=outcomes,
-        tags=wire.tags or [],
+        tags=tag_slugs(wire.tags),
         event_id=_text(event.id) or None,
         event_slug=event.slug or None,
         event_title=event.title or None,

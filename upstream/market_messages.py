@@ -1,10 +1,13 @@
 """What the market channel says, as we keep it: in micro-units, one struct a kind."""
 
-from __future__ import annotations
+from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
 from upstream.book import Book
+from upstream.gamma_events import SITE, topic
+from upstream.numbers import MICRO
 
 
 class LevelChange(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +81,26 @@ class NewMarket(msgspec.Struct, frozen=True):
     tick_size: int | None
     active: bool
 
+    def row(self, source: str = "exchange") -> dict[str, Any]:
+        """Keyed like `sql.tables.markets`; what is missing is not known yet."""
+        return {
+            "market_id": self.market,
+            "gamma_id": self.id or None,
+            "slug": self.slug or None,
+            "question": self.question or self.slug,
+            "description": self.description,
+            "status": "ACTIVE",
+            "event_id": self.event_id,
+            "event_title": self.event_title,
+            "category": topic(None, self.tags),
+            "tags": self.tags,
+            "outcomes": self.outcomes,
+            "token_ids": self.token_ids,
+            "tick_size": self.tick_size,
+            "url": f"{SITE}/event/{self.event_slug}/{self.slug}" if self.event_slug and self.slug else None,
+            "source": source,
+        }
+
 
 class Resolved(msgspec.Struct, frozen=True):
     """A market was settled."""
@@ -98,6 +121,21 @@ class Resolved(msgspec.Struct, frozen=True):
         if self.winning_outcome in self.outcomes:
             return self.outcomes.index(self.winning_outcome)
         return None
+
+    def row(self, source: str = "exchange") -> dict[str, Any]:
+        """Keyed like `sql.tables.markets`; closed only, until the catalogue says more, when there is no one winner."""
+        winner = self.winner
+        at = datetime.fromtimestamp(self.ts_ms / 1000, UTC)
+        closed = {"market_id": self.market, "status": "CLOSED", "closed_at": at, "source": source}
+        if winner is None:
+            return closed
+        places = max(len(self.outcomes), len(self.token_ids))
+        return closed | {
+            "status": "RESOLVED",
+            "resolved_at": at,
+            "winning_outcome": winner,
+            "outcome_prices": [MICRO if place == winner else 0 for place in range(places)],
+        }
 
 
 class Pong(msgspec.Struct, frozen=True):
