@@ -35,7 +35,7 @@ STOP_S = 60
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 LEAVE = (signal.SIGTERM, signal.SIGHUP)  # end a Python process at once, unless it listens to them
 
-_left_running: list[subprocess.Popen[bytes]] = []  # a Popen forgotten while its process runs would complain
+_left_running: set[subprocess.Popen[bytes]] = set()  # a Popen forgotten while its process runs would complain
 
 
 class Cluster:
@@ -69,14 +69,12 @@ class Cluster:
     @property
     def pid(self) -> int | None:
         """The process number of the running server."""
-        if self._process is not None:
-            self._process.poll()  # so that one that was killed does not stay as a zombie
-        live = postmaster.running(self._place.data)
+        live = self._live()
         return None if live is None else live.pid
 
     def url(self, database: str = "presage") -> str:
         """A libpq address over the server's socket."""
-        live = postmaster.running(self._place.data)
+        live = self._live()
         port = (live and live.port) or self.port or PORT
         folder = (live and live.sockets) or self._place.sockets(port)
         return f"postgresql://{ROLE}@/{quote(database, safe='')}?host={quote(str(folder), safe='')}&port={port}"
@@ -109,7 +107,7 @@ class Cluster:
             tell(f"user {here.user.name} cannot come to {here.wanted}: the data lies in {here.home}")
         here.make()
         with here.entered(), installation.locked(here.lock, tell):
-            if (live := postmaster.running(here.data)) is not None:
+            if (live := self._answering()) is not None:
                 self._take(live, tell)
                 return
             preparation.clear(here, self.port or PORT, tell)
@@ -171,6 +169,13 @@ class Cluster:
     def _place(self) -> Place:
         return place.find(self.data_dir)
 
+    def _live(self) -> postmaster.Postmaster | None:
+        live = postmaster.running(self._place.data)
+        if (process := self._process) is not None and process.poll() is not None:  # a killed one is a zombie till then
+            _left_running.discard(process)
+            self._process = None
+        return live
+
     def _let_signals_be(self) -> None:
         for number in self._restore:
             signal.signal(number, signal.SIG_DFL)
@@ -180,19 +185,32 @@ class Cluster:
         self._ours = True
         self._place.own()
 
+    def _answering(self) -> postmaster.Postmaster | None:
+        """The server that runs already, once it answers; one that is on its way down is waited for."""
+        deadline = time.monotonic() + START_S
+        while (live := self._live()) is not None:
+            try:
+                psycopg.connect(self.url("postgres"), connect_timeout=5).close()
+            except psycopg.OperationalError as error:
+                if "too many clients" in str(error) or "connection slots" in str(error):  # busy, but well
+                    return live
+            else:
+                return live
+            if time.monotonic() > deadline:
+                raise EmbeddedError(f"the server over {self.home} (process {live.pid}) does not answer", "stop it")
+            time.sleep(0.05)
+        if (process := self._process) is not None:  # on its last breath, no server any more
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=10)
+            self._live()
+        return None
+
     def _take(self, live: postmaster.Postmaster, tell: Callable[[str], None]) -> None:
         if self.port is not None and not (live.tcp and live.port == self.port):
             raise EmbeddedError(
                 f"a server already runs over {self.home} (process {live.pid}), and not on port {self.port}",
                 "stop that one first, or ask for no port",
             )
-        deadline = time.monotonic() + START_S
-        while not live.ready:
-            found = postmaster.running(self._place.data)
-            if found is None or time.monotonic() > deadline:
-                raise EmbeddedError(f"the server that ran over {self.home} went away", "start again")
-            live = found
-            time.sleep(0.05)
         if self._place.owned():
             tell(f"using the database that already runs (process {live.pid})")
         else:
@@ -217,14 +235,15 @@ class Cluster:
                 )
             except (OSError, subprocess.SubprocessError) as error:
                 raise preparation.not_run(here, programs, error) from error
-        _left_running.append(self._process)
+        process = self._process
+        _left_running.add(process)
         began = told = time.monotonic()
         while True:
             live = postmaster.written(here.data)
-            if live is not None and live.pid == self._process.pid and live.ready:
+            if live is not None and live.pid == process.pid and live.ready:
                 return
             now = time.monotonic()
-            if self._process.poll() is not None or now - began > START_S:
+            if process.poll() is not None or now - began > START_S:
                 raise EmbeddedError(
                     f"the database did not start; its log ends:\n{self._last_words()}",
                     f"look into {here.logs}, or start over with a fresh data folder",
@@ -235,10 +254,10 @@ class Cluster:
             time.sleep(0.02)
 
     def _halt(self, mode: str, seconds: float) -> None:
-        process = self._process
-        if process is not None and process.poll() is None:
-            pid = process.pid  # even before it has written its own number
-        elif (live := postmaster.running(self._place.data)) is not None:
+        live = self._live()
+        if self._process is not None:
+            pid = self._process.pid  # even before it has written its own number
+        elif live is not None:
             pid = live.pid
         else:
             return
@@ -246,12 +265,11 @@ class Cluster:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGNALS[how])
             deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
-                if process is not None and process.poll() is not None and process in _left_running:
-                    _left_running.remove(process)
-                if not postmaster.alive(pid):
-                    return
+            while postmaster.alive(pid) and time.monotonic() < deadline:
                 time.sleep(0.02)
+            if not postmaster.alive(pid):
+                self._live()
+                return
         raise EmbeddedError(f"the database (process {pid}) does not stop", f"look into {self._place.logs}")
 
     def _last_words(self) -> str:

@@ -35,9 +35,10 @@ def server_settings(memory: int, cores: int) -> dict[str, str]:
         "max_connections": "200",
         "max_parallel_workers": str(cores),
         "max_parallel_workers_per_gather": str(min(2, cores // 2)),
-        # TimescaleDB takes one for its launcher and one for each database it is in.
-        "max_worker_processes": str(24 + cores),
-        "timescaledb.max_background_workers": "16",
+        "max_worker_processes": str(8 + cores),
+        # Its workers run jobs and policies, which this edition (Apache) has not; they would only log that they failed,
+        # and keep every database they look into from being copied or dropped.
+        "timescaledb.max_background_workers": "0",
         "timescaledb.telemetry_level": "off",
         "shared_preload_libraries": "timescaledb",
         "synchronous_commit": "on",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RECIPE = 2  # goes up when what is unpacked or written here changes: an older tree is then made anew
 BIN = "usr/lib/postgresql/17/bin"
 MARKER = "installed.json"
+FULL = {errno.ENOSPC, errno.EDQUOT}
 NEEDED_BYTES = 400 << 20  # 40 MB of packages, 40 MB of lists, 140 MB unpacked before trimming; and room to breathe
 # Neither read by the server nor by its programs: documentation, translations, character sets of other programs, and the
 # just-in-time compiler, whose libraries (LLVM) would be ten times the rest.
@@ -111,10 +112,11 @@ def install(cache_dir: Path | None = None, progress: Callable[[str], None] | Non
 
 def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installation:
     # Trees of another recipe stay: a server started from one may still be running.
-    for left in (*root.glob(".part-*"), *root.glob(f"*-r{RECIPE}")):
-        if _whole(left / MARKER) is None:
-            tell(f"clearing away a half-finished installation ({left.name})")
-            shutil.rmtree(left, ignore_errors=True)
+    for broken in root.glob(f"*-r{RECIPE}"):
+        if _whole(broken / MARKER) is None:
+            tell(f"clearing away a broken installation ({broken.name})")
+            shutil.rmtree(broken, ignore_errors=True)
+    _sweep(root)
     if (free := shutil.disk_usage(root).free) < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, f"{free >> 20} MB free")
     # Kept when the installation is interrupted, so that the next one need not fetch again what has come.
@@ -142,13 +144,19 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
             "files": {str(path.relative_to(part)): path.lstat().st_size for path in _files(part)},
         }
         (part / MARKER).write_text(json.dumps(marker))
+        shutil.rmtree(download, ignore_errors=True)
         os.sync()  # after a power cut the name must not be there without the content
         part.rename(final)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
-    shutil.rmtree(download, ignore_errors=True)
+        _sweep(root)  # again, as a dpkg-deb that outlived its killed parent may have gone on for a moment
     tell(f"installed PostgreSQL {postgresql} with TimescaleDB {timescaledb} in {final}")
     return Installation(final, postgresql, timescaledb)
+
+
+def _sweep(root: Path) -> None:
+    """Removes half-unpacked trees; only the holder of the lock makes any."""
+    for left in root.glob(".part-*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 def _whole(marker: Path) -> Installation | None:
@@ -219,15 +227,16 @@ def _wrap(here: Machine, tree: Path, final: Path) -> None:
 
 
 def _make(folder: Path) -> None:
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
-    for path in reversed(missing):
-        try:
+    try:
+        for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
             path.mkdir(exist_ok=True)
-        except PermissionError as error:
-            raise EmbeddedError(
-                f"{path} cannot be made: {error}", "set PRESAGE_CACHE_DIR to a folder of yours"
-            ) from error
-        path.chmod(0o755)  # whatever the umask: another user will run what lies in it
+            path.chmod(0o755)  # whatever the umask: another user will run what lies in it
+    except OSError as error:
+        if error.errno in FULL:
+            raise
+        raise EmbeddedError(
+            f"{folder} cannot be made: {error}", "set PRESAGE_CACHE_DIR to a folder of yours"
+        ) from error
 
 
 @contextmanager
@@ -252,7 +261,7 @@ def _no_space(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno not in FULL:
             raise
         raise EmbeddedError(
             f"not enough disk space for the embedded database in {root} (it wants {NEEDED_BYTES >> 20} MB): {error}",

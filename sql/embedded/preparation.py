@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROLE = "presage"
 NEEDED_BYTES = 256 << 20  # an empty cluster with its write-ahead log, and room to work
 ORPHANS_S = 30
+ZONES = Path("/usr/share/zoneinfo")  # compiled into Debian's server
 
 
 def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
@@ -116,8 +117,8 @@ def not_run(place: Place, programs: Installation, error: Exception) -> EmbeddedE
 
 
 def require_time_zones() -> None:
-    """Refuses a machine without time zones, whose place is compiled into Debian's server."""
-    if not Path("/usr/share/zoneinfo/UTC").exists():
+    """Refuses a machine without time zones, which the server does not bring."""
+    if not (ZONES / "UTC").exists():
         raise EmbeddedError("this machine has no time zone data", f"apt-get install tzdata, {OTHERWISE}")
 
 
