@@ -1,12 +1,12 @@
 -- What `presage demo` shows of the pipeline while it runs.
 
--- name: stages
+-- name: stages()
 -- Each stage and how fresh it is, in the order of data's way.
 select stage, status, lag_s
 from pipeline_status
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
--- name: leases
+-- name: leases()
 -- Runs that hold the feed's sockets, and how long ago each gave a sign of life.
 select feed, run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8 as silent_s,
        extract(epoch from window_ends_at - now())::float8 as window_left_s
@@ -18,15 +18,15 @@ order by feed, role, run_id;
 -- Histograms of the lag from the exchange's instant to the commit, as the feed wrote them down.
 select lag_counts from feed_stats where ts >= :since;
 
--- name: gaps^
+-- name: gaps()^
 -- Gaps known, and those of them still open.
 select count(*), count(*) filter (where to_ts is null) from coverage_gaps;
 
--- name: quarantined$
+-- name: quarantined()$
 -- Payloads refused.
 select count(*) from quarantine;
 
--- name: keys
+-- name: keys()
 -- Every key, by what may be shown of it.
 select k.prefix, a.email, a.app_name, k.tier, k.created_at, coalesce(u.used, 0),
        coalesce(k.credits_month, t.credits_month), k.revoked_at
