@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-DEMO_EMAIL, DEMO_APP = "demo@presage.example", "presage demo"
+DEMO_APP = "presage demo"
 
 
 def create(url: str, email: str, app_name: str, tier: str) -> str:
@@ -33,7 +34,8 @@ def ready_key(url: str, file: Path) -> str:
             ).fetchone()
         if known is not None:
             return key
-    key = create(url, DEMO_EMAIL, DEMO_APP, "pro")
+    # An account of its own each time: an earlier key whose file was deleted must not use up the account's room.
+    key = create(url, f"demo-{secrets.token_hex(4)}@presage.example", DEMO_APP, "pro")
     file.touch(0o600)
     file.write_text(key)
     return key

@@ -190,3 +190,7 @@ def openapi(
         typer.echo(text)
     else:
         file.write_text(text + "\n")
+
+
+if __name__ == "__main__":
+    app()

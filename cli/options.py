@@ -79,16 +79,24 @@ def _ports_of(given: Settings) -> Ports:
 
 @contextlib.contextmanager
 def database(url: str | None) -> Iterator[str]:
-    """Give the database to work on: the one named, or the embedded one, started if it is not running."""
+    """Give the database to work on: the one named, or the embedded one, started if it is not running.
+
+    An error that the user can act on ends the command with its text alone.
+    """
+    import psycopg
+
     import settings
+    from sql.embedded import Cluster, EmbeddedError
 
     given = settings.get()
     named = url or (given.database_url.get_secret_value() if given.database_url else None)
-    if named:
-        yield named
-        return
-    from sql.embedded import Cluster
-
-    with Cluster(given.data_dir.expanduser().resolve() / "database", cache_dir=given.cache_dir) as cluster:
-        cluster.create_database("presage")
-        yield cluster.url("presage")
+    try:
+        if named:
+            yield named
+            return
+        with Cluster(given.data_dir.expanduser().resolve() / "database", cache_dir=given.cache_dir) as cluster:
+            cluster.create_database("presage")
+            yield cluster.url("presage")
+    except (EmbeddedError, psycopg.Error, ValueError) as error:
+        typer.echo(f"presage: {error}", err=True)
+        raise typer.Exit(1) from error

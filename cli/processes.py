@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PR_SET_CHILD_SUBREAPER = 36
 LAST_WORDS = 15  # lines of a log worth showing
-STEADY_S = 60.0  # having run this long, a process that dies is no longer counted as failing again
+STEADY_S = 20.0  # having run this long, a program that dies is no longer counted as failing again
 Report = Callable[[str], None]
 
 

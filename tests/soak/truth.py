@@ -1,0 +1,83 @@
+"""What the sandbox says it sent, beside what the database holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from sql.database import micro
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import psycopg
+
+SIDES = {"BUY": 1, "SELL": -1}
+
+
+class Line(msgspec.Struct):
+    """A line of the truth log, as far as it matters here."""
+
+    kind: str
+    token: str = ""
+    ts_ms: int = 0
+    side: str = ""
+    price: str = ""
+    size: str = ""
+    tx: str = ""
+
+
+class Difference(NamedTuple):
+    """Rows that are in one and not in the other, by kind of row."""
+
+    compared: int
+    lost: Counter[Any]
+    doubled: Counter[Any]
+
+    def __str__(self) -> str:
+        return f"{self.compared:,} compared, {self.lost.total()} lost, {self.doubled.total()} doubled or invented"
+
+
+def told(file: Path, *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
+    """Read what happened on the exchange in a span, by the exchange's own clock; the span's last instant included."""
+    decode = msgspec.json.Decoder(Line).decode
+    trades: Counter[Any] = Counter()
+    changes: Counter[Any] = Counter()
+    with file.open("rb") as lines:
+        for text in lines:
+            line = decode(text)
+            if line.kind not in ("trade", "level") or not from_ms <= line.ts_ms <= to_ms:
+                continue
+            what = (line.token, line.ts_ms, SIDES[line.side], micro(line.price), micro(line.size))
+            if line.kind == "trade":
+                trades[*what, line.tx] += 1
+            else:
+                changes[what] += 1
+    return {"trades": trades, "level changes": changes}
+
+
+def held(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
+    """Read what the database holds of a span."""
+    span = (from_ms / 1000, to_ms / 1000)
+    trades = conn.execute(
+        """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size, '0x' || encode(tx_hash, 'hex')
+        from trades join tokens using (market_key, outcome) where ts between to_timestamp(%s) and to_timestamp(%s)""",
+        span,
+    ).fetchall()
+    changes = conn.execute(
+        """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size
+        from book_events join tokens using (market_key, outcome)
+        where side is not null and ts between to_timestamp(%s) and to_timestamp(%s)""",
+        span,
+    ).fetchall()
+    return {"trades": Counter(trades), "level changes": Counter(changes)}
+
+
+def compare(truth: dict[str, Counter[Any]], found: dict[str, Counter[Any]]) -> dict[str, Difference]:
+    """Count what is missing and what is too much."""
+    return {
+        kind: Difference(expected.total(), expected - found[kind], found[kind] - expected)
+        for kind, expected in truth.items()
+    }
