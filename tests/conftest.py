@@ -130,6 +130,8 @@ def conn(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[An
     own = "database_url" in request.fixturenames
     url = request.getfixturevalue("database_url" if own else "_shared_url")
     connection = database.connect(url, autocommit=own, name="presage test")
+    if not own:
+        connection.execute("select")  # begun: a `conn.transaction()` of the code under test is a savepoint, not a commit
     try:
         yield connection
     finally:
