@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 import settings
 from alembic import context
-from sql import database
+from sql import database, migrate
 from sql.tables import metadata
 
 # Any number will do, as long as it stays the same: it keeps two migrations of one database apart.
@@ -45,8 +45,9 @@ def offline() -> None:
 def online() -> None:
     """Run against the database, under a lock that a second migration waits for."""
     url = database_url()
-    # In the connection's own options: a statement before the migration opens a transaction, and autocommit blocks break.
-    options = database.server_options(url, lock_timeout="10s", statement_timeout="10min")
+    # In the connection's own options: a statement before the migration would open a transaction, and break blocks.
+    patience = context.config.attributes.get("lock_timeout", migrate.LOCK_TIMEOUT)
+    options = database.server_options(url, lock_timeout=patience, statement_timeout="10min")
     engine = sa.create_engine(
         database.sqlalchemy_url(url),
         poolclass=sa.pool.NullPool,

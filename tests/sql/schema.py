@@ -1,0 +1,62 @@
+"""What a database consists of, read from its catalogue, so that two can be compared."""
+
+from __future__ import annotations
+
+COLUMNS = """
+    select table_name, ordinal_position, column_name, data_type, udt_name
+    from information_schema.columns
+    where table_schema = 'public' and table_name <> 'alembic_version'
+    order by 1, 2
+"""
+
+# Everything of ours in schema public: what belongs to an extension depends on it (`e`).
+EVERYTHING = {
+    "columns": """
+        select table_name, ordinal_position, column_name, data_type, udt_name, is_nullable, column_default, is_identity,
+            col_description(format('public.%I', table_name)::regclass, ordinal_position)
+        from information_schema.columns where table_schema = 'public'
+        order by 1, 2
+    """,
+    "relations": """
+        select relname, relkind, relpersistence, reloptions, obj_description(oid, 'pg_class'),
+            (select reloptions from pg_class as toast where toast.oid = pg_class.reltoastrelid)
+        from pg_class where relnamespace = 'public'::regnamespace and relkind <> 'i'
+        order by 1
+    """,
+    "indexes": "select tablename, indexname, indexdef from pg_indexes where schemaname = 'public' order by 1, 2",
+    "constraints": """
+        select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+        from pg_constraint where connamespace = 'public'::regnamespace
+        order by 1, 2
+    """,
+    "triggers": """
+        select tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+        from pg_trigger
+        where not tgisinternal and tgrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)
+        order by 1, 2
+    """,
+    "functions": """
+        select proname, pg_get_functiondef(oid)
+        from pg_proc
+        where pronamespace = 'public'::regnamespace and prokind = 'f'
+            and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+        order by 1, 2
+    """,
+    "views": "select viewname, definition from pg_views where schemaname = 'public' order by 1",
+    "dimensions": """
+        select hypertable_name, column_name, time_interval, integer_interval, num_partitions
+        from timescaledb_information.dimensions
+        order by 1
+    """,
+    "types": """
+        select typname from pg_type
+        where typnamespace = 'public'::regnamespace and typtype in ('d', 'e')
+            and not exists (select from pg_depend where objid = pg_type.oid and deptype = 'e')
+        order by 1
+    """,
+}
+
+
+def describe(conn):
+    """Everything in schema public, by kind."""
+    return {kind: conn.execute(query).fetchall() for kind, query in EVERYTHING.items()}
