@@ -43,6 +43,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     bid: int | None
     ask: int | None
     depth: int
+    tick_size: int | None
 
 
 class LiveBook(msgspec.Struct, frozen=True, gc=False):

@@ -203,6 +203,7 @@ class Tracker:
                     bid,
                     ask,
                     depth,
+                    track.tick_size,
                 )
             )
         self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)

@@ -1,1 +1,278 @@
--- What the live feed writes: rows, leases, gaps, clocks.
+-- What the live feed writes and asks: rows, live state, leases, gaps, clocks.
+
+-- --- Rows: copied into temporary tables, and from there to where they belong -------------------------------------------------
+
+-- name: make_room#
+-- The temporary tables of a writer's connection. Each transaction leaves them empty.
+create temp table if not exists new_trades (
+    ts timestamptz, market_key int, outcome smallint, trade_id bigint, seq bigint, side smallint,
+    price bigint, size bigint, value_usd bigint, tx_hash bytea
+) on commit delete rows;
+create temp table if not exists new_events (
+    ts timestamptz, market_key int, outcome smallint, event_id bigint, seq bigint, side smallint, price int, size bigint,
+    bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
+) on commit delete rows;
+create temp table if not exists new_quotes (
+    ts timestamptz, market_key int, outcome smallint, bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint
+) on commit delete rows;
+create temp table if not exists new_prices (
+    market_key int, outcome smallint, ts timestamptz, bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint,
+    last bigint, last_ts timestamptz
+) on commit delete rows;
+create temp table if not exists new_books (
+    market_key int, outcome smallint, seq bigint, ts timestamptz, verified boolean,
+    bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], tick_size bigint, hash bytea
+) on commit delete rows;
+
+-- name: insert_trades()
+-- Those of new_trades that are not there yet; gives their ids. Sorted, so that two writers never wait for each other in a circle.
+insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash)
+select ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash
+from new_trades
+order by market_key, outcome, ts, trade_id
+on conflict do nothing
+returning trade_id;
+
+-- name: insert_events()
+-- Those of new_events that are not there yet; gives their ids.
+insert into book_events (
+    ts, market_key, outcome, event_id, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+)
+select ts, market_key, outcome, event_id, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+from new_events
+order by market_key, outcome, ts, event_id
+on conflict do nothing
+returning event_id;
+
+-- name: forget_known_trades(earliest, latest)!
+-- Takes out of new_trades what is stored already under another instant: sources differ in the time they give a trade, not in its id.
+delete from new_trades n
+using trades t
+where t.market_key = n.market_key and t.outcome = n.outcome and t.trade_id = n.trade_id
+    and t.ts >= :earliest::timestamptz - interval '10 minutes' and t.ts <= :latest::timestamptz + interval '10 minutes';
+
+-- name: forget_hashless_trades(earliest, latest)!
+-- Takes out of new_trades what was stored from a print without a transaction hash, and so under another id.
+delete from new_trades n
+using trades t
+where t.market_key = n.market_key and t.outcome = n.outcome and t.tx_hash is null
+    and t.side = n.side and t.price = n.price and t.size = n.size
+    and t.ts between n.ts - interval '5 seconds' and n.ts + interval '5 seconds'
+    and t.ts >= :earliest::timestamptz - interval '5 seconds' and t.ts <= :latest::timestamptz + interval '5 seconds';
+
+-- name: upsert_quotes()
+-- Best prices by instant, the last word of each instant winning; gives the tokens for which something is new.
+insert into quotes (ts, market_key, outcome, bid, ask, mid, bid_size, ask_size)
+select ts, market_key, outcome, bid, ask, mid, bid_size, ask_size
+from new_quotes
+order by market_key, outcome, ts
+on conflict (market_key, outcome, ts) do update set
+    bid = excluded.bid, ask = excluded.ask, mid = excluded.mid, bid_size = excluded.bid_size, ask_size = excluded.ask_size
+where (quotes.bid, quotes.ask) is distinct from (excluded.bid, excluded.ask)
+returning market_key, outcome;
+
+-- name: upsert_prices()!
+-- Live prices, unless newer ones are there. The last trade is kept until a newer one is known.
+insert into live_prices as p (market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts)
+select market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts
+from new_prices
+order by market_key, outcome
+on conflict (market_key, outcome) do update set
+    ts = excluded.ts, bid = excluded.bid, ask = excluded.ask, mid = excluded.mid,
+    bid_size = excluded.bid_size, ask_size = excluded.ask_size,
+    last = case when p.last is null or excluded.last_ts >= p.last_ts then excluded.last else p.last end,
+    last_ts = greatest(p.last_ts, excluded.last_ts),
+    updated_at = now()
+where excluded.ts >= p.ts;
+
+-- name: newly_verified_books()
+-- Tokens whose live book is about to be shown, after it was not.
+select n.market_key, n.outcome
+from new_books n
+left join live_books b using (market_key, outcome)
+where b.verified is distinct from true;
+
+-- name: upsert_books()!
+-- Live books, unless newer ones are there. `seq` begins with the instant; within it, the leader's word is the last.
+insert into live_books as b (
+    market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
+)
+select market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
+from new_books
+order by market_key, outcome
+on conflict (market_key, outcome) do update set
+    seq = excluded.seq, ts = excluded.ts, verified = excluded.verified,
+    bid_prices = excluded.bid_prices, bid_sizes = excluded.bid_sizes,
+    ask_prices = excluded.ask_prices, ask_sizes = excluded.ask_sizes,
+    tick_size = excluded.tick_size, hash = excluded.hash, updated_at = now()
+where excluded.seq >> 20 >= b.seq >> 20;
+
+-- name: disavow_books(market_keys, outcomes)!
+-- Live books that may be wrong, and must not be shown until they are written again.
+update live_books b
+set verified = false, updated_at = now()
+from (
+    select b.market_key, b.outcome
+    from live_books b
+    join unnest(:market_keys::int[], :outcomes::smallint[]) as doubted (market_key, outcome) using (market_key, outcome)
+    where b.verified
+    order by b.market_key, b.outcome
+    for update of b
+) as held
+where b.market_key = held.market_key and b.outcome = held.outcome;
+
+-- name: disavow_all_books()!
+-- All live books: nobody was there to keep them.
+update live_books set verified = false, updated_at = now() where verified;
+
+-- name: refuse(sources, reasons, payloads)!
+-- Payloads that could not be taken, and why.
+insert into quarantine (source, reason, payload)
+select source, reason, payload from unnest(:sources::text[], :reasons::text[], :payloads::text[]) as r (source, reason, payload);
+
+-- name: advance_stream(events)$
+-- The stream's last number after taking `events` more. Called last in a transaction: the row is held until commit.
+update stream_head set last_seq = last_seq + :events returning last_seq;
+
+-- --- What the feed follows ----------------------------------------------------------------------------------------------------
+
+-- name: followed_tokens()
+-- Every token to follow, with what is known of its price.
+select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
+       (select sum(s.value_usd)::bigint from market_stats_24h s where s.market_key = t.market_key)
+from markets m
+join tokens t using (market_key)
+left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
+where m.status = 'ACTIVE' and m.order_book;
+
+-- name: catalogue_cursor()^
+-- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
+select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);
+
+-- name: tokens_since(market_key, change_id)
+-- The tokens of markets that came, or changed state, since a cursor; and whether to follow them.
+select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
+       (select sum(s.value_usd)::bigint from market_stats_24h s where s.market_key = t.market_key),
+       m.status = 'ACTIVE' and m.order_book
+from markets m
+join tokens t using (market_key)
+left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
+where m.market_key > :market_key
+    or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id);
+
+-- --- Leases -------------------------------------------------------------------------------------------------------------------
+
+-- name: try_lead(feed)$
+-- Whether this session leads the feed now. It does until it ends or resigns.
+select pg_try_advisory_lock(hashtextextended('presage.feed.' || :feed, 0));
+
+-- name: resign(feed)$
+-- Gives the lead up.
+select pg_advisory_unlock(hashtextextended('presage.feed.' || :feed, 0));
+
+-- name: touch_lease(run_id, feed, role, ready, window_s, pid, host, detail)!
+-- A sign of life.
+insert into feed_leases (run_id, feed, role, ready, started_at, beat_at, window_ends_at, pid, host, detail)
+values (:run_id, :feed, :role, :ready, now(), now(), now() + make_interval(secs => :window_s::float8), :pid, :host, :detail::jsonb)
+on conflict (run_id) do update set
+    role = excluded.role, ready = excluded.ready, beat_at = now(), detail = excluded.detail;
+
+-- name: leases(feed)
+-- Who holds, or held, a lease on the feed: run, role, ready, started, seconds since the last sign of life, detail.
+select run_id, role, ready, date_part('epoch', started_at), date_part('epoch', now() - beat_at), detail
+from feed_leases
+where feed = :feed and beat_at > now() - interval '1 day'
+order by started_at;
+
+-- name: drop_old_leases(keep)!
+-- Leases without a sign of life for so long.
+delete from feed_leases where beat_at < now() - :keep::interval;
+
+-- name: newest_event()$
+-- The newest instant that any feed has stored, in ms; null when there is none.
+select as_ms(greatest((select max(ts) from trades), (select max(ts) from book_events)));
+
+-- --- Gaps ---------------------------------------------------------------------------------------------------------------------
+
+-- name: open_gaps(kinds, market_keys, from_ms, to_ms, cause, run_id)
+-- One row a kind and market (null: all); gives their ids.
+insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id)
+select kind, market_key, to_timestamp(:from_ms::bigint / 1000.0), to_timestamp(:to_ms::bigint / 1000.0), :cause, :run_id
+from unnest(:kinds::text[]) as kind, unnest(:market_keys::int[]) as market_key
+returning gap_id;
+
+-- name: close_gaps(gap_ids, to_ms, filled_by)!
+-- The loss is over; `filled_by` when nothing was missed after all.
+update coverage_gaps
+set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0)), filled_by = :filled_by,
+    filled_at = case when :filled_by::text is not null then now() end
+where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
+
+-- name: close_abandoned_gaps(to_ms)!
+-- Gaps left open by runs that are no more: whoever leads now holds every book since `to_ms`.
+update coverage_gaps g
+set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))
+where to_ts is null and not exists (
+    select from feed_leases l
+    where l.run_id = g.run_id and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+);
+
+-- name: gaps_to_fill(run_id)
+-- Recent gaps that others left, with their tokens' markets: id, kind, market, from, to, cause.
+select gap_id, kind, market_key, as_ms(from_ts), as_ms(to_ts), cause
+from coverage_gaps
+where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes';
+
+-- name: trade_gaps_to_fill(settle_s)
+-- Closed gaps in the trades of the last week that nobody has filled yet, tried at most so often.
+select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), coalesce((detail ->> 'attempts')::int, 0)
+from coverage_gaps
+where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settle_s::float8)
+    and created_at > now() - interval '7 days'
+    and coalesce((detail ->> 'attempts')::int, 0) < 8
+    and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
+order by from_ts
+limit 200;
+
+-- name: mark_filled(gap_ids, filled_by, detail)!
+-- What was missing has been written after all.
+update coverage_gaps
+set filled_at = now(), filled_by = :filled_by, detail = detail || :detail::jsonb
+where gap_id = any(:gap_ids::bigint[]) and filled_at is null;
+
+-- name: mark_attempt(gap_ids, next_s, fault)!
+-- An attempt that failed, and when to try again.
+update coverage_gaps
+set detail = detail || jsonb_build_object(
+    'attempts', coalesce((detail ->> 'attempts')::int, 0) + 1,
+    'next_at', date_part('epoch', now()) + :next_s::float8,
+    'fault', :fault::text
+)
+where gap_id = any(:gap_ids::bigint[]);
+
+-- name: condition_ids(market_keys)
+-- Condition ids of markets; of all that are or lately were active when none are given.
+select market_key, market_id from markets
+where case
+    when :market_keys::int[] is not null then market_key = any(:market_keys::int[])
+    else order_book and (status = 'ACTIVE' or coalesce(closed_at, updated_at) > now() - interval '7 days')
+end;
+
+-- --- Clocks and figures -------------------------------------------------------------------------------------------------------
+
+-- name: beat(stage, last_data_at, detail)!
+-- A stage touches its clock: it has looked, and this is the newest data it brought in (null: none). Detail is a JSON text, or null to keep it.
+update stage_clocks
+set beat_at = now(),
+    last_data_at = greatest(last_data_at, least(:last_data_at::timestamptz, now())),
+    detail = coalesce(:detail::jsonb, detail)
+where stage = :stage;
+
+-- name: add_stats(feed, run_id, messages, rows, lag_counts, lag_p50_ms, lag_p99_ms, lag_max_ms, reconnects, reanchored)!
+-- What a leader did since its last such row.
+insert into feed_stats (
+    ts, feed, run_id, messages, rows, lag_counts, lag_p50_ms, lag_p99_ms, lag_max_ms, reconnects, reanchored
+)
+values (
+    now(), :feed, :run_id, :messages, :rows, :lag_counts::int[], :lag_p50_ms, :lag_p99_ms, :lag_max_ms, :reconnects, :reanchored
+);
