@@ -233,7 +233,9 @@ def unpack(files: Iterable[Path], into: Path) -> None:
     """Unpacks packages into a folder; none of their scripts runs."""
     for file in files:
         command = ("dpkg-deb", "-x", file, into)
-        done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - dpkg's own
+        done = subprocess.run(  # noqa: S603 - dpkg's own
+            command, capture_output=True, text=True, check=False, close_fds=False
+        )
         if done.returncode != 0:
             raise _failed(f"unpacking {file.name}", done.stderr.splitlines())
 
@@ -250,6 +252,7 @@ def _apt(work: Path, arguments: list[str], cwd: Path) -> tuple[int, list[str]]:
         text=True,
         errors="replace",
         check=False,
+        close_fds=False,  # it shares the installation's lock: if we are killed, the next one waits until it has ended
     )
     return done.returncode, [line for line in done.stdout.splitlines() if line]
 
@@ -258,6 +261,8 @@ def _failed(doing: str, said: list[str]) -> EmbeddedError:
     text = "\n".join(f"    {line}" for line in said[-8:])
     if "No space left" in text:
         remedy = f"free some disk space, {OTHERWISE}"
+    elif "temporary file" in text:
+        remedy = f"let this user write to {os.environ.get('TMPDIR', '/tmp')}, {OTHERWISE}"  # noqa: S108 - apt's own choice
     elif "NO_PUBKEY" in text or "not signed" in text:
         remedy = f"bring the keys up to date (apt-get install --only-upgrade debian-archive-keyring), {OTHERWISE}"
     else:

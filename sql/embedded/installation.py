@@ -148,7 +148,7 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
         os.sync()  # after a power cut the name must not be there without the content
         part.rename(final)
     finally:
-        _sweep(root)  # again, as a dpkg-deb that outlived its killed parent may have gone on for a moment
+        _sweep(root)
     tell(f"installed PostgreSQL {postgresql} with TimescaleDB {timescaledb} in {final}")
     return Installation(final, postgresql, timescaledb)
 
@@ -243,6 +243,7 @@ def _make(folder: Path) -> None:
 def locked(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
     """Holds a lock that the kernel lets go of when its holder dies, however it dies."""
     with path.open("a") as file:
+        os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - children that ask for it then hold the lock too
         waiting = False
         while True:
             try:

@@ -171,6 +171,24 @@ def test_a_lock_is_waited_for_and_then_had(tmp_path):
     assert told == ["waiting for another process that is at it"]
 
 
+def test_a_lock_outlives_its_killed_holder_as_long_as_a_child_is_at_work(tmp_path):
+    holder = f"""
+import os, signal, subprocess
+from pathlib import Path
+from sql.embedded.installation import locked
+with locked(Path({str(tmp_path)!r}) / "lock", print):
+    child = subprocess.Popen(["sleep", "1"], close_fds=False)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", holder], cwd=ROOT, check=False)
+    told = []
+
+    with installation.locked(tmp_path / "lock", told.append):
+        pass
+
+    assert told == ["waiting for another process that is at it"]
+
+
 def test_a_machine_without_apt_is_told_so(cache, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
 
