@@ -61,18 +61,17 @@ FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 def parse(frame: str | bytes) -> list[Message | Refused]:
-    """Everything one frame says, in its order; what cannot be read is there as `Refused`, and nothing raises."""
+    """Read everything one frame says, in its order; what cannot be read is there as `Refused`, and nothing raises."""
     read: list[Message | Refused] = []
     try:
         wires = _frame.decode(frame)
+        if isinstance(wires, list):
+            for wire in wires:
+                _convert(wire, read)
+        else:
+            _convert(wires, read)
     except FAULTS as fault:
-        _piecewise(frame, fault, read)
-        return read
-    if isinstance(wires, list):
-        for wire in wires:
-            _add(wire, read)
-    else:
-        _add(wires, read)
+        return _piecewise(frame, fault)
     return read
 
 
@@ -88,18 +87,6 @@ async def parse_slowly(frame: bytes) -> list[Message | Refused]:
         if index % 32 == 31:
             await asyncio.sleep(0)
     return read
-
-
-def _add(wire: Wire, read: list[Message | Refused]) -> None:
-    mark = len(read)
-    try:
-        _convert(wire, read)
-    except FAULTS as fault:
-        del read[mark:]
-        if type(wire) is WirePriceChange and wire.price_changes is not None:
-            _salvage(msgspec.json.encode(wire), fault, read)
-        else:
-            read.append(refused(SOURCE, fault, msgspec.json.encode(wire)))
 
 
 def _convert(wire: Wire, read: list[Message | Refused]) -> None:
@@ -209,28 +196,32 @@ def _text(value: str | int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _piecewise(frame: str | bytes, fault: Exception, read: list[Message | Refused]) -> None:
-    """Read a frame that does not decode as a whole: a keep-alive, an unknown kind, something bad among the good."""
+def _piecewise(frame: str | bytes, fault: Exception) -> list[Message | Refused]:
+    """Read a frame that did not convert as a whole: a keep-alive, an unknown kind, something bad among the good."""
     text = frame if isinstance(frame, bytes) else frame.encode("utf-8", "replace")
     bare = text.strip()
     if bare == b"PONG":
-        read.append(Pong())
-    elif bare[:1] == b"[":
+        return [Pong()]
+    read: list[Message | Refused] = []
+    if bare[:1] == b"[":
         try:
             pieces = _pieces.decode(text)
         except FAULTS:
-            read.append(refused(SOURCE, fault, frame))
-            return
+            return [refused(SOURCE, fault, text)]
         for piece in pieces:
             _piece(bytes(piece), read)
     elif bare:
         _piece(text, read)
+    return read
 
 
 def _piece(text: bytes, read: list[Message | Refused]) -> None:
+    """Read one object, and refuse it with what came when that cannot be done."""
+    mark = len(read)
     try:
-        wire = _object.decode(text)
+        _convert(_object.decode(text), read)
     except FAULTS as fault:
+        del read[mark:]
         kind = ""
         with contextlib.suppress(*FAULTS):
             kind = _kind.decode(text).event_type
@@ -240,8 +231,6 @@ def _piece(text: bytes, read: list[Message | Refused]) -> None:
             read.append(Unknown(kind[:64]))
         else:
             read.append(refused(SOURCE, fault, text))
-        return
-    _add(wire, read)
 
 
 def _salvage(text: bytes, fault: Exception, read: list[Message | Refused]) -> None:

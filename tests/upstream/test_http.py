@@ -151,7 +151,7 @@ def test_requests_wait_for_their_place_within_the_limits(client_of, clock):
     assert clock.slept == pytest.approx([1.25] * 10)  # two at once, then eight in ten seconds
 
 
-# --- Real sockets --------------------------------------------------------------------------------------------------------
+# --- Real sockets ---
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def test_amounts_are_read_exactly_and_rounded_half_to_even(sent, kept):
     "sent",
     ["", ".", "-", "-1", "-0.0000001", "NaN", "inf", "-Infinity", "1_000", " 1", "1 ", "0x10", "१२", "1.2.3", "1e9999",
      "1e13", "9" * 200, "1000000000000.000001", "1,5", -1, 10**13, 1e15, 1e16, float("nan"), float("inf"), -0.5, 1e300,
-     Decimal("NaN"), Decimal("-1"), True, False, None, [], {}],
+     Decimal("NaN"), Decimal(-1), True, False, None, [], {}],
 )  # fmt: skip
 def test_what_is_no_amount_is_refused(sent):
     with pytest.raises(ValueError, match="not an amount"):
