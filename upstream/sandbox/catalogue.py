@@ -30,10 +30,10 @@ class Market:
         "neg_risk",
         "tick",
         "tokens",
-        "touched",
+        "tags",
     )
 
-    def __init__(self, gamma: Gamma, *, mirrored: bool) -> None:
+    def __init__(self, gamma: Gamma, *, mirrored: bool, tags: Iterable[Gamma] = ()) -> None:
         self.gamma = gamma
         self.condition_id: str = gamma.get("conditionId") or ""
         self.tokens: tuple[str, ...] = tuple(token_ids(gamma))
@@ -46,7 +46,7 @@ class Market:
         self.min_size = gamma.get("orderMinSize") or 5
         self.neg_risk = bool(gamma.get("negRisk"))
         self.last_price: list[int | None] = [None] * len(self.tokens)
-        self.touched = False
+        self.tags = list(tags)
 
     @property
     def id(self) -> str:
@@ -118,7 +118,7 @@ class Catalogue:
         return {**event, "markets": markets}
 
     def tags_of(self, market: Market) -> list[Gamma]:
-        found: list[Gamma] = []
+        found = list(market.tags)
         for event in market.gamma.get("events") or ():
             found.extend(self.events.get(str(event["id"]), event).get("tags") or ())
         return found

@@ -188,7 +188,6 @@ class Exchange:
         self.publish(wire.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
 
     def _publish_best(self, market: Market, ts_ms: int) -> None:
-        market.touched = True
         for outcome, token in enumerate(market.tokens):
             bid, ask = market.best(outcome)
             message = wire.BestBidAsk(market.condition_id, token, text(bid), text(ask), text(ask - bid), str(ts_ms))

@@ -26,6 +26,7 @@ from upstream.sandbox.faulty import FaultyHttp
 from upstream.sandbox.gamma_routes import GammaApi
 from upstream.sandbox.history import History
 from upstream.sandbox.log import TruthLog
+from upstream.sandbox.playback import Playback
 from upstream.sandbox.simulation import Simulation
 from upstream.sandbox.sockets import QUEUE, Hub
 from upstream.sandbox.wire import Fact
@@ -90,8 +91,12 @@ class Sandbox:
         self.source: Source
         if simulate is not None:
             self.source = Simulation(self.exchange, seed=simulate, start_ms=start, markets=markets, rate=rate)
+        else:
+            assert tape is not None
+            self.source = Playback(self.exchange, Path(tape), start_ms=start, speed=speed, progress=progress)
         self._playing = asyncio.Event()
         self._hold = hold
+        self._now_is_start = start_ms is None
         self.late_ms = 0.0
         self.most_late_ms = 0.0
         self.host, self.port = host, port
@@ -243,7 +248,16 @@ class Sandbox:
         """Let the source catch up with the clock, again and again."""
         await self._playing.wait()
         self._began = time.monotonic()
+        if isinstance(self.source, Playback) and self._now_is_start:
+            self.source.begin(int(time.time() * 1000))
         while not self.source.ended:
+            if (
+                isinstance(self.source, Playback)
+                and not self.source.speed
+                and self.hub.backlog() > self.hub.queue_size // 4
+            ):
+                await asyncio.sleep(REST_S)  # as fast as possible is as fast as those who listen
+                continue
             due_ms = self.source.start_ms + (time.monotonic() - self._began) * 1000
             caught_up = self.source.advance(due_ms, ORDERS_A_TURN)
             self.late_ms = 0.0 if caught_up else due_ms - self.source.now_ms

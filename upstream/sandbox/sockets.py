@@ -66,6 +66,10 @@ class Connection:
         self._queue.appendleft(message)
         self._waiting.set()
 
+    @property
+    def queued(self) -> int:
+        return len(self._queue)
+
     def end(self, code: int) -> None:
         if not self.ended.done():
             self.ended.set_result(code)
@@ -266,6 +270,10 @@ class Hub:
             if not connection.asked and now - connection.opened > UNSUBSCRIBED_S:
                 connection.end(1008)
 
+    def backlog(self) -> int:
+        """Return how many messages wait for the slowest connection."""
+        return max((connection.queued for connection in self.connections.values()), default=0)
+
     def state(self) -> dict[str, Any]:
         return {
             "open": len(self.connections),
@@ -278,7 +286,7 @@ class Hub:
                     "tokens": len(connection.tokens),
                     "custom": connection.custom,
                     "sent": connection.sent,
-                    "queued": len(connection._queue),  # noqa: SLF001 - the hub's own
+                    "queued": connection.queued,
                 }
                 for connection in self.connections.values()
             ],

@@ -1,0 +1,77 @@
+"""Gamma objects for markets that a recording shows without describing them; what had to be assigned is said."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from upstream.sandbox.catalogue import Gamma, listed
+
+MADE = "Made from a recording"
+
+
+def assigned_condition(slug: str, market_id: str = "") -> str:
+    """Return a condition id for a market whose own was not recorded; the same for ever."""
+    return "0x" + hashlib.sha256(f"{slug}|{market_id}".encode()).hexdigest()
+
+
+def assigned_token(condition_id: str, outcome: int) -> str:
+    """Return a token id for an outcome whose own was not recorded; the same for ever."""
+    return str(int(hashlib.sha256(f"{condition_id}|{outcome}".encode()).hexdigest(), 16))
+
+
+def assigned_id(condition_id: str) -> str:
+    """Return a Gamma id, of ten digits, which real ones do not have."""
+    return str(1_000_000_000 + int(hashlib.sha256(f"{condition_id}|id".encode()).hexdigest()[:12], 16) % 9_000_000_000)
+
+
+def assigned_tx(recording: str, row: int) -> str:
+    """Return a transaction hash for a trade recorded without one; the same for ever."""
+    return "0x" + hashlib.sha256(f"{recording}|{row}".encode()).hexdigest()
+
+
+def made(
+    source: str,
+    *,
+    slug: str,
+    question: str,
+    outcomes: Sequence[str],
+    tokens: Sequence[str],
+    condition_id: str,
+    gamma_id: str = "",
+    assigned: Sequence[str] = (),
+    tick: float = 0.01,
+    description: str = "",
+) -> Gamma:
+    """Make the Gamma object of an open market."""
+    given = list(assigned) + ([] if gamma_id else ["id"])
+    note = f"{MADE} ({source})." + (f" Assigned, as not recorded: {', '.join(given)}." if given else "")
+    return {
+        "id": gamma_id or assigned_id(condition_id),
+        "question": question,
+        "conditionId": condition_id,
+        "slug": slug,
+        "description": f"{note} {description}".strip(),
+        "outcomes": listed(outcomes),
+        "outcomePrices": listed(["0.5", "0.5"]),
+        "clobTokenIds": listed(tokens),
+        "active": True,
+        "closed": False,
+        "archived": False,
+        "acceptingOrders": True,
+        "enableOrderBook": True,
+        "orderPriceMinTickSize": tick,
+        "orderMinSize": 5,
+        "negRisk": False,
+        "volume": "0",
+        "volumeNum": 0,
+        "liquidity": "0",
+        "liquidityNum": 0,
+        "sandboxMadeFrom": source,
+        "sandboxAssigned": given,
+    }
+
+
+def tag(slug: str, label: str) -> Gamma:
+    """Make a tag for a label that was recorded without its id."""
+    return {"id": str(int(hashlib.sha256(slug.encode()).hexdigest()[:8], 16)), "label": label, "slug": slug}

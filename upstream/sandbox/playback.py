@@ -1,0 +1,242 @@
+"""Plays a tape on the exchange: what happened then happens again, from now on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from upstream.sandbox import wire
+from upstream.sandbox.book import BUY, SELL
+from upstream.sandbox.catalogue import Gamma, Market
+from upstream.sandbox.exchange import Exchange
+from upstream.sandbox.micro import text
+from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed, Won
+from upstream.sandbox.tape import Played, Tape, read_tape
+from upstream.sandbox.trades import Trade
+from upstream.sandbox.universe import iso, short
+
+
+class Playback:
+    """Plays a folder of recordings; each starts when the tape does, and keeps its own pace."""
+
+    source = "tape"
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        folder: Path,
+        *,
+        start_ms: int,
+        speed: float = 1.0,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        if speed < 0:
+            raise ValueError("a tape plays forward")
+        self.exchange = exchange
+        self.speed = speed
+        self.tape: Tape = read_tape(folder, progress)
+        self.played = 0
+        self.total = sum(len(recording.happenings) for recording in self.tape.recordings)
+        self.ended = False
+        self.end_ms = 0
+        self._summary = self.tape.summary()
+        self._listings: list[Listing] = self.tape.listings
+        self._list()
+        self.begin(start_ms)
+
+    def begin(self, start_ms: int) -> None:
+        """Let the tape start at a moment; nothing of it has been played yet."""
+        self.start_ms = start_ms
+        self.now_ms = float(start_ms)
+        self.exchange.now_ms = start_ms
+        self._coming: Iterator[Played] = self.tape.play(start_ms, self.speed)
+        self._next = next(self._coming, None)
+        self._date()
+
+    # --- Playing ---
+
+    def advance(self, until_ms: float, most: int = 1_000_000) -> bool:
+        """Play what is due until a moment, or at speed 0 whatever comes next, at most so many things."""
+        for _ in range(most):
+            coming = self._next
+            if coming is None:
+                self.ended, self.end_ms = True, int(time.time() * 1000)
+                return True
+            if self.speed and coming.due_ms > until_ms:
+                self.now_ms = until_ms
+                self.exchange.now_ms = int(until_ms)
+                return True
+            self.now_ms = coming.due_ms
+            self.exchange.now_ms = max(self.exchange.now_ms, coming.due_ms)
+            self._play(coming)
+            self.played += 1
+            self._next = next(self._coming, None)
+        return False
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "speed": self.speed,
+            "played": self.played,
+            "of": self.total,
+            "share": round(self.played / self.total, 4) if self.total else 1.0,
+            "ended": self.ended,
+            **self._summary,
+        }
+
+    def _play(self, played: Played) -> None:
+        happening = played.happening
+        at = self.exchange.catalogue.find(happening.token)
+        if at is None:
+            raise LookupError(f"{played.recording.name} names a token without a market: {happening.token}")
+        market, outcome = at
+        if isinstance(happening, LevelsChanged):
+            self._change(market, outcome, played.ts_ms, happening)
+        elif isinstance(happening, BookSeen):
+            self._show(market, outcome, played.ts_ms, happening)
+        elif isinstance(happening, Printed):
+            self._print(market, outcome, played.ts_ms, happening)
+        else:
+            self._resolve(market, outcome, played.ts_ms)
+
+    def _change(self, market: Market, outcome: int, ts_ms: int, happening: LevelsChanged) -> None:
+        book = market.books[outcome][0]
+        for side, price, size in happening.changes:
+            book.set(side, price, size)
+        book.ts_ms = ts_ms
+        bid, ask = text(book.best_bid), text(book.best_ask)
+        facts = [
+            wire.Fact(
+                0,
+                "level",
+                happening.token,
+                market.condition_id,
+                ts_ms,
+                side,
+                text(price),
+                text(size),
+                "",
+                happening.hash,
+                bid,
+                ask,
+            )
+            for side, price, size in happening.changes
+        ]
+        message = happening.message(market.condition_id, ts_ms)
+        self.exchange.publish(message, "price_change", (happening.token,), facts)
+
+    def _show(self, market: Market, outcome: int, ts_ms: int, happening: BookSeen) -> None:
+        book = market.books[outcome][0]
+        book.clear()
+        bids, asks = happening.read()
+        for price, size in bids:
+            book.set(BUY, price, size)
+        for price, size in asks:
+            book.set(SELL, price, size)
+        book.ts_ms = ts_ms
+        message: Any = (
+            happening.message(market.condition_id, ts_ms)
+            if happening.hash
+            else self.exchange.book_message(market, outcome)
+        )
+        digest = happening.hash or book.hash(happening.token)
+        fact = wire.Fact(
+            0,
+            "book",
+            happening.token,
+            market.condition_id,
+            ts_ms,
+            hash=digest,
+            best_bid=text(book.best_bid),
+            best_ask=text(book.best_ask),
+        )
+        self.exchange.publish(message, "book", (happening.token,), (fact,))
+
+    def _print(self, market: Market, outcome: int, ts_ms: int, happening: Printed) -> None:
+        market.printed(outcome, happening.price)
+        price, size = text(happening.price), text(happening.size)
+        fact = wire.Fact(
+            0, "trade", happening.token, market.condition_id, ts_ms, happening.side, price, size, happening.tx
+        )
+        message = happening.message(market.condition_id, ts_ms)
+        self.exchange.publish(message, "last_trade_price", (happening.token,), (fact,))
+        self.exchange.remember(
+            Trade(
+                fact.n,
+                market.condition_id,
+                happening.token,
+                outcome,
+                happening.side,
+                happening.price,
+                happening.size,
+                ts_ms,
+                happening.tx,
+                taker=happening.wallet,
+            )
+        )
+
+    def _resolve(self, market: Market, outcome: int, ts_ms: int) -> None:
+        if not market.closed:
+            self.exchange.resolve(market, ts_ms, outcome, short(ts_ms))
+            market.gamma["updatedAt"] = iso(ts_ms)
+
+    # --- Listing ---
+
+    def _list(self) -> None:
+        """List the tape's markets; those that are played have a book from the start, an empty one until their first."""
+        catalogue = self.exchange.catalogue
+        for event in self.tape.events:
+            catalogue.add_event(event)
+        for listing in self._listings:
+            for event in listing.gamma.get("events") or ():
+                if str(event["id"]) not in catalogue.events:
+                    catalogue.add_event(event)
+            market = Market(listing.gamma, mirrored=False, tags=listing.tags)
+            catalogue.add(market)
+            for one in listing.tags:
+                catalogue.tags.setdefault(str(one["id"]), one)
+        with_books = {
+            token
+            for recording in self.tape.recordings
+            for token in {one.token for one in recording.happenings if isinstance(one, LevelsChanged | BookSeen)}
+        }
+        for token in with_books:
+            at = catalogue.find(token)
+            if at is not None:
+                at[0].has_book = True
+        for still in self.tape.still:
+            at = catalogue.find(still.token)
+            if at is None:
+                continue
+            market, outcome = at
+            market.has_book = True
+            market.last_price[outcome] = still.last_price
+            for side, levels in ((BUY, still.bids), (SELL, still.asks)):
+                for price, size in levels:
+                    market.books[outcome][0].set(side, price, size)
+
+    def _date(self) -> None:
+        """Write the times of played markets into their objects, moved as their recordings are."""
+        by_token: dict[str, Gamma] = {}
+        moments: dict[str, dict[str, int]] = {}
+        for listing in self._listings:
+            if listing.played:
+                for token in self.exchange.catalogue.markets[str(listing.gamma["id"])].tokens:
+                    by_token[token] = listing.gamma
+                    moments[token] = listing.moments_ms
+        for recording, timeline in zip(
+            self.tape.recordings, self.tape.timelines(self.start_ms, self.speed), strict=True
+        ):
+            for token in recording.tokens():
+                gamma = by_token.get(token)
+                if gamma is None or "sandboxMadeFrom" not in gamma:
+                    continue
+                starts, ends = timeline(recording.first_ms), timeline(recording.last_ms)
+                gamma |= {
+                    "startDate": iso(starts),
+                    "createdAt": iso(starts),
+                    "updatedAt": iso(starts),
+                    "endDate": iso(ends),
+                }
+                gamma |= {name: iso(timeline(at_ms)) for name, at_ms in moments[token].items()}
