@@ -182,15 +182,19 @@ class DataApi:
         """Pages by offset, without what slid from one page into the next while new rows came in."""
         before: list[bytes] = []
         pages: set[int] = set()
-        offset = 0
+        offset = fullest = 0
         while offset <= cap:
             sent = self.client.get(f"{self.url}{path}", _rows, {**params, "limit": size, "offset": offset})
             rows = [bytes(piece) for piece in sent]
-            _once(pages, rows, f"{path} at offset {offset}")
-            if not rows:  # a short page proves nothing: the exchange may allow less in one page than asked for
+            known = _overlap(before, rows)
+            # A short page proves nothing, as the exchange may allow less in one page than asked for. The end is where
+            # nothing comes, or nothing but the last rows again, which new ones have pushed down meanwhile.
+            fullest = max(fullest, len(rows))
+            if not rows or (known == len(rows) < fullest):
                 return
-            yield rows[_overlap(before, rows) :]
-            before = rows
+            _once(pages, rows, f"{path} at offset {offset}")
+            yield rows[known:]
+            before = (before + rows[known:])[-2 * size :]
             offset += len(rows)
         raise Incomplete(f"{path}: more rows than the offset cap of {cap} lets one see")
 

@@ -14,6 +14,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from upstream.book import Book, Level
 from upstream.errors import Refused, SocketLost
+from upstream.http import USER_AGENT
 from upstream.market_frames import parse, parse_slowly
 from upstream.market_messages import (
     BestBidAsk,
@@ -93,6 +94,7 @@ class MarketSocket:
             async with asyncio.timeout(self._open_timeout_s):
                 self._connection = await connect(
                     self.url,
+                    user_agent_header=USER_AGENT,
                     open_timeout=None,
                     ping_interval=None,  # the exchange wants PING as text; the protocol's own would prove nothing
                     close_timeout=1,

@@ -156,7 +156,7 @@ def test_requests_wait_for_their_place_within_the_limits(client_of, clock):
 
 @pytest.fixture
 def client():
-    with Client(attempts=1, connect_s=1, read_s=0.3, total_s=0.6, max_body=100_000) as client:
+    with Client(attempts=1, connect_s=1, read_s=0.6, total_s=0.8, max_body=100_000) as client:
         yield client
 
 
