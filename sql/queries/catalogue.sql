@@ -72,6 +72,18 @@ update stream_head set last_seq = last_seq + :events returning last_seq;
 -- Keeps a payload that could not be used, and why.
 insert into quarantine (source, reason, payload) values (:source, :reason, left(:payload, 65536));
 
+-- name: begin_walk()!
+-- Says, for as long as this session lives, that the catalogue is being walked; waits for another walk to end.
+select pg_advisory_lock(hashtextextended('presage.discovery', 0));
+
+-- name: walking()$
+-- Whether a session that walks the catalogue lives.
+select exists (
+    select from pg_locks, hashtextextended('presage.discovery', 0) as key
+    where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())
+      and ((classid::bigint << 32) | objid::bigint) = key
+);
+
 -- name: state()$
 -- What discovery remembers between its runs.
 select value from settings where name = 'discovery';
@@ -81,22 +93,26 @@ select value from settings where name = 'discovery';
 insert into settings (name, value) values ('discovery', :value::jsonb)
 on conflict (name) do update set value = settings.value || excluded.value, updated_at = now();
 
--- name: unseen(since, seen)
--- Markets that were open when the walk began, and that the walk did not meet.
+-- name: unseen(since, source)
+-- Markets held as open since before a walk began; less those that it met, they are no longer listed.
 select market_id from markets
-where status = 'ACTIVE' and first_seen_at < :since and market_id <> all(:seen::text[])
-order by market_id;
+where status = 'ACTIVE' and first_seen_at < :since and source = :source
+order by market_key desc;
 
 -- name: ended(since, most)
--- Open markets whose planned end has passed of late: the likeliest to have closed.
+-- Markets about to change their state: open ones whose planned end has passed of late, and lately closed ones without a payout.
 select market_id from markets
-where status = 'ACTIVE' and end_time between :since and now()
-order by end_time desc
+where (status = 'ACTIVE' and end_time between :since and now())
+   or (status = 'CLOSED' and coalesce(closed_at, end_time) > :since)
+order by end_time desc nulls last
 limit :most;
 
--- name: known(market_ids)
--- Which of these markets we hold.
-select market_id from markets where market_id = any(:market_ids::text[]);
+-- name: unpaid(since)
+-- Closed markets that still wait for their payout.
+select market_id from markets
+where status = 'CLOSED' and coalesce(closed_at, end_time, first_seen_at) > :since
+order by market_key desc
+limit 2000;
 
 -- name: settled(market_ids)
 -- Which of these markets we hold as closed or resolved.

@@ -1,0 +1,94 @@
+"""What must hold of the data at any moment, as plain judgements over the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from orchestration.live import lag
+from sql.queries import checks as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+Severity = Literal["warn", "error"]
+
+LAG_OVER = timedelta(minutes=5)
+LAG_P99_MS = 1000
+LAG_P99_WORST_MS = 5000
+MID_TOLERANCE = 20_000  # micro: two ticks of a cent
+MIDS_APART_SHARE = 0.05
+REFUSED_OVER = timedelta(minutes=10)
+REFUSED_WORST = 1000
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether something holds, how bad it is if not, and the figures behind."""
+
+    holds: bool
+    said: str
+    severity: Severity = "error"
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
+    """Judge how late each stage is."""
+    judged = {}
+    for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at in queries.stages(conn):
+        figures = {"warn_after_s": warn_after_s, "fail_after_s": fail_after_s}
+        if lag_s is not None:
+            figures["lag_s"] = round(float(lag_s), 3)
+        figures |= {name: at for name, at in (("last_data_at", last_data_at), ("beat_at", beat_at)) if at is not None}
+        said = f"{status}: " + ("nothing yet" if lag_s is None else f"{lag_s:.1f} s behind")
+        judged[stage] = Judgement(status == "fresh", said, "warn" if status == "late" else "error", figures)
+    return judged
+
+
+def lag_p99(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
+    """Judge the time from the exchange's instant to our commit."""
+    counts = lag.merged(row[0] for row in queries.lags(conn, since=now - LAG_OVER))
+    p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
+    if p50 is None or p99 is None:
+        return Judgement(holds=True, said="nothing was written in five minutes", figures={"messages": 0})
+    figures = {"p50_ms": p50, "p99_ms": p99, "messages": sum(counts)}
+    severity: Severity = "warn" if p99 < LAG_P99_WORST_MS else "error"
+    return Judgement(p99 < LAG_P99_MS, f"p50 {p50} ms, p99 {p99} ms", severity, figures)
+
+
+def not_crossed(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge that no book we serve has a bid at or above its best ask."""
+    books, crossed, doubted, keys = queries.crossed(conn)
+    figures = {"books": books, "crossed": crossed, "not_verified": doubted}
+    if crossed:
+        figures["market_keys"] = str(keys)
+    return Judgement(crossed == 0, f"{crossed} of {books} crossed, {doubted} not verified", "error", figures)
+
+
+def complementary(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge that the mid prices of Yes and No add up to 1."""
+    pairs, apart, worst, mean = queries.complements(conn, tolerance=MID_TOLERANCE)
+    figures = {"pairs": pairs, "apart": apart, "worst": worst / 1e6, "mean": mean / 1e6}
+    said = f"{apart} of {pairs} pairs are more than {MID_TOLERANCE / 1e6} from 1"
+    return Judgement(apart <= pairs * MIDS_APART_SHARE, said, "warn", figures)
+
+
+def no_open_gaps(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge that coverage has no gap at this moment."""
+    still_open, long_open, of_a_day, unfilled = queries.gaps(conn)
+    figures = {"open": still_open, "open_over_60_s": long_open, "last_24h": of_a_day, "last_24h_unfilled": unfilled}
+    said = f"{still_open} open, {of_a_day} in 24 hours"
+    return Judgement(still_open == 0, said, "error" if long_open else "warn", figures)
+
+
+def nothing_refused(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
+    """Judge that every payload of the last minutes could be used."""
+    rows = list(queries.refused(conn, since=now - REFUSED_OVER))
+    total = sum(count for _, _, count in rows)
+    figures: dict[str, Any] = {"refused": total}
+    if rows:
+        figures["reasons"] = "\n".join(f"{count}x {source}: {reason}" for source, reason, count in rows)
+    return Judgement(
+        total == 0, f"{total} refused in ten minutes", "warn" if total < REFUSED_WORST else "error", figures
+    )

@@ -1,0 +1,136 @@
+"""What is computed from the trades each minute: candles, 24-hour figures, the ranking."""
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+from orchestration import aggregates
+from orchestration.resources import Database
+from sql.queries import aggregates as queries
+from sql.queries import feed
+
+ANALYZE_EVERY = timedelta(hours=1)
+
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
+GROUP, KINDS = "aggregates", {"timescaledb"}
+
+
+@dg.multi_asset(
+    name="candles",
+    specs=[
+        dg.AssetSpec(
+            "candles_1m",
+            deps=["trades"],
+            description="Open, high, low, close and volume of each outcome and minute in which it traded. Kept "
+            "for ever, and complete at any moment: what is not materialised yet is computed when read.",
+            group_name=GROUP,
+            kinds=KINDS,
+            freshness_policy=FRESH,
+        ),
+        dg.AssetSpec(
+            "candles_1h",
+            deps=["candles_1m"],
+            description="The same by the hour, made from the minutes.",
+            group_name=GROUP,
+            kinds=KINDS,
+            freshness_policy=FRESH,
+        ),
+    ],
+)
+def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
+    """Materialise what trades may have touched; on the Apache licence triggers have done so with each commit."""
+    began, now = time.monotonic(), datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage aggregates") as conn:
+        refreshed = {name: (start, end) for name, start, end in aggregates.refresh_candles(conn, now)}
+        minutes, hours = queries.candles_between(conn, since=now - aggregates.DAY)
+        newest = queries.newest_bucket(conn, since=now - aggregates.DAY)
+    for name, rows in (("candles_1m", minutes), ("candles_1h", hours)):
+        metadata: dict[str, Any] = {"last_24h": rows, "seconds": round(time.monotonic() - began, 3)}
+        if newest is not None:
+            metadata["newest_bucket"] = dg.MetadataValue.timestamp(newest)
+        if name in refreshed:
+            start, end = refreshed[name]
+            metadata |= {"refreshed": f"{start:%Y-%m-%d %H:%M} … {end:%H:%M} UTC"}
+        yield dg.MaterializeResult(asset_key=name, metadata=metadata)
+
+
+@dg.asset(
+    deps=["candles_1m", "candles_1h"],
+    description="The last 24 hours of each outcome that traded in them, one row each: open, high, low, close, volume. "
+    "`window_end` says up to when; figures that stand are stamped again every five minutes only.",
+    group_name=GROUP,
+    kinds=KINDS,
+    freshness_policy=FRESH,
+)
+def market_stats_24h(database: Database) -> dg.MaterializeResult[None]:
+    """Compute the window that ends with the running minute."""
+    began, now = time.monotonic(), datetime.now(UTC)
+    with database.connection(name="presage aggregates") as conn:
+        stats = aggregates.compute_stats(conn, now)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": stats.outcomes,
+            "written": stats.written,
+            "gone": stats.gone,
+            "seconds": round(time.monotonic() - began, 3),
+        }
+    )
+
+
+@dg.asset(
+    deps=[market_stats_24h, "live_prices"],
+    description="Markets with activity in the last 24 hours, most traded first, then by the newest activity. Each "
+    "pass is a generation of its own, kept for an hour, so that a client's cursor walks an order that stands still.",
+    group_name=GROUP,
+    kinds=KINDS,
+    freshness_policy=FRESH,
+)
+def market_rankings(database: Database) -> dg.MaterializeResult[None]:
+    """Write a generation, and touch the stage's clock."""
+    began, now = time.monotonic(), datetime.now(UTC)
+    with database.connection(name="presage aggregates") as conn:
+        generation, ranked = aggregates.rank(conn, now)
+        head = list(queries.top(conn, most=10))
+        newest = queries.newest_bucket(conn, since=now - aggregates.DAY)
+        detail = {"generation": generation, "ranked": ranked, "newest_bucket": newest and newest.isoformat()}
+        feed.beat(conn, stage="aggregates", last_data_at=now, detail=json.dumps(detail))
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": ranked,
+            "generation": generation,
+            "seconds": round(time.monotonic() - began, 3),
+            "most_traded": dg.MetadataValue.md(_table(head)),
+        }
+    )
+
+
+def _table(head: list[tuple[Any, ...]]) -> str:
+    lines = ["| # | market | 24 h, USD | trades | last |", "| ---: | --- | ---: | ---: | ---: |"]
+    for place, question, value, trades, close in head:
+        said = str(question).replace("|", "\\|").replace("\n", " ")
+        lines.append(
+            f"| {place} | {said} | {(value or 0) / 1e6:,.2f} | {trades or 0} | {'' if close is None else close / 1e6} |"
+        )
+    return "\n".join(lines)
+
+
+# The checks of every stage run along: a run costs more to start than all of them.
+job = dg.define_asset_job(
+    "aggregates",
+    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_rankings)
+    | dg.AssetSelection.all_asset_checks(),
+    description="Each minute: candles, 24-hour figures, the ranking, and every stage's checks.",
+    tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
+)
+
+each_minute = dg.ScheduleDefinition(
+    name="aggregates_each_minute",
+    job=job,
+    cron_schedule="* * * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Computes what is computed from trades, and checks how fresh every stage is.",
+)

@@ -1,0 +1,77 @@
+"""What keeps the disk from filling: data beyond its time is dropped, and Dagster's own history cut."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+import settings
+from orchestration import pruning, retention
+from orchestration.resources import Database
+from sql.queries import retention as queries
+
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=6), warn_window=timedelta(hours=3))
+
+
+@dg.asset(
+    group_name="maintenance",
+    kinds={"timescaledb"},
+    freshness_policy=FRESH,
+    description="How large each table is. Trades, quotes, book events and stream events beyond the settings' "
+    "days are dropped by whole chunks, what runs have left behind by rows. Candles are never dropped.",
+)
+def storage(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
+    """Drop what is beyond its time."""
+    began = time.monotonic()
+    with database.connection(autocommit=True, name="presage maintenance") as conn:
+        dropped = retention.drop_old(conn, settings.get(), datetime.now(UTC))
+        sizes = list(queries.sizes(conn))
+    context.log.info("dropped: %s", dropped)
+    return dg.MaterializeResult(
+        metadata={
+            **{f"dropped {name}": count for name, count in dropped.items()},
+            **{f"{name}, MB": round(size / 1e6, 3) for name, size in sizes},
+            "all, MB": round(sum(size for _, size in sizes) / 1e6, 3),
+            "seconds": round(time.monotonic() - began, 3),
+        }
+    )
+
+
+@dg.asset(
+    group_name="maintenance",
+    kinds={"dagster"},
+    freshness_policy=FRESH,
+    description="Dagster's own runs and events, of which it deletes none by itself: kept for a day, failures for a "
+    "week, and the newest of each asset and check for as long as it is the newest.",
+)
+def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    """Delete old runs, for a minute at most."""
+    began = time.monotonic()
+    keys = context.repository_def.asset_graph.asset_check_keys
+    pruned = pruning.prune(context.instance, datetime.now(UTC), keys)
+    return dg.MaterializeResult(
+        metadata={
+            "deleted": pruned.deleted,
+            "spared": pruned.spared,
+            "check_evaluations_deleted": pruned.checks,
+            "finished": pruned.finished,
+            "kept": context.instance.get_runs_count(),
+            "seconds": round(time.monotonic() - began, 3),
+        }
+    )
+
+
+job = dg.define_asset_job(
+    "maintenance",
+    selection=dg.AssetSelection.assets(storage, run_history),
+    description="Each hour: retention, and Dagster's own history.",
+    tags={"dagster/max_runtime": "900"},
+)
+
+each_hour = dg.ScheduleDefinition(
+    name="maintenance_each_hour",
+    job=job,
+    cron_schedule="17 * * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Drops what is beyond its time and prunes Dagster's history.",
+)

@@ -1,0 +1,82 @@
+"""Whether the pipeline is fresh and the data sane, as checks on the assets they are about."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from orchestration import checks
+from orchestration.checks import Judgement
+from orchestration.resources import Database
+
+# Lateness is computed when read, from the clock that each stage touches: if everything stops, everything turns red.
+STAGES = {"discovery": "markets", "ingestion": "trades", "aggregates": "market_rankings"}
+
+SPECS = [
+    *(
+        dg.AssetCheckSpec(
+            f"{stage}_fresh", asset=asset, description=f"The stage `{stage}` is not late, by its own clock."
+        )
+        for stage, asset in STAGES.items()
+    ),
+    dg.AssetCheckSpec(
+        "lag", asset="trades", description="99 % of rows are committed within a second of the exchange's instant."
+    ),
+    dg.AssetCheckSpec(
+        "not_crossed", asset="live_books", description="In every book served the best bid is below the best ask."
+    ),
+    dg.AssetCheckSpec("complementary", asset="live_prices", description="The mid prices of Yes and No add up to 1."),
+    dg.AssetCheckSpec(
+        "no_open_gap", asset="book_events", description="Nothing the exchange sends is being missed now."
+    ),
+    dg.AssetCheckSpec(
+        "nothing_refused", asset="markets", description="No payload was refused in the last ten minutes."
+    ),
+]
+
+
+@dg.multi_asset_check(
+    name="pipeline_checks", specs=SPECS, description="How late each stage is, and whether its newest data can be true."
+)
+def pipeline_checks(database: Database) -> Iterator[dg.AssetCheckResult]:
+    """Judge everything within one look at the database."""
+    now = datetime.now(UTC)
+    with database.connection(name="presage freshness") as conn:
+        stages = checks.stages(conn)
+        judged = {
+            (STAGES[stage], f"{stage}_fresh"): judgement for stage, judgement in stages.items() if stage in STAGES
+        }
+        judged |= {
+            ("trades", "lag"): checks.lag_p99(conn, now),
+            ("live_books", "not_crossed"): checks.not_crossed(conn),
+            ("live_prices", "complementary"): checks.complementary(conn),
+            ("book_events", "no_open_gap"): checks.no_open_gaps(conn),
+            ("markets", "nothing_refused"): checks.nothing_refused(conn, now),
+        }
+    for (asset, name), judgement in judged.items():
+        yield result(asset, name, judgement)
+
+
+def result(asset: str, name: str, judgement: Judgement) -> dg.AssetCheckResult:
+    """Say a judgement in Dagster's terms."""
+    severity = dg.AssetCheckSeverity.WARN if judgement.severity == "warn" else dg.AssetCheckSeverity.ERROR
+    figures = {
+        figure: dg.MetadataValue.timestamp(value) if isinstance(value, datetime) else value
+        for figure, value in judgement.figures.items()
+    }
+    return dg.AssetCheckResult(
+        asset_key=asset,
+        check_name=name,
+        passed=judgement.holds,
+        severity=severity,
+        description=judgement.said,
+        metadata=figures,
+    )
+
+
+job = dg.define_asset_job(
+    "freshness",
+    selection=dg.AssetSelection.all_asset_checks(),
+    description="Every check by itself; `aggregates` runs them along each minute.",
+    tags={"dagster/max_runtime": "300"},
+)

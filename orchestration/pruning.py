@@ -1,0 +1,82 @@
+"""Dagster's own history: it keeps every run for ever, so old ones are deleted here."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import sqlalchemy as sa
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+KEPT = {
+    dg.DagsterRunStatus.SUCCESS: timedelta(days=1),
+    dg.DagsterRunStatus.CANCELED: timedelta(days=1),
+    dg.DagsterRunStatus.FAILURE: timedelta(days=7),
+}
+AT_ONCE = 5000
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What one pass has deleted and spared."""
+
+    deleted: int
+    spared: int
+    """Old, but the newest of an asset or a check: deleting them would make it look as if it had never been made."""
+    checks: int
+    """Evaluations of checks, which do not go with their run."""
+    finished: bool
+
+
+def prune(
+    instance: dg.DagsterInstance, now: datetime, checks: Iterable[dg.AssetCheckKey] = (), *, seconds: float = 60.0
+) -> Pruned:
+    """Delete what is older than `KEPT`, oldest first, for at most some seconds: the next pass goes on."""
+    deadline = time.monotonic() + seconds
+    newest = newest_runs(instance, checks)
+    deleted = spared = 0
+    for status, kept in KEPT.items():
+        old = dg.RunsFilter(statuses=[status], created_before=now - kept)
+        for record in instance.get_run_records(old, limit=AT_ONCE, ascending=True):
+            run_id = record.dagster_run.run_id
+            if run_id in newest:
+                spared += 1
+            elif time.monotonic() >= deadline:
+                return Pruned(deleted, spared, 0, finished=False)
+            else:
+                instance.delete_run(run_id)
+                deleted += 1
+    return Pruned(deleted, spared, prune_checks(instance, now - KEPT[dg.DagsterRunStatus.SUCCESS]), finished=True)
+
+
+def newest_runs(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey] = ()) -> set[str]:
+    """Collect the newest run of each asset and of each check."""
+    newest: set[str | None] = set()
+    for record in instance.get_asset_records():
+        entry = record.asset_entry
+        newest.add(entry.last_run_id)
+        for event in (entry.last_materialization_record, entry.last_observation_record):
+            newest.add(event.run_id if event is not None else None)
+    summaries = instance.event_log_storage.get_asset_check_summary_records(list(checks))
+    newest |= {summary.last_run_id for summary in summaries.values()}
+    return {run_id for run_id in newest if run_id is not None}
+
+
+def prune_checks(instance: dg.DagsterInstance, before: datetime) -> int:
+    """Delete old evaluations of checks, but never the newest of each; Dagster has no call for this."""
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return 0
+    table = AssetCheckExecutionsTable
+    newest = sa.select(sa.func.max(table.c.id)).group_by(table.c.asset_key, table.c.check_name)
+    old = table.delete().where(table.c.create_timestamp < before.replace(tzinfo=None), table.c.id.not_in(newest))
+    with storage.index_connection() as conn:
+        return int(conn.execute(old).rowcount)

@@ -1,0 +1,37 @@
+-- name: stages()
+-- How late each stage is, by now.
+select stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at from pipeline_status;
+
+-- name: lags(since)
+-- The feed's lag histograms, exchange instant to commit.
+select lag_counts from feed_stats where ts >= :since;
+
+-- name: crossed()^
+-- Books that are served, those among them whose best bid is not below the best ask, and books in doubt, which are not served.
+select count(*) filter (where verified), count(*) filter (where verified and bid_prices[1] >= ask_prices[1]),
+       count(*) filter (where not verified),
+       (array_agg(market_key) filter (where verified and bid_prices[1] >= ask_prices[1]))[1:5]
+from live_books;
+
+-- name: complements(tolerance)^
+-- Markets of two outcomes with a two-sided price on both, and those whose mid prices do not add up to 1.
+select count(*), count(*) filter (where abs(yes.mid + no.mid - 1000000) > :tolerance),
+       coalesce(max(abs(yes.mid + no.mid - 1000000)), 0), coalesce(avg(abs(yes.mid + no.mid - 1000000)), 0)::bigint
+from live_prices yes
+join live_prices no on no.market_key = yes.market_key and no.outcome = 1
+join markets m on m.market_key = yes.market_key
+where yes.outcome = 0 and m.status = 'ACTIVE' and cardinality(m.outcomes) = 2
+  and yes.bid is not null and yes.ask is not null and no.bid is not null and no.ask is not null
+  -- Of one moment: a price that moved on while its complement's message was lost says nothing about either.
+  and abs(extract(epoch from yes.ts - no.ts)) < 60;
+
+-- name: gaps()^
+-- Gaps of coverage: still open, open for longer than a minute, begun within a day, and not filled.
+select count(*) filter (where to_ts is null), count(*) filter (where to_ts is null and from_ts < now() - interval '1 minute'),
+       count(*) filter (where from_ts > now() - interval '1 day'),
+       count(*) filter (where from_ts > now() - interval '1 day' and filled_at is null)
+from coverage_gaps;
+
+-- name: refused(since)
+-- What was refused lately, by where it came from and why.
+select source, left(reason, 120), count(*) from quarantine where ts >= :since group by 1, 2 order by 3 desc limit 20;
