@@ -71,17 +71,29 @@ class BookData(msgspec.Struct, gc=False):
     ts: int
 
 
-class Message(msgspec.Struct, gc=False):
-    """What every message of the stream looks like."""
-
-    type: Literal["trade", "price", "orderbook"]
-    seq: int
+class _Rest(msgspec.Struct, gc=False):
     ts: int
     market_id: str
     data: TradeData | PriceData | BookData
 
 
-encode = msgspec.json.Encoder().encode
+class Message:
+    """A message, encoded but for its place in the stream: that is given while the stream's head is held."""
+
+    __slots__ = ("_rest", "market_id", "ts", "type")
+
+    def __init__(self, type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> None:
+        self.type = type_
+        self.ts = ts
+        self.market_id = market_id
+        self._rest = _encode(_Rest(ts, market_id, data))
+
+    def at(self, seq: int) -> bytes:
+        """Give its text."""
+        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self._rest[1:])
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 def trade(row: Trade) -> Message:
@@ -89,7 +101,6 @@ def trade(row: Trade) -> Message:
     token = row.token
     return Message(
         "trade",
-        0,
         row.ts_ms,
         token.market_id,
         TradeData(
@@ -112,7 +123,6 @@ def price(row: LivePrice, now_ms: int) -> Message:
     token = row.token
     return Message(
         "price",
-        0,
         row.ts_ms,
         token.market_id,
         PriceData(
@@ -171,7 +181,6 @@ def _book(  # noqa: PLR0917 (of this module alone)
     token = row.token
     return Message(
         "orderbook",
-        0,
         row.ts_ms,
         token.market_id,
         BookData(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from orchestration.live.ids import as_bytes
+from orchestration.live.messages import Message
 from orchestration.live.rows import Change, LiveBook, LivePrice, Quote, Snapshot, Trade, mid
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
@@ -58,14 +59,10 @@ def _bigints(values: Sequence[int]) -> bytes:
     return _array(values, _ELEMENT8, _INT8, 8)
 
 
-def _file(rows: Iterable[bytes]) -> bytes:
-    return b"".join((HEADER, *rows, TRAILER))
-
-
 # fmt: off
 def trades(rows: Iterable[Trade]) -> bytes:
     """Pack ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash."""
-    return _file(
+    return b"".join(
         _TRADE(
             10, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.trade_id, 8, row.seq,
             2, row.side, 8, row.price, 8, row.size, 8, row.value_usd,
@@ -76,7 +73,7 @@ def trades(rows: Iterable[Trade]) -> bytes:
 
 def changes(rows: Iterable[Change]) -> bytes:
     """Pack ts, market_key, outcome, event_id, seq, side, price, size, hash."""
-    return _file(
+    return b"".join(
         _CHANGE(
             9, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
             2, row.side, 4, row.price, 8, row.size,
@@ -87,7 +84,7 @@ def changes(rows: Iterable[Change]) -> bytes:
 
 def snapshots(rows: Iterable[Snapshot]) -> bytes:
     """Pack ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash."""
-    return _file(
+    return b"".join(
         _SNAPSHOT(
             10, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
         )
@@ -100,7 +97,7 @@ def snapshots(rows: Iterable[Snapshot]) -> bytes:
 
 def quotes(rows: Iterable[Quote]) -> bytes:
     """Pack ts, market_key, outcome, bid, ask, mid, bid_size, ask_size."""
-    return _file(
+    return b"".join(
         _QUOTE(8, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome)
         + _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
         + _bigint(row.bid_size) + _bigint(row.ask_size)
@@ -110,7 +107,7 @@ def quotes(rows: Iterable[Quote]) -> bytes:
 
 def prices(rows: Iterable[LivePrice]) -> bytes:
     """Pack market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts."""
-    return _file(
+    return b"".join(
         _PRICE(10, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms))
         + _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
         + _bigint(row.bid_size) + _bigint(row.ask_size)
@@ -121,7 +118,7 @@ def prices(rows: Iterable[LivePrice]) -> bytes:
 
 def books(rows: Iterable[LiveBook]) -> bytes:
     """Pack market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash."""
-    return _file(
+    return b"".join(
         _BOOK(11, 4, row.token.market_key, 2, row.token.outcome, 8, row.seq, 8, _us(row.ts_ms), 1, row.verified)
         + _ints(row.bid_prices) + _bigints(row.bid_sizes) + _ints(row.ask_prices) + _bigints(row.ask_sizes)
         + _bigint(row.tick_size) + _bytes(as_bytes(row.hash))
@@ -129,12 +126,12 @@ def books(rows: Iterable[LiveBook]) -> bytes:
     )
 
 
-def stream_events(now_ms: int, rows: Iterable[tuple[int, str, str, bytes]]) -> bytes:
+def stream_events(now_ms: int, rows: Iterable[tuple[int, Message]]) -> bytes:
     """Pack seq, ts, type, market_id, message."""
     ts = _us(now_ms)
-    return _file(
-        _EVENT(5, 8, seq, 8, ts, len(type_)) + type_.encode() + _LENGTH(len(market_id)) + market_id.encode()
-        + _LENGTH(len(message)) + message
-        for seq, type_, market_id, message in rows
+    return b"".join(
+        _EVENT(5, 8, seq, 8, ts, len(message.type)) + message.type.encode()
+        + _bytes(message.market_id.encode()) + _bytes(message.at(seq))
+        for seq, message in rows
     )
 # fmt: on

@@ -224,14 +224,15 @@ class Tracker:
             self._refuse(SOURCE, fault, message)
             return False
         waited = book.state != "verified"
-        if not waited and ts_ms < book.ts_ms and message.hash != book.hash:
-            self.astray[message.asset_id] = track  # older than what we hold, and not the same: ask again
+        overtaken = not waited and ts_ms < book.ts_ms
         told = book.snapshot(message.bids, message.asks, ts_ms, message.hash)
         if told:
             track.jumped = True
             self.touched[message.asset_id] = track
         anchored = book.state == "verified"
-        if anchored and waited:
+        if overtaken and (dict(message.bids), dict(message.asks)) != (book.bids, book.asks):
+            self.astray[message.asset_id] = track  # older than what we hold, and not the same: ask again
+        elif anchored:
             self.astray.pop(message.asset_id, None)
             track.whole_since_ms = track.whole_since_ms or self._now_ms
         if message.tick_size:
