@@ -209,6 +209,7 @@ class Exchange:
         gamma = market.gamma
         message = wire.NewMarket(
             **self._described(market),
+            description=gamma.get("description", ""),
             timestamp=str(ts_ms),
             condition_id=market.condition_id,
             active=bool(gamma.get("active")),
@@ -246,7 +247,6 @@ class Exchange:
             "question": gamma.get("question", ""),
             "market": market.condition_id,
             "slug": gamma.get("slug", ""),
-            "description": gamma.get("description", ""),
             "assets_ids": list(market.tokens),
             "outcomes": market.outcomes,
             "event_message": wire.EventMessage(

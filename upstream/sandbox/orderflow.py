@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from upstream.sandbox.exchange import Change, Exchange, Fill
 
 CENT = ONE // 100
-FEWEST, MOST = 6, 24  # levels a side makers keep up
+FEWEST, MOST = 11, 30  # levels a side makers keep up
 TRADES = 0.07  # share of the orders that take
 MOVES = 0.12  # share of the changes that move an order from one level to another, two changes in one message
 FINE_TICK = 1000  # 0.001: once a price is beyond 0.04 or 0.96
@@ -87,7 +87,7 @@ class Orderflow:
         return [(other, price, levels.get(price, 0) + self._size(1))]
 
     def _better(self, market: Market, fair: float, side: Side) -> int | None:
-        away = 1 + int(self._dice.expovariate(0.28))
+        away = 1 + int(self._dice.expovariate(0.16))
         return self._price(market, fair, side, away)
 
     def _price(self, market: Market, fair: float, side: Side, ticks_away: int) -> int | None:

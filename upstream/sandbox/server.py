@@ -97,6 +97,7 @@ class Sandbox:
         self._playing = asyncio.Event()
         self._hold = hold
         self._now_is_start = start_ms is None
+        self._unpaced = tape is not None and speed == 0
         self.late_ms = 0.0
         self.most_late_ms = 0.0
         self.host, self.port = host, port
@@ -260,7 +261,7 @@ class Sandbox:
                 continue
             due_ms = self.source.start_ms + (time.monotonic() - self._began) * 1000
             caught_up = self.source.advance(due_ms, ORDERS_A_TURN)
-            self.late_ms = 0.0 if caught_up else due_ms - self.source.now_ms
+            self.late_ms = 0.0 if caught_up or self._unpaced else due_ms - self.source.now_ms
             self.most_late_ms = max(self.most_late_ms, self.late_ms)
             await asyncio.sleep(REST_S if caught_up else 0)
 

@@ -135,14 +135,11 @@ class Simulation:
                     self._universe.window(coin, opens_ms + ahead * window_ms, listed_ms), self.start_ms, aloud=False
                 )
             self._at(opens_ms + window_ms, lambda ms, coin=coin: self._next_window(coin, ms))  # type: ignore[misc]
-        while len(self._running) < markets:
+        while (room := markets - len(self._running)) > 0:
             plan = self._universe.event(listed_ms)
-            plan.markets = (
-                plan.markets[: markets - len(self._running)]
-                if len(plan.markets) > markets - len(self._running) + 3
-                else plan.markets
-            )
-            self._list(plan, self.start_ms, aloud=False)
+            if room > 1 or len(plan.markets) == 1:
+                plan.markets = plan.markets[:room]
+                self._list(plan, self.start_ms, aloud=False)
         self._at(self.start_ms + FIRST_LISTING_MS, self._list_another)
         self._at(self.start_ms + FIRST_LISTING_MS + TURNOVER_MS // 3, self._propose_one)
 
