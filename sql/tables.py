@@ -1,8 +1,9 @@
 """Every table, declared once: for Alembic, for dynamic filters, and to be read.
 
-Prices, sizes and USD amounts are bigint micro-units (10⁻⁶, as on the chain). Times are timestamptz in UTC. What SQLAlchemy cannot
-say (hypertables, aggregates, triggers, functions) stands in `sql/timescale/`. A table whose `info` has `timescale` is made there:
-`hypertable` turns it into one, `aggregate` makes it a continuous aggregate or, on the Apache licence, a trigger-kept table.
+Prices, sizes and USD amounts are bigint micro-units (10⁻⁶, as on the chain). Times are timestamptz in UTC. What
+SQLAlchemy cannot say (hypertables, aggregates, triggers, functions) stands in `sql/timescale/`. A table whose `info`
+has `timescale` is made there: `hypertable` turns it into one, `aggregate` makes it a continuous aggregate or, on the
+Apache licence, a trigger-kept table.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ NOW = text("now()")
 EMPTY_ARRAY = text("'{}'")
 EMPTY_OBJECT = text("'{}'::jsonb")
 
-# --- The catalogue -------------------------------------------------------------------------------------------------------------
+# --- The catalogue --------------------------------------------------------------------------------------------------
 
 events = Table(
     "events",
@@ -72,7 +73,13 @@ markets = Table(
     Column("description", Text),
     Column("status", Text, nullable=False),
     Column("exchange", Text, nullable=False, server_default=text("'polymarket'")),
-    Column("version", Text, nullable=False, server_default=text("'v1'"), comment="Protocol: v1 (CTF) or v2 (PositionManager)"),
+    Column(
+        "version",
+        Text,
+        nullable=False,
+        server_default=text("'v1'"),
+        comment="Protocol: v1 (CTF) or v2 (PositionManager)",
+    ),
     Column("event_id", Text, index=True),
     Column("event_title", Text),
     Column("category", Text, index=True),
@@ -80,7 +87,9 @@ markets = Table(
     Column("tags", ARRAY(Text), nullable=False, server_default=EMPTY_ARRAY),
     Column("outcomes", ARRAY(Text), nullable=False),
     Column("token_ids", ARRAY(Text), nullable=False),
-    Column("outcome_prices", ARRAY(BigInteger), nullable=False, server_default=EMPTY_ARRAY, comment="Micro; the exchange's"),
+    Column(
+        "outcome_prices", ARRAY(BigInteger), nullable=False, server_default=EMPTY_ARRAY, comment="Micro; the exchange's"
+    ),
     Column("start_time", Time),
     Column("end_time", Time),
     Column("created_at", Time, comment="When the exchange listed it"),
@@ -127,13 +136,18 @@ market_status_changes = Table(
 market_rankings = Table(
     "market_rankings",
     metadata,
-    Column("generation", BigInteger, primary_key=True, comment="A cursor walks one generation, so that ranks cannot move under it"),
+    Column(
+        "generation",
+        BigInteger,
+        primary_key=True,
+        comment="A cursor walks one generation, so that ranks cannot move under it",
+    ),
     Column("rank", Integer, primary_key=True),
     Column("market_key", Integer, nullable=False),
     Index("market_rankings_market_idx", "generation", "market_key", unique=True),
 )
 
-# --- Time series ---------------------------------------------------------------------------------------------------------------
+# --- Time series ----------------------------------------------------------------------------------------------------
 
 trades = Table(
     "trades",
@@ -231,11 +245,11 @@ stream_head = Table(
     Column("one", Boolean, primary_key=True, server_default=text("true")),
     Column("last_seq", BigInteger, nullable=False, server_default=text("0")),
     CheckConstraint("one", name="one"),
-    comment="One row. A writer adds its number of events last in its transaction: the row lock makes seq order commit order",
+    comment="One row. A writer adds its count of events last in its transaction: its lock makes seq order commit order",
     info={"fillfactor": 10},
 )
 
-# --- Live state: one row a market and outcome -------------------------------------------------------------------------------------
+# --- Live state: one row a market and outcome -----------------------------------------------------------------------
 
 live_prices = Table(
     "live_prices",
@@ -267,7 +281,9 @@ live_books = Table(
     Column("hash", LargeBinary),
     Column("seq", BigInteger, nullable=False),
     Column("ts", Time, nullable=False),
-    Column("verified", Boolean, nullable=False, comment="Agrees with the exchange's own best prices; false: not served"),
+    Column(
+        "verified", Boolean, nullable=False, comment="Agrees with the exchange's own best prices; false: not served"
+    ),
     Column("updated_at", Time, nullable=False, server_default=NOW),
     info={"fillfactor": 50},
 )
@@ -290,7 +306,7 @@ market_stats_24h = Table(
     Index("market_stats_24h_value_idx", text("value_usd desc")),
 )
 
-# --- The feed and the pipeline's own state ------------------------------------------------------------------------------------------
+# --- The feed and the pipeline's own state --------------------------------------------------------------------------
 
 feed_leases = Table(
     "feed_leases",
@@ -298,9 +314,17 @@ feed_leases = Table(
     Column("run_id", Text, primary_key=True),
     Column("feed", Text, nullable=False, index=True),
     Column("role", Text, nullable=False, comment="standby, leader or gone"),
-    Column("ready", Boolean, nullable=False, server_default=text("false"), comment="Holds every book, could lead at once"),
+    Column(
+        "ready", Boolean, nullable=False, server_default=text("false"), comment="Holds every book, could lead at once"
+    ),
     Column("started_at", Time, nullable=False, server_default=NOW),
-    Column("beat_at", Time, nullable=False, server_default=NOW, comment="Touched each second: the only sign of life that counts"),
+    Column(
+        "beat_at",
+        Time,
+        nullable=False,
+        server_default=NOW,
+        comment="Touched each second: the only sign of life that counts",
+    ),
     Column("window_ends_at", Time, nullable=False),
     Column("pid", Integer),
     Column("host", Text),
@@ -315,12 +339,23 @@ feed_stats = Table(
     Column("run_id", Text, nullable=False),
     Column("messages", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
-    Column("lag_counts", ARRAY(Integer), nullable=False, comment="Histogram of exchange instant → commit; edges in orchestration/live/lag.py"),
+    Column(
+        "lag_counts",
+        ARRAY(Integer),
+        nullable=False,
+        comment="Histogram of exchange instant → commit; edges in orchestration/live/lag.py",
+    ),
     Column("lag_p50_ms", Integer),
     Column("lag_p99_ms", Integer),
     Column("lag_max_ms", Integer),
     Column("reconnects", Integer, nullable=False, server_default=text("0")),
-    Column("reanchored", Integer, nullable=False, server_default=text("0"), comment="Books that disagreed and were fetched again"),
+    Column(
+        "reanchored",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="Books that disagreed and were fetched again",
+    ),
     Index("feed_stats_ts_idx", "feed", text("ts desc")),
     info={"timescale": "hypertable", "time": "ts", "chunk": "7 days"},
 )
@@ -371,10 +406,10 @@ settings = Table(
     Column("name", Text, primary_key=True),
     Column("value", JSONB, nullable=False),
     Column("updated_at", Time, nullable=False, server_default=NOW),
-    comment="What an administrator changes while running, and what the service keeps for itself (cursor secret, walk cursors)",
+    comment="What an administrator changes while running, and what the service keeps for itself: secrets, walk cursors",
 )
 
-# --- Accounts and keys -------------------------------------------------------------------------------------------------------------
+# --- Accounts and keys ----------------------------------------------------------------------------------------------
 
 tiers = Table(
     "tiers",
@@ -403,7 +438,13 @@ api_keys = Table(
     metadata,
     Column("key_id", Integer, Identity(always=True), primary_key=True),
     Column("account_id", BigInteger, ForeignKey("accounts.account_id"), nullable=False, index=True),
-    Column("key_hash", LargeBinary, nullable=False, unique=True, comment="SHA-256; the key itself is shown once and never stored"),
+    Column(
+        "key_hash",
+        LargeBinary,
+        nullable=False,
+        unique=True,
+        comment="SHA-256; the key itself is shown once and never stored",
+    ),
     Column("prefix", Text, nullable=False, comment="For display"),
     Column("tier", Text, ForeignKey("tiers.tier"), nullable=False),
     Column("credits_month", BigInteger, comment="Overrides the tier's"),
