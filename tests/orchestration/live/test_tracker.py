@@ -1,6 +1,6 @@
 import pytest
 
-from tests.orchestration.live.making import NOW, book, change, token, trade, tracker
+from tests.orchestration.live.making import NOW, book, change, token, tracker, trade
 from upstream.market_socket import BestBidAsk, TickSize, Unknown, parse
 
 YES, NO = token(7, 0), token(7, 1)
