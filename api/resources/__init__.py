@@ -1,0 +1,1 @@
+"""Endpoints that are truly different from one another."""

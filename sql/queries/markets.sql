@@ -1,1 +1,92 @@
 -- Markets, listed and one by one.
+
+-- name: found(id)^
+-- What a request needs to know of a market, by condition id, the exchange's number, or slug (an open market before an ended one).
+select market_key, market_id, outcomes, token_ids
+from markets
+where market_id = :id or gamma_id = :id or slug = :id
+order by market_id = :id desc, gamma_id = :id desc nulls last, status = 'ACTIVE' desc, market_key desc
+limit 1;
+
+-- name: generation()$
+-- The newest ranking.
+select max(generation) from market_rankings;
+
+-- name: generation_kept(generation)$
+-- Whether a ranking can still be walked.
+select exists (select from market_rankings where generation = :generation);
+
+-- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
+-- Markets of one ranking, most active first.
+select k.rank, m.record::text
+from market_rankings k
+join market_records m using (market_key)
+where k.generation = :generation and k.rank > :after
+    and (:status::text is null or m.status = :status)
+    and (:category::text is null or m.category = :category)
+    and (:tag::text is null or m.tags @> array[:tag::text])
+    and (:series::text is null or m.series = :series)
+    and (:exchange::text is null or m.exchange = :exchange)
+order by k.rank
+limit :limit offset :offset;
+
+-- name: count_ranked(generation, status, category, tag, series, exchange)$
+-- How many markets of one ranking pass the filter.
+select count(*)
+from market_rankings k
+join markets m using (market_key)
+where k.generation = :generation
+    and (:status::text is null or m.status = :status)
+    and (:category::text is null or m.category = :category)
+    and (:tag::text is null or m.tags @> array[:tag::text])
+    and (:series::text is null or m.series = :series)
+    and (:exchange::text is null or m.exchange = :exchange);
+
+-- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
+-- Markets that a ranking does not have, newest first. The keys ascend, so a market that comes while this is walked is not met twice.
+select m.market_key, m.record::text
+from market_records m
+where m.market_key < :before
+    and not exists (select from market_rankings k where k.generation = :generation and k.market_key = m.market_key)
+    and (:status::text is null or m.status = :status)
+    and (:category::text is null or m.category = :category)
+    and (:tag::text is null or m.tags @> array[:tag::text])
+    and (:series::text is null or m.series = :series)
+    and (:exchange::text is null or m.exchange = :exchange)
+order by m.market_key desc
+limit :limit offset :offset;
+
+-- name: detail(market_key)$
+-- A market with its live price, the state of its order book, and its last 24 hours.
+select left(m.record::text, -1) || ',' || substr(extra::text, 2)
+from market_records m
+left join live_books b on b.market_key = m.market_key and b.outcome = 0
+cross join lateral (
+    select json_build_object(
+        'description', (select description from markets d where d.market_key = m.market_key),
+        'price', (select p.record from price_records p where p.market_key = m.market_key and p.outcome = 0),
+        'orderbook', json_build_object(
+            'status', case when b.verified then 'live' when b.verified is null then 'missing' else 'unverified' end,
+            'best_bid', case when b.verified then as_number(b.bid_prices[1]) end,
+            'best_ask', case when b.verified then as_number(b.ask_prices[1]) end,
+            'bid_levels', coalesce(cardinality(b.bid_prices), 0),
+            'ask_levels', coalesce(cardinality(b.ask_prices), 0),
+            'ts', as_ms(b.ts),
+            'age_ms', greatest(0, as_ms(now()) - as_ms(b.ts))
+        ),
+        'stats_24h', (select s.record from stats_records s where s.market_key = m.market_key and s.outcome = 0)
+    ) as extra
+) as beside
+where m.market_key = :market_key;
+
+-- name: platform()$
+-- Everything, counted.
+select json_build_object(
+    'total_markets', (select count(*) from markets),
+    'active_markets', (select count(*) from markets where status = 'ACTIVE'),
+    'volume_24h_usd', (select coalesce(as_number(sum(value_usd)::bigint), 0) from market_stats_24h),
+    'trades_24h', (select coalesce(sum(trades), 0) from market_stats_24h),
+    'onchain_trades_total', null,
+    'last_ingested_at', (select as_unix(last_data_at) from stage_clocks where stage = 'ingestion'),
+    'computed_at', as_unix(now())
+)::text;

@@ -1,1 +1,23 @@
 -- How the pipeline is doing.
+
+-- name: status(redis_up)$
+-- Every stage, in the order of data's way, and the worst of them.
+select json_build_object(
+    'status', coalesce(
+        (array['missing', 'stale', 'late', 'fresh'])[
+            min(array_position(array['missing', 'stale', 'late', 'fresh'], status))
+        ], 'missing'),
+    'redis_up', :redis_up::boolean,
+    'stages', coalesce(json_agg(json_build_object(
+        'stage', stage,
+        'status', status,
+        'last_data_at', as_unix(last_data_at),
+        'lag_s', round(lag_s::numeric, 3)::double precision,
+        'warn_after_s', warn_after_s,
+        'fail_after_s', fail_after_s,
+        'detail', detail
+    ) order by array_position(
+        array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage), '[]'),
+    'checked_at', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+)::text
+from pipeline_status;

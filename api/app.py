@@ -1,0 +1,80 @@
+"""The application: the endpoint table made into routes, on a pool that is handed in."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import falcon
+import psycopg
+
+import settings
+from api import errors, openapi, pool, waiting, worker
+from api.endpoints import ENDPOINTS
+from api.middleware import EveryAnswer
+from api.pool import Pool
+from api.resources.service import Document
+from api.service import Service
+from api.stream.hub import Hub
+
+if TYPE_CHECKING:
+    from settings import Settings
+
+App = falcon.App[falcon.Request, falcon.Response]
+
+
+def create_app(service: Service) -> App:
+    """Put the service behind its routes."""
+    app = falcon.App(middleware=[EveryAnswer(service.meter)])
+    app.req_options.strip_url_path_trailing_slash = True
+    errors.install(app)
+    app.add_error_handler(psycopg.Error, _database_failed)
+    for endpoint in ENDPOINTS:
+        resource = endpoint.resource(endpoint, service)
+        if isinstance(resource, Document):
+            resource.text = openapi.encoded()
+        app.add_route(endpoint.path, resource)
+    return app
+
+
+def _database_failed(req: falcon.Request, resp: falcon.Response, error: psycopg.Error, params: dict[str, Any]) -> None:
+    """Tell what may work again from what is our mistake."""
+    if (problem := pool.answer(error)) is not None:
+        raise problem
+    errors.unexpected(req, resp, error, params)
+
+
+def service_of(given: Settings) -> Service:
+    """Put together what the settings name."""
+    if given.database_url is None:
+        raise LookupError("DATABASE_URL is not set: `presage up` sets it for the embedded database")
+    url = given.database_url.get_secret_value()
+    read_url = (given.database_read_url or given.database_url).get_secret_value()
+    limits: dict[str, str | int] = {
+        "statement_timeout": given.api_statement_timeout_ms,
+        "idle_in_transaction_session_timeout": 10_000,
+    }
+    read_only = {**limits, "default_transaction_read_only": "on"}
+    reads = Pool(read_url, given.api_pool, read_only)
+    events = Pool(read_url, 3, read_only)
+    return Service(
+        reads=reads,
+        writes=Pool(url, max(2, given.api_pool // 4), limits),
+        hub=Hub(events, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
+        redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
+    )
+
+
+@cache
+def _app() -> App:
+    waiting.install()
+    service = service_of(settings.get())
+    worker.farewells.append(service.hub.stop)
+    return create_app(service)
+
+
+def __getattr__(name: str) -> App:
+    """Make `app` when a server asks for it, so that importing this module needs no database."""
+    if name == "app":
+        return _app()
+    raise AttributeError(name)

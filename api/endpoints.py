@@ -1,0 +1,226 @@
+"""The table of endpoints, the contents page of the service: routes, checks, prices and document come from here."""
+
+from __future__ import annotations
+
+from api import records
+from api.endpoint import Endpoint
+from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
+from api.resource import OfMarketRow, OfOutcomeRow
+from api.resources.accounts import Register, Registration, Rotate
+from api.resources.books import Orderbook
+from api.resources.markets import Markets
+from api.resources.prices import Bars, History, Prices, cost_of_several
+from api.resources.service import Document, Health, Pipeline, Platform, Time
+from api.resources.trades import Trades, cost_of_rows
+from api.stream.resource import Stream
+from sql.queries import books, markets, pipeline, prices, trades
+
+NO_MARKET = "There is no such market"
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    # --- Keys and the service itself
+    Endpoint(
+        name="register",
+        method="POST",
+        path="/register",
+        resource=Register,
+        body=Registration,
+        answers=records.NewKey,
+        key="none",
+        credits=0,
+        status=201,
+        errors=("invalid_body", "missing_parameter", "body_too_large"),
+        tag="Keys",
+        summary="Get an API key",
+        description="The key is shown this once. The free tier has one active key an email address: a second "
+        "request for the same address is refused, and `POST /v1/keys/rotate` replaces a key.",
+    ),
+    Endpoint(
+        name="rotate_key",
+        method="POST",
+        path="/v1/keys/rotate",
+        resource=Rotate,
+        answers=records.Rotation,
+        credits=0,
+        errors=("not_found",),
+        missing="The key's record is gone",
+        tag="Keys",
+        summary="Replace the API key",
+        description="The new key has the same tier, limits and use; the one this was asked with is no longer valid.",
+    ),
+    Endpoint(
+        name="health",
+        path="/health",
+        resource=Health,
+        answers=records.Health,
+        key="none",
+        credits=0,
+        tag="Service",
+        summary="Whether the service lives",
+        description="Answers as long as this process does; `/v1/status/pipeline` tells whether its data is fresh.",
+    ),
+    Endpoint(
+        name="time",
+        path="/v1/time",
+        resource=Time,
+        answers=records.Time,
+        credits=0,
+        tag="Service",
+        summary="The server's clock",
+    ),
+    Endpoint(
+        name="stats",
+        path="/v1/stats",
+        resource=Platform,
+        query=markets.platform,
+        answers=records.PlatformStats,
+        cache_s=30,
+        tag="Service",
+        summary="Everything, counted",
+    ),
+    Endpoint(
+        name="pipeline_status",
+        path="/v1/status/pipeline",
+        resource=Pipeline,
+        query=pipeline.status,
+        answers=records.Pipeline,
+        credits=0,
+        cache_s=1,
+        tag="Service",
+        summary="How fresh the data is",
+        description="Lateness is computed from each stage's clock when asked: one that stops turns late, then stale.",
+    ),
+    Endpoint(
+        name="openapi",
+        path="/openapi.json",
+        resource=Document,
+        answers=dict,
+        key="none",
+        credits=0,
+        tag="Service",
+        summary="This document",
+    ),
+    # --- Markets
+    Endpoint(
+        name="markets",
+        path="/v1/markets",
+        resource=Markets,
+        parameters=MarketFilter,
+        answers=records.MarketPage,
+        cache_s=1,
+        errors=("invalid_cursor",),
+        tag="Markets",
+        summary="Markets, most active first",
+        description="Ranked by the last 24 hours' activity, then the rest, newest first. Following `next_cursor` to "
+        "the end gives each market once, even while new ones come and ranks change.",
+    ),
+    Endpoint(
+        name="market",
+        path="/v1/markets/{id}",
+        resource=OfMarketRow,
+        query=markets.detail,
+        answers=records.MarketDetail,
+        errors=("not_found",),
+        missing=NO_MARKET,
+        tag="Markets",
+        summary="One market, with its price, book and last 24 hours",
+    ),
+    # --- Prices, books, trades
+    Endpoint(
+        name="market_price",
+        path="/v1/markets/{id}/price",
+        resource=OfOutcomeRow,
+        query=prices.of_outcome,
+        parameters=OfOutcome,
+        answers=records.Price,
+        errors=("not_found",),
+        missing="The outcome has no live price",
+        hint="The market may not be actively traded",
+        tag="Prices",
+        summary="What an outcome costs right now",
+    ),
+    Endpoint(
+        name="prices",
+        path="/v1/prices",
+        resource=Prices,
+        query=prices.of_ids,
+        parameters=Ids,
+        answers=dict[str, records.Price | None],
+        cost=cost_of_several,
+        cost_rule="1 for each started 25 ids",
+        tag="Prices",
+        summary="What several markets cost right now",
+        description="By the id each was asked by; null where there is no live price. Prices are of the first outcome.",
+    ),
+    Endpoint(
+        name="market_orderbook",
+        path="/v1/markets/{id}/orderbook",
+        resource=Orderbook,
+        query=books.of_outcome,
+        parameters=OfOutcome,
+        answers=records.Orderbook,
+        errors=("not_found",),
+        missing="The outcome has no order book right now",
+        hint="The market may have ended, or not trade on the order book",
+        tag="Prices",
+        summary="The order book of an outcome",
+        description="Whole and verified: a book that disagrees with the exchange's own best prices is not shown.",
+    ),
+    Endpoint(
+        name="market_trades",
+        path="/v1/markets/{id}/trades",
+        resource=Trades,
+        query=trades.of_outcome,
+        parameters=TradesOf,
+        answers=list[records.Trade],
+        cost=cost_of_rows,
+        cost_rule="1 for each started 1,000 of `limit`",
+        errors=("not_found",),
+        missing=NO_MARKET,
+        tag="Trades",
+        summary="Trades of an outcome, newest first",
+        description="The newest `limit` trades from `from` on and before `to`: to go on, ask again with `to` set to "
+        "the oldest `ts`.",
+    ),
+    Endpoint(
+        name="market_price_history",
+        path="/v1/markets/{id}/price-history",
+        resource=History,
+        parameters=HistoryOf,
+        answers=list[records.Candle],
+        cost=cost_of_rows,
+        cost_rule="1 for each started 1,000 of `limit`",
+        errors=("not_found",),
+        missing=NO_MARKET,
+        tag="Prices",
+        summary="Candles of an outcome, oldest first",
+        description="The newest `limit` candles that begin from `from` on and before `to`.",
+    ),
+    Endpoint(
+        name="market_candles",
+        path="/v1/markets/{id}/candles",
+        resource=Bars,
+        parameters=CandlesOf,
+        answers=records.Bars,
+        errors=("not_found",),
+        missing=NO_MARKET,
+        tag="Prices",
+        summary="Candles as charting libraries take them",
+        description="The column format of a UDF data feed. Without `from`, the last 500 bars' time is looked at.",
+    ),
+    # --- Live
+    Endpoint(
+        name="stream",
+        path="/stream",
+        resource=Stream,
+        parameters=Connect,
+        answers=None,
+        key="query",
+        status=101,
+        errors=("forbidden", "invalid_parameter"),
+        tag="Stream",
+        summary="Everything as it happens (WebSocket)",
+        description="Without a word from the client: all markets, all types. A frame holds one or more JSON messages, "
+        "separated by newlines.",
+    ),
+)

@@ -1,0 +1,120 @@
+"""Every way a request can fail: one catalogue of codes, each answered as RFC 9457 `application/problem+json`."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import falcon
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+MEDIA_TYPE = "application/problem+json"
+log = logging.getLogger("presage.api")
+
+# code: (usual status, title)
+CATALOGUE: dict[str, tuple[int, str]] = {
+    "invalid_parameter": (400, "A parameter has a value that is not allowed"),
+    "unknown_parameter": (400, "A parameter is not known here"),
+    "missing_parameter": (400, "A required parameter is missing"),
+    "invalid_cursor": (400, "The cursor cannot be used"),
+    "invalid_body": (400, "The request body is not what is expected"),
+    "invalid_api_key": (401, "The API key is missing or not valid"),
+    "quota_exhausted": (402, "The month's credits are used up"),
+    "forbidden": (403, "Access is not allowed"),
+    "not_found": (404, "There is nothing here"),
+    "method_not_allowed": (405, "The method is not allowed here"),
+    "body_too_large": (413, "The request body is too large"),
+    "burst_exceeded": (429, "Too much at once"),
+    "internal": (500, "Something went wrong on our side"),
+    "upstream_unavailable": (502, "The exchange does not answer as it should"),
+    "overloaded": (503, "The service cannot answer right now"),
+}
+# What falcon raises by itself, in our words.
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large", 503: "overloaded"}
+
+
+class Problem(falcon.HTTPError):
+    """A failure that the client is told about; raised anywhere, rendered in one place."""
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        hint: str | None = None,
+        errors: Sequence[Mapping[str, Any]] = (),
+        status: int | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        usual, title = CATALOGUE[code]
+        super().__init__(status or usual, title=title, description=detail, headers=headers)
+        self.problem, self.hint, self.errors = code, hint, errors
+
+
+def document(
+    code: str,
+    detail: str | None,
+    request_id: str | None,
+    *,
+    status: int | None = None,
+    hint: str | None = None,
+    errors: Sequence[Mapping[str, Any]] = (),
+) -> bytes:
+    """Render one problem."""
+    usual, title = CATALOGUE[code]
+    problem: dict[str, Any] = {
+        "type": f"urn:presage:problem:{code}",
+        "title": title,
+        "status": status or usual,
+        "detail": detail or title,
+        "code": code,
+        "hint": hint,
+        "request_id": request_id,
+    }
+    if errors:
+        problem["errors"] = list(errors)
+    return msgspec.json.encode(problem)
+
+
+def on_the_wire(status: int, code: str, detail: str) -> bytes:
+    """Give a whole HTTP answer to a request that never became one."""
+    body = document(code, detail, None, status=status)
+    return (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
+        f"Content-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    ).encode() + body
+
+
+def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:
+    """Render whatever was raised, falcon's own errors included."""
+    hint: str | None = None
+    errors: Sequence[Mapping[str, Any]] = ()
+    if isinstance(error, Problem):
+        code, hint, errors = error.problem, error.hint, error.errors
+    else:
+        code = _CODES.get(error.status_code, "invalid_parameter" if error.status_code < 500 else "internal")
+    detail = error.description
+    if code == "not_found" and isinstance(error, falcon.HTTPRouteNotFound):
+        detail, hint = f"There is no {req.path[:200]} here", "GET /openapi.json lists what there is"
+    elif code == "method_not_allowed":
+        detail, hint = f"{req.method} is not possible here", f"Allowed: {dict(error.headers or {}).get('Allow', 'GET')}"
+    resp.content_type = MEDIA_TYPE
+    resp.data = document(
+        code, detail, getattr(req.context, "id", None), status=error.status_code, hint=hint, errors=errors
+    )
+
+
+def unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:  # noqa: ARG001
+    """Answer what nobody foresaw: the log gets the traceback, the client a request id to quote."""
+    log.error("%s %s failed (request %s)", req.method, req.path, getattr(req.context, "id", None), exc_info=error)
+    raise Problem("internal", "The failure was logged", hint="Quote the request_id when you report it")
+
+
+def install(app: falcon.App[Any, Any]) -> None:
+    """Have the application answer every failure from this page."""
+    app.set_error_serializer(serialize)
+    app.add_error_handler(Exception, unexpected)

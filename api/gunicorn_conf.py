@@ -1,0 +1,17 @@
+"""`gunicorn -c python:api.gunicorn_conf api.app:app`: the server as the settings want it."""
+
+from __future__ import annotations
+
+import settings
+
+_given = settings.get()
+
+worker_class = "api.worker.Worker"
+bind = f"{_given.api_host}:{_given.api_port}"
+workers = _given.api_workers
+worker_connections = 2000  # of each worker; a stream holds one as long as it is open
+graceful_timeout = 10
+timeout = 30
+keepalive = 30
+control_socket_disable = True  # its default place is one file a user, whatever the number of servers
+proc_name = "presage api"

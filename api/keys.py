@@ -1,0 +1,116 @@
+"""API keys: made, found, replaced. The key itself is shown once; what is kept is its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from api.errors import Problem
+from sql.queries import keys as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from api.pool import Pool
+
+PREFIX = "psg_"
+SHOWN = 12  # characters of a key that are kept for display
+KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a worker remembers a key, and that there is none
+MOST_KEYS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A valid key and what it may do; None is without limit."""
+
+    key_id: int
+    tier: str
+    credits_month: int | None
+    credits_burst: int | None
+    max_connections: int | None
+
+
+class NoRoom(ValueError):  # noqa: N818 (says what it is)
+    """The account has as many keys as its tier allows."""
+
+
+def digest(key: str) -> bytes:
+    """Give what is stored of a key: 256 random bits need no slow hash."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def create(
+    conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
+) -> str:
+    """Make a key for the account of an address, and give it; NoRoom when the tier allows no more."""
+    return issue(conn, email, app_name, tier, use_case)[0]
+
+
+def issue(
+    conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
+) -> tuple[str, int | None, int | None]:
+    """Make a key, and give it with its monthly and burst credits."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    with conn.transaction():
+        account = queries.account(conn, email=email, app_name=app_name, use_case=use_case)
+        if not queries.room_for_key(conn, account_id=account, tier=tier):
+            raise NoRoom(f"{email} has all the keys that the {tier} tier allows")
+        month, burst = queries.insert_key(conn, account_id=account, key_hash=digest(key), prefix=key[:SHOWN], tier=tier)
+    return key, month, burst
+
+
+def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
+    """Replace a key by a new one with the same tier, limits and use; None when it is not valid."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    with conn.transaction():
+        ended = queries.revoke(conn, key_hash=digest(old))
+        if ended is None:
+            return None
+        queries.succeed(conn, old_id=ended[0], key_hash=digest(key), prefix=key[:SHOWN])
+    return key
+
+
+class Keys:
+    """The keys that this process has seen lately, and the guesses, which must not reach the database each time."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known: dict[bytes, tuple[float, Key | None]] = {}
+
+    def of(self, text: str | None) -> Key:
+        """Give a valid key, or refuse."""
+        key = self.find(text)
+        if key is None:
+            raise Problem(
+                "invalid_api_key",
+                "The X-API-Key header is missing" if not text else "The API key is not valid",
+                hint="POST /register gives a key; send it as X-API-Key",
+                headers={"WWW-Authenticate": 'ApiKey realm="presage", header="X-API-Key"'},
+            )
+        return key
+
+    def find(self, text: str | None) -> Key | None:
+        """Give a valid key, or None."""
+        if not text or len(text) > 200:
+            return None
+        hashed = digest(text)
+        now = time.monotonic()
+        known = self._known.get(hashed)
+        if known is not None and known[0] > now:
+            return known[1]
+        row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
+        key = None if row is None else Key(*row)
+        while len(self._known) >= MOST_KEYS:  # the longest known goes; a dict keeps its order
+            self._known.pop(next(iter(self._known)), None)
+        self._known[hashed] = (now + (UNKNOWN_S if key is None else KNOWN_S), key)
+        return key
+
+    def forget(self, text: str | None = None) -> None:
+        """Ask the database again for a key, or for all of them."""
+        if text is None:
+            self._known.clear()
+        else:
+            self._known.pop(digest(text), None)

@@ -1,0 +1,54 @@
+"""What every answer carries: who asked, what it cost, and that any page may read it."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TYPE_CHECKING, Any
+
+from api import metering
+
+if TYPE_CHECKING:
+    import falcon
+
+    from api.metering import Grant, Meter
+
+SANE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+EXPOSED = (
+    "X-Credits-Limit, X-Credits-Remaining, X-Credits-Used, X-Credits-Reset, X-Request-Id, X-Request-Cost, "
+    "RateLimit-Policy, RateLimit, Retry-After, ETag"
+)
+PREFLIGHT = {
+    "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, DELETE, OPTIONS",
+    "Access-Control-Allow-Headers": "X-API-Key, Content-Type, If-None-Match, X-Request-Id",
+    "Access-Control-Max-Age": "86400",
+}
+
+
+class EveryAnswer:
+    """Falcon's middleware of the service."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
+        """Give the request a name, the client's own if it has one."""
+        given = req.get_header("X-Request-Id")
+        req.context.id = given if given and SANE.match(given) else f"{random.getrandbits(64):016x}"
+        req.context.grant = None
+
+    def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001
+        """Add the headers; what did not give the client anything costs nothing."""
+        grant: Grant | None = req.context.grant
+        if grant is not None:
+            if resp.status_code >= 300:
+                self._meter.refund(grant)
+            resp.set_headers(grant.headers())
+        else:
+            resp.set_headers(metering.nothing())
+        resp.set_header("X-Request-Id", req.context.id)
+        resp.set_header("Access-Control-Allow-Origin", "*")
+        if req.get_header("Origin") is not None:
+            resp.set_header("Access-Control-Expose-Headers", EXPOSED)
+            if req.method == "OPTIONS":
+                resp.set_headers(PREFLIGHT)

@@ -1,0 +1,246 @@
+"""The OpenAPI 3.1 document, made from the endpoint table: `python -m api.openapi` prints it."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, get_args, get_origin
+
+import msgspec
+
+from api import records
+from api.endpoints import ENDPOINTS
+from api.errors import CATALOGUE, MEDIA_TYPE
+from api.parameters import fields, schema_of
+from api.stream import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from api.endpoint import Endpoint
+
+REF = "#/components/schemas/{name}"
+EXPLAINED = {
+    "id": "The market: its market_id, its slug, or the exchange's numeric id",
+}
+TAGS = {
+    "Keys": "Getting an API key, and replacing it.",
+    "Service": "The service itself: that it lives, what time it has, how fresh its data is.",
+    "Markets": "What is traded.",
+    "Prices": "What it costs, now and over time.",
+    "Trades": "Who bought and sold what.",
+    "Stream": "Everything as it happens.",
+}
+HEADERS: dict[str, dict[str, Any]] = {
+    "X-Credits-Limit": {"description": "Credits of the key in a month", "schema": {"type": "string"}},
+    "X-Credits-Remaining": {"description": "Credits left this month", "schema": {"type": "string"}},
+    "X-Credits-Used": {"description": "Credits used this month", "schema": {"type": "string"}},
+    "X-Credits-Reset": {"description": "When the next month begins: Unix seconds, UTC", "schema": {"type": "string"}},
+    "X-Request-Cost": {"description": "Credits that this request cost", "schema": {"type": "string"}},
+    "X-Request-Id": {"description": "The request's name, to quote in a report", "schema": {"type": "string"}},
+}
+INTRODUCTION = """Prediction markets, recorded completely and served live.
+
+Every `/v1` path needs an API key in the header `X-API-Key`; `POST /register` gives one. Each request costs credits
+(`x-credits`), counted in a window of a second and in a month; every answer says what is left. A failed request and an
+answer of 304 cost none.
+
+Prices are probabilities from 0 to 1 and sizes are shares, as JSON numbers; fields that end in `_usd` are US dollars.
+`null` means unknown. Fields that end in `_at` or `_time` are Unix seconds, those named `ts` Unix milliseconds. Failures
+are `application/problem+json` (RFC 9457); their `code` is what a program should look at.
+"""
+
+
+def document() -> dict[str, Any]:
+    """Make the document."""
+    paths: dict[str, dict[str, Any]] = {}
+    for endpoint in ENDPOINTS:
+        paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Presage",
+            "version": "1.0.0",
+            "description": INTRODUCTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "security": [{"ApiKey": []}],
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "headers": HEADERS,
+            "securitySchemes": {
+                "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+                "ApiKeyQuery": {"type": "apiKey", "in": "query", "name": "api_key"},
+            },
+        },
+    }
+
+
+@cache
+def encoded() -> bytes:
+    """Give the document as JSON."""
+    return msgspec.json.encode(document())
+
+
+def _operation(endpoint: Endpoint) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "operationId": endpoint.name,
+        "tags": [endpoint.tag],
+        "summary": endpoint.summary,
+        "x-credits": endpoint.cost_rule or endpoint.credits,
+        "responses": _responses(endpoint),
+    }
+    if endpoint.description:
+        said["description"] = endpoint.description
+    if parameters := _parameters(endpoint):
+        said["parameters"] = parameters
+    if endpoint.body is not None:
+        schema = {"$ref": REF.format(name=endpoint.body.__name__)}
+        said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if endpoint.key == "none":
+        said["security"] = []
+    elif endpoint.key == "query":
+        said["security"] = [{"ApiKeyQuery": []}]
+        said["x-messages"] = _messages()
+    return said
+
+
+def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    said: list[dict[str, Any]] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": EXPLAINED[name],
+            "schema": {"type": "string", "minLength": 1, "maxLength": 500},
+        }
+        for name in endpoint.path_parameters
+    ]
+    required = {field.encode_name for field in msgspec.structs.fields(endpoint.parameters) if field.required}
+    for name, described in fields(endpoint.parameters).items():
+        if endpoint.key == "query" and name == "api_key":
+            continue  # it is the security scheme's
+        schema = _without_null(described)
+        parameter = {"name": name, "in": "query", "required": name in required, "schema": schema}
+        if text := schema.pop("description", None):
+            parameter["description"] = text
+        said.append(parameter)
+    return said
+
+
+def _without_null(described: dict[str, Any]) -> dict[str, Any]:
+    """Say a parameter that may be left out: a query string has no null."""
+    schema = dict(described)
+    if options := schema.pop("anyOf", None):
+        schema |= next(option for option in options if option.get("type") != "null")
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    if values := schema.get("enum"):
+        schema["type"] = "string"
+        schema["enum"] = sorted(values)
+    return schema
+
+
+def _responses(endpoint: Endpoint) -> dict[str, Any]:
+    said: dict[str, Any] = {str(endpoint.status): _success(endpoint)}
+    if endpoint.method == "GET" and endpoint.status == 200:
+        said["304"] = {"description": "As the client has it (If-None-Match)", "headers": _headers()}
+    by_status: dict[int, list[str]] = {}
+    for code in _codes(endpoint):
+        by_status.setdefault(CATALOGUE[code][0], []).append(code)
+    for status, codes in sorted(by_status.items()):
+        said[str(status)] = {
+            "description": "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes),
+            "headers": _headers(),
+            "content": {
+                MEDIA_TYPE: {
+                    "schema": {"$ref": REF.format(name="Problem")},
+                    "examples": {code: {"value": _example(code)} for code in codes},
+                }
+            },
+        }
+    return said
+
+
+def _success(endpoint: Endpoint) -> dict[str, Any]:
+    said: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase, "headers": _headers()}
+    if endpoint.answers is not None:
+        said["content"] = {"application/json": {"schema": _schema(endpoint.answers)}}
+    return said
+
+
+def _headers() -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
+
+
+def _codes(endpoint: Endpoint) -> Iterable[str]:
+    """List what can go wrong with an endpoint."""
+    codes = ["invalid_parameter", "unknown_parameter"]
+    codes += (
+        []
+        if not any(field.required for field in msgspec.structs.fields(endpoint.parameters))
+        else ["missing_parameter"]
+    )
+    codes += {
+        "header": ["invalid_api_key", "quota_exhausted", "burst_exceeded"],
+        "query": ["quota_exhausted", "burst_exceeded"],
+        "none": [],
+    }[endpoint.key]
+    codes += endpoint.errors
+    return dict.fromkeys([*codes, "internal", "overloaded"])
+
+
+def _example(code: str) -> dict[str, Any]:
+    status, title = CATALOGUE[code]
+    return {
+        "type": f"urn:presage:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": title,
+        "code": code,
+        "hint": None,
+        "request_id": "9f86d081884c7d65",
+    }
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF, schema_hook=schema_of)
+    return schema
+
+
+def _schemas() -> dict[str, Any]:
+    kinds = {records.Problem, *(endpoint.body for endpoint in ENDPOINTS if endpoint.body)}
+    for endpoint in ENDPOINTS:
+        kinds |= _structs(endpoint.answers)
+    _, components = msgspec.json.schema_components(
+        sorted(kinds, key=lambda kind: kind.__name__), ref_template=REF, schema_hook=schema_of
+    )
+    return dict(sorted(components.items()))
+
+
+def _structs(kind: Any) -> set[Any]:
+    if inspect.isclass(kind) and issubclass(kind, msgspec.Struct):
+        return {kind}
+    return {found for part in get_args(kind) for found in _structs(part)} if get_origin(kind) else set()
+
+
+def _messages() -> dict[str, Any]:
+    """Describe what is said on the stream."""
+    return {
+        "client": {
+            "subscribe": {"action": "subscribe", "markets": ["0x…"], "types": ["trade", "price"], "resume_from": 1234},
+            "unsubscribe": {"action": "unsubscribe", "markets": ["0x…"]},
+            "ping": {"action": "ping"},
+        },
+        "types": list(get_args(messages.Type)),
+        "event": {"type": "trade", "seq": 1235, "ts": 1795262400123, "market_id": "0x…", "data": {"…": "the record"}},
+        "control": ["hello", "subscribed", "replay_completed", "pong", "error"],
+    }
+
+
+if __name__ == "__main__":
+    print(msgspec.json.format(encoded()).decode())

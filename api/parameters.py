@@ -1,0 +1,231 @@
+"""What endpoints can be asked: typed, bounded and described once, for checking and for the OpenAPI document."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from api.errors import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+P = TypeVar("P", bound="Parameters")
+Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
+Text = Annotated[str, Meta(min_length=1, max_length=200)]
+CursorText = Annotated[str, Meta(min_length=1, max_length=500)]
+Wallet = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{40}$")]
+Seconds = Annotated[int, Meta(ge=0, le=253_370_764_800)]
+Sequence = Annotated[int, Meta(ge=0, le=2**53)]
+EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+MOST_BUCKETS = 20_000
+
+
+class Instant(datetime):
+    """A moment, given as RFC 3339 or as Unix milliseconds."""
+
+
+class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """No parameters."""
+
+
+class OfOutcome(Parameters, frozen=True, kw_only=True):
+    """One outcome of a market."""
+
+    outcome: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="The outcome: its index from 0, or its name",
+            examples=["0", "Yes"],
+        ),
+    ] = "0"
+
+
+class Range(OfOutcome, frozen=True, kw_only=True):
+    """A stretch of time of one outcome."""
+
+    from_: Annotated[Instant | None, Meta(description="Only from this moment on: RFC 3339 or Unix milliseconds")] = (
+        msgspec.field(default=None, name="from")
+    )
+    to: Annotated[
+        Instant | None, Meta(description="Only before this moment: RFC 3339 or Unix milliseconds; now when left out")
+    ] = None
+
+
+class MarketFilter(Parameters, frozen=True, kw_only=True):
+    """Which markets to list."""
+
+    status: Annotated[Status | None, Meta(description="Only markets in this state")] = None
+    category: Annotated[Text | None, Meta(description="Only this category, by its slug", examples=["politics"])] = None
+    tag: Annotated[Text | None, Meta(description="Only markets with this tag, by its slug")] = None
+    series: Annotated[Text | None, Meta(description="Only markets of this series, by its name")] = None
+    exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")] = "polymarket"
+    source: Annotated[
+        Literal["local", "polymarket"],
+        Meta(description="`local`: as recorded here; `polymarket`: asked of the exchange right now"),
+    ] = "local"
+    limit: Annotated[int, Meta(ge=1, le=200, description="Markets in one answer")] = 50
+    offset: Annotated[int, Meta(ge=0, le=1_000_000, description="Markets to pass over; not together with a cursor")] = 0
+    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the answer before, to go on after it")] = (
+        None
+    )
+
+
+class Ids(Parameters, frozen=True, kw_only=True):
+    """Several markets at once."""
+
+    ids: Annotated[
+        str, Meta(min_length=1, max_length=25_000, description="Up to 100 markets, separated by commas: ids or slugs")
+    ]
+
+
+class TradesOf(Range, frozen=True, kw_only=True):
+    """Trades of one outcome."""
+
+    limit: Annotated[int, Meta(ge=1, le=5000, description="Trades in one answer")] = 100
+    source: Annotated[
+        Literal["local", "data-api"],
+        Meta(description="`local`: as recorded here; `data-api`: asked of the exchange right now"),
+    ] = "local"
+    wallet: Annotated[Wallet | None, Meta(description="Only trades of this wallet; needs `source=data-api`")] = None
+
+
+class HistoryOf(Range, frozen=True, kw_only=True):
+    """Candles of one outcome."""
+
+    resolution: Annotated[Literal["1s", "1m", "5m", "1h"], Meta(description="The width of a candle")] = "1m"
+    limit: Annotated[int, Meta(ge=1, le=MOST_BUCKETS, description="Candles in one answer: the newest of the range")] = (
+        500
+    )
+    fill: Annotated[
+        Literal["none", "previous"],
+        Meta(description="`previous`: a stretch without trades repeats the last close; `none`: it is left out"),
+    ] = "none"
+
+
+class CandlesOf(OfOutcome, frozen=True, kw_only=True):
+    """Candles as a charting library asks for them."""
+
+    resolution: Annotated[Literal["1", "60"], Meta(description="Minutes of a bar")] = "1"
+    from_: Annotated[Seconds | None, Meta(description="From this moment on: Unix seconds")] = msgspec.field(
+        default=None, name="from"
+    )
+    to: Annotated[Seconds | None, Meta(description="Only before this moment: Unix seconds; now when left out")] = None
+
+
+class Connect(Parameters, frozen=True, kw_only=True):
+    """How to open the stream."""
+
+    api_key: Annotated[str | None, Meta(description="The API key: a browser cannot send it as a header")] = None
+    resume_from: Annotated[Sequence | None, Meta(description="Begin after this `seq`, with what was missed since")] = (
+        None
+    )
+
+
+def parse(kind: type[P], given: Mapping[str, Any]) -> P:
+    """Check and convert a query string's parameters; what is wrong is named, with what would be right."""
+    for name, value in given.items():
+        if "\0" in name or "\0" in value:  # of a list as well: PostgreSQL's text holds no such character
+            raise Problem("invalid_parameter", f"`{name[:50]}` holds a NUL character".replace("\0", ""))
+    try:
+        return msgspec.convert(given, kind, strict=False, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        raise _problem(kind, given, str(error)) from None
+
+
+def decode(kind: type, value: Any) -> Any:
+    """Read the types that are ours."""
+    if kind is not Instant:
+        raise NotImplementedError(kind)
+    return instant(value)
+
+
+def instant(value: Any) -> Instant:
+    """Read RFC 3339 or Unix milliseconds."""
+    try:
+        if re.fullmatch(r"\d{1,15}", value):
+            moment = EARLIEST + timedelta(milliseconds=int(value))
+        else:
+            # In a query string a plus sign means a blank, and so does `…+00:00` when it is not escaped.
+            moment = msgspec.convert(value.replace(" ", "+") if value[10:11] in "Tt" else value, datetime)
+            moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (TypeError, OverflowError, msgspec.ValidationError):
+        raise ValueError("Expected RFC 3339 or Unix milliseconds") from None
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError("Expected a moment between 1970 and 9999")
+    return Instant(
+        moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second, moment.microsecond, UTC
+    )
+
+
+def fields(kind: type[Struct]) -> dict[str, dict[str, Any]]:
+    """Describe each parameter as a JSON schema."""
+    schema = msgspec.json.schema(kind, schema_hook=schema_of)
+    while "$ref" in schema:
+        schema = schema["$defs"][schema["$ref"].rpartition("/")[2]]
+    properties: dict[str, dict[str, Any]] = schema.get("properties", {})
+    return properties
+
+
+def schema_of(kind: type) -> dict[str, Any]:
+    """Describe the types that are ours."""
+    if kind is not Instant:
+        raise NotImplementedError(kind)
+    return {"type": "string", "examples": ["2026-11-21T12:00:00Z", "1795262400000"]}
+
+
+_UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)
+_MISSING = re.compile(r"missing required field `(.*?)`")
+_AT = re.compile(r" - at `\$\.(\w+).*?`$")
+
+
+def _problem(kind: type[Parameters], given: Mapping[str, Any], message: str) -> Problem:
+    known = fields(kind)
+    if match := _UNKNOWN.search(message):
+        names = ", ".join(known) or "none"
+        name = match[1][:100]
+        return Problem(
+            "unknown_parameter",
+            f"There is no parameter `{name}` here",
+            hint=f"Parameters: {names}",
+            errors=[{"name": name, "detail": "unknown", "allowed": sorted(known)}],
+        )
+    if match := _MISSING.search(message):
+        name = match[1]
+        return Problem(
+            "missing_parameter",
+            f"`{name}` is required",
+            hint=known.get(name, {}).get("description"),
+            errors=[{"name": name, "detail": "missing"}],
+        )
+    match = _AT.search(message)
+    name = match[1] if match else next(iter(given), "")
+    allowed = _allowed(known.get(name, {}))
+    what = "given more than once" if isinstance(given.get(name), list) else _AT.sub("", message)
+    return Problem(
+        "invalid_parameter",
+        f"`{name}`: {what[0].lower()}{what[1:]}" if name else what,
+        hint=f"Allowed: {allowed}" if allowed else None,
+        errors=[{"name": name, "detail": what, "allowed": allowed}],
+    )
+
+
+def _allowed(schema: dict[str, Any]) -> str | None:
+    """Say in words what a parameter may be."""
+    options = schema.get("anyOf", [schema])
+    for option in options:
+        if "enum" in option:
+            return ", ".join(str(value) for value in option["enum"] if value is not None)
+        if "minimum" in option and "maximum" in option:
+            return f"{option['minimum']} to {option['maximum']}"
+        if "pattern" in option:
+            return str(option["pattern"])
+        if "examples" in option and "anyOf" in schema:
+            return "RFC 3339 or Unix milliseconds"
+    return None

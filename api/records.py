@@ -1,0 +1,277 @@
+"""What endpoints answer, for the document: PostgreSQL builds the JSON itself, and tests hold both together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from api.parameters import Status  # noqa: TC001 (msgspec resolves annotations)
+
+MarketId = Annotated[str, Meta(description="The condition id", examples=["0x" + "5d" * 32], pattern="^0x[0-9a-f]{64}$")]
+Slug = Annotated[str, Meta(examples=["will-it-rain-tomorrow"])]
+TokenId = Annotated[
+    str, Meta(description="The outcome's token: a decimal number of up to 78 digits", examples=["7132"])
+]
+Outcome = Annotated[int, Meta(ge=0, description="Index of the outcome, from 0")]
+Price01 = Annotated[float, Meta(ge=0, le=1, description="A probability, 0 to 1", examples=[0.52])]
+Shares = Annotated[float, Meta(ge=0, description="Shares", examples=[150.5])]
+Usd = Annotated[float, Meta(description="US dollars", examples=[78.26])]
+Count = Annotated[int, Meta(ge=0)]
+UnixSeconds = Annotated[int, Meta(description="Unix seconds", examples=[1795262400])]
+UnixMs = Annotated[int, Meta(description="Unix milliseconds", examples=[1795262400123])]
+
+
+class Health(Struct):
+    """That this process answers."""
+
+    status: Annotated[Literal["ok"], Meta(examples=["ok"])]
+    service: str
+    project: str
+    instance: Annotated[str, Meta(description="Host and process")]
+    timestamp: UnixSeconds
+
+
+class Time(Struct):
+    """The server's clock."""
+
+    utc: Annotated[str, Meta(examples=["2026-11-21T12:00:00.123Z"])]
+    ist: Annotated[
+        str, Meta(description="The same moment in India, UTC+05:30", examples=["2026-11-21T17:30:00.123+05:30"])
+    ]
+    unix: UnixSeconds
+    unix_ms: UnixMs
+    note: str
+
+
+class NewKey(Struct):
+    """A new key. It is shown this once."""
+
+    key: Annotated[str, Meta(examples=["psg_…"])]
+    app_name: str
+    tier: Annotated[str, Meta(examples=["free"])]
+    credits_month: Annotated[int | None, Meta(examples=[5000])]
+    credits_burst: Annotated[int | None, Meta(examples=[5])]
+    message: str
+
+
+class Rotation(Struct):
+    """The key that replaces the one it was asked with. It is shown this once."""
+
+    key: str
+    message: str
+
+
+class Market(Struct):
+    """A market, as the exchange lists it."""
+
+    market_id: MarketId
+    slug: Slug | None
+    question: str
+    status: Status
+    exchange: str
+    event_id: str | None
+    category: str | None
+    series: str | None
+    tags: list[str]
+    outcomes: Annotated[list[str], Meta(examples=[["Yes", "No"]])]
+    token_ids: list[TokenId]
+    outcome_prices: Annotated[list[Price01], Meta(description="The exchange's own, in the order of the outcomes")]
+    start_time: UnixSeconds | None
+    end_time: Annotated[UnixSeconds | None, Meta(description="When it is planned to end: Unix seconds")]
+    created_at: UnixSeconds | None
+    resolved_at: UnixSeconds | None
+    winning_outcome: Outcome | None
+    volume_usd: Usd | None
+    volume_24h_usd: Usd | None
+    liquidity_usd: Usd | None
+    neg_risk: bool
+    image: str | None
+    url: str | None
+    updated_at: UnixSeconds
+    source: Annotated[str, Meta(description="exchange, tape or simulated", examples=["exchange"])]
+
+
+class Price(Struct):
+    """What an outcome costs right now."""
+
+    market_id: MarketId
+    outcome: Outcome
+    token_id: TokenId
+    mid: Price01 | None
+    bid: Price01 | None
+    ask: Price01 | None
+    spread: Annotated[float | None, Meta(examples=[0.01])]
+    bid_size: Shares | None
+    ask_size: Shares | None
+    last: Price01 | None
+    last_ts: UnixMs | None
+    volume_24h_usd: Annotated[Usd | None, Meta(description="Of the whole market, in US dollars")]
+    ts: UnixMs
+    age_ms: Annotated[int, Meta(ge=0, description="How old this is", examples=[120])]
+
+
+class Level(Struct):
+    """One price of an order book."""
+
+    price: Price01
+    size: Shares
+
+
+class Orderbook(Struct):
+    """An order book, best prices first. It agrees with the exchange's own best prices, or it is not shown."""
+
+    market_id: MarketId
+    outcome: Outcome
+    token_id: TokenId
+    bids: list[Level]
+    asks: list[Level]
+    best_bid: Price01 | None
+    best_ask: Price01 | None
+    mid: Price01 | None
+    spread: float | None
+    depth_usd: Annotated[Usd, Meta(description="Price times size, over both sides")]
+    tick_size: float | None
+    hash: Annotated[str | None, Meta(description="The exchange's digest of the book")]
+    seq: Annotated[
+        str, Meta(description="Orders the states of one book; a decimal number beyond 2^53", pattern="^[0-9]+$")
+    ]
+    ts: UnixMs
+
+
+class BookState(Struct):
+    """Whether there is an order book, and its top."""
+
+    status: Annotated[
+        Literal["live", "unverified", "missing"],
+        Meta(description="`unverified`: it disagrees with the exchange's best prices and is being fetched again"),
+    ]
+    best_bid: Price01 | None
+    best_ask: Price01 | None
+    bid_levels: Count
+    ask_levels: Count
+    ts: UnixMs | None
+    age_ms: int | None
+
+
+class Stats(Struct):
+    """24 hours of an outcome."""
+
+    open: Price01
+    high: Price01
+    low: Price01
+    close: Price01
+    volume: Shares
+    volume_usd: Usd
+    trades: Count
+    price_change: float
+    price_change_pct: float | None
+    vwap: Price01 | None
+    window_start: UnixMs
+    window_end: UnixMs
+
+
+class MarketDetail(Market):
+    """A market, with its live price, the state of its order book, and its last 24 hours."""
+
+    description: str | None
+    price: Price | None
+    orderbook: BookState
+    stats_24h: Stats | None
+
+
+class MarketPage(Struct):
+    """Some markets, and where to go on."""
+
+    data: list[Market]
+    next_cursor: Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
+    has_more: bool
+
+
+class Trade(Struct):
+    """A trade. The side is the taker's."""
+
+    id: Annotated[
+        str, Meta(description="The same from whichever source it was seen", examples=["-5102938475610293847"])
+    ]
+    market_id: MarketId
+    token_id: TokenId
+    outcome: Outcome
+    price: Price01
+    size: Shares
+    value_usd: Usd
+    side: Literal["BUY", "SELL"]
+    tx_hash: str | None
+    ts: UnixMs
+
+
+class Candle(Struct):
+    """Open, high, low and close of one stretch of time, which begins at `ts`."""
+
+    ts: UnixMs
+    open: Price01
+    high: Price01
+    low: Price01
+    close: Price01
+    volume: Shares
+    volume_usd: Usd
+    trades: Count
+
+
+class Bars(Struct):
+    """Candles column by column, as charting libraries take them (UDF)."""
+
+    s: Literal["ok", "no_data"]
+    t: list[UnixSeconds] = field(default_factory=list)
+    o: list[Price01] = field(default_factory=list)
+    h: list[Price01] = field(default_factory=list)
+    l: list[Price01] = field(default_factory=list)  # noqa: E741 (the format's name)
+    c: list[Price01] = field(default_factory=list)
+    v: list[Shares] = field(default_factory=list)
+    nextTime: Annotated[UnixSeconds | None, Meta(description="With `no_data`: the last bar before the range")] = None  # noqa: N815
+
+
+class PlatformStats(Struct):
+    """Everything, counted."""
+
+    total_markets: Count
+    active_markets: Count
+    volume_24h_usd: Usd
+    trades_24h: Count
+    onchain_trades_total: Annotated[int | None, Meta(description="Null while the chain is not read")]
+    last_ingested_at: UnixSeconds | None
+    computed_at: UnixSeconds
+
+
+class Stage(Struct):
+    """How fresh the data of one stage is."""
+
+    stage: Annotated[str, Meta(examples=["ingestion"])]
+    status: Literal["fresh", "late", "stale", "missing"]
+    last_data_at: UnixSeconds | None
+    lag_s: Annotated[float, Meta(ge=0)] | None
+    warn_after_s: int
+    fail_after_s: int
+    detail: dict[str, Any]
+
+
+class Pipeline(Struct):
+    """How fresh the data is, stage by stage; the worst stage gives the whole its status."""
+
+    status: Literal["fresh", "late", "stale", "missing"]
+    redis_up: Annotated[bool, Meta(description="Whether a configured cache answers; nothing depends on it")]
+    stages: list[Stage]
+    checked_at: Annotated[str, Meta(examples=["2026-11-21T12:00:00Z"])]
+
+
+class Problem(Struct):
+    """A failure (RFC 9457)."""
+
+    type: str
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    detail: str
+    code: str
+    hint: str | None
+    request_id: str | None
+    errors: list[dict[str, Any]] = field(default_factory=list)

@@ -1,0 +1,118 @@
+"""The one place where answering is done: key, parameters, credits, cache, conditional answer."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from api.errors import Problem
+from api.parameters import OfOutcome, Parameters, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import falcon
+
+    from api.endpoint import Endpoint
+    from api.lookup import Market
+    from api.service import Service
+
+JSON = "application/json"
+
+
+class Resource:
+    """An endpoint at work: what reading and writing ones have in common."""
+
+    def __init__(self, endpoint: Endpoint, service: Service) -> None:
+        self.endpoint, self.service = endpoint, service
+
+    def admit(self, req: falcon.Request) -> Any:
+        """Check key and parameters, and take the credits."""
+        key = None
+        if self.endpoint.key == "header":
+            key = self.service.keys.of(req.get_header("X-API-Key"))
+        given: Parameters = parse(self.endpoint.parameters, req.params)
+        if key is not None:
+            req.context.grant = self.service.meter.admit(key, self.endpoint.price(given))
+        return given
+
+    def read(self, query: Callable[..., Any] | None = None, **arguments: Any) -> Any:
+        """Run a query: the endpoint's own unless told otherwise."""
+        query = query or self.endpoint.query
+        assert query is not None
+        return self.service.reads.read(lambda conn: query(conn, **arguments))
+
+    def rows(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
+        """Run a query of many rows."""
+        return self.service.reads.read(lambda conn: list(query(conn, **arguments)))
+
+    def found(self, text: str | None, hint: str | None = None) -> bytes:
+        """Give a row's text, or say that there is none."""
+        if text is None:
+            raise Problem("not_found", self.endpoint.missing, hint=hint or self.endpoint.hint or None)
+        return text.encode()
+
+
+class Reading(Resource):
+    """An endpoint that answers a question. A kind of endpoint says in `answer` what is different about it."""
+
+    def __init__(self, endpoint: Endpoint, service: Service) -> None:
+        super().__init__(endpoint, service)
+        self.caching = f"private, max-age={endpoint.cache_s:.0f}" if endpoint.cache_s >= 1 else "private, no-cache"
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        """Answer a question."""
+        given = self.admit(req)
+        if self.endpoint.cache_s:
+            body, tag = self.service.cache.get(
+                (self.endpoint.name, given, *path.values()), self.endpoint.cache_s, lambda: self._tagged(given, path)
+            )
+        else:
+            body, tag = self._tagged(given, path)
+        resp.set_header("ETag", tag)
+        resp.set_header("Cache-Control", self.caching)
+        if asked := req.get_header("If-None-Match"):
+            tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
+            if tag in tags or tags == ["*"]:
+                resp.status = "304 Not Modified"
+                return
+        resp.content_type = JSON
+        resp.data = body
+
+    def on_head(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        """Answer with the headers alone; falcon leaves the body out."""
+        self.on_get(req, resp, **path)
+
+    def answer(self, given: Any, **path: str) -> bytes:
+        """Give the answer's body."""
+        raise NotImplementedError
+
+    def _tagged(self, given: Parameters, path: dict[str, str]) -> tuple[bytes, str]:
+        body = self.answer(given, **path)
+        return body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+
+
+class OfMarketRow(Reading):
+    """One row about a market."""
+
+    def answer(self, given: Any, **path: str) -> bytes:  # noqa: ARG002
+        """Give the row."""
+        return self.found(self.read(market_key=self.service.markets.of(path["id"]).key))
+
+
+class AboutOutcome(Reading):
+    """Something about an outcome of a market."""
+
+    def outcome(self, given: OfOutcome, path: dict[str, str]) -> tuple[Market, int]:
+        """Tell which market and outcome are meant."""
+        market = self.service.markets.of(path["id"])
+        return market, market.outcome(given.outcome)
+
+
+class OfOutcomeRow(AboutOutcome):
+    """One row about an outcome of a market."""
+
+    def answer(self, given: OfOutcome, **path: str) -> bytes:
+        """Give the row."""
+        market, outcome = self.outcome(given, path)
+        return self.found(self.read(market_key=market.key, outcome=outcome))

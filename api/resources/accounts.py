@@ -1,0 +1,118 @@
+"""Getting a key, and replacing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import email_validator
+import falcon
+import msgspec
+from msgspec import Meta, Struct
+
+from api import keys
+from api.errors import Problem
+from api.parameters import parse
+from api.resource import JSON, Resource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T", bound=Struct)
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class Registration(Struct, frozen=True):
+    """Who asks for a key."""
+
+    app_name: Annotated[Name, Meta(description="What the key is for", examples=["my-bot"])]
+    email: Annotated[str, Meta(min_length=3, max_length=320, examples=["you@example.com"])]
+    use_case: Annotated[Annotated[str, Meta(max_length=2000)] | None, Meta(description="More about it")] = None
+
+
+class Writing(Resource):
+    """An endpoint that changes something: never cached, never repeated."""
+
+    def write(self, work: Callable[[Any], Any]) -> Any:
+        """Change something in the database, once."""
+        with self.service.writes.connection() as conn:
+            return work(conn)
+
+    def say(self, resp: falcon.Response, answer: dict[str, Any], status: str = falcon.HTTP_200) -> None:
+        """Answer with something that must not be kept."""
+        resp.status, resp.content_type, resp.data = status, JSON, msgspec.json.encode(answer)
+        resp.set_header("Cache-Control", "no-store")
+
+
+class Register(Writing):
+    """A key for whoever asks."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Make a key of the free tier."""
+        parse(self.endpoint.parameters, req.params)
+        asked = body(req, Registration)
+        name = asked.app_name.strip()
+        if not name or "\0" in name + (asked.use_case or ""):
+            raise invalid("app_name", "It must be text")
+        address = normalised(asked.email)
+        try:
+            key, month, burst = self.write(lambda conn: keys.issue(conn, address, name, "free", asked.use_case))
+        except keys.NoRoom:
+            raise invalid(
+                "email",
+                "This address has an active key",
+                hint="POST /v1/keys/rotate replaces it; the free tier has one key an address",
+            ) from None
+        answer = {
+            "key": key,
+            "app_name": name,
+            "tier": "free",
+            "credits_month": month,
+            "credits_burst": burst,
+            "message": "Keep this key: it is not shown again. Send it as X-API-Key.",
+        }
+        self.say(resp, answer, falcon.HTTP_201)
+
+
+class Rotate(Writing):
+    """A new key for an old one."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Replace the key that this was asked with."""
+        self.admit(req)
+        old = req.get_header("X-API-Key") or ""
+        new = self.write(lambda conn: keys.rotate(conn, old))
+        self.service.keys.forget(old)
+        if new is None:
+            raise Problem("not_found", self.endpoint.missing)
+        self.say(resp, {"key": new, "message": "The old key is no longer valid. Keep this one: it is not shown again."})
+
+
+def body(req: falcon.Request, kind: type[T]) -> T:
+    """Read a JSON body; what is wrong with it is named."""
+    try:
+        return msgspec.json.decode(req.bounded_stream.read(), type=kind)
+    except msgspec.ValidationError as error:
+        message = str(error)
+        name = message.partition("$.")[2].rstrip("`") or message.partition("`")[2].partition("`")[0]
+        missing = "missing required" in message
+        raise Problem(
+            "missing_parameter" if missing else "invalid_parameter",
+            f"`{name}` is required" if missing else message,
+            errors=[{"name": name, "detail": message}],
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Problem("invalid_body", "The body is not JSON") from None
+
+
+def normalised(address: str) -> str:
+    """Check an email address, and give the form by which it is known."""
+    try:
+        checked = email_validator.validate_email(address.strip(), check_deliverability=False)
+    except email_validator.EmailNotValidError as error:
+        raise invalid("email", str(error)) from None
+    return checked.normalized.casefold()
+
+
+def invalid(name: str, detail: str, hint: str | None = None) -> Problem:
+    """Give the refusal of one field."""
+    return Problem("invalid_parameter", f"`{name}`: {detail}", hint=hint, errors=[{"name": name, "detail": detail}])

@@ -1,0 +1,119 @@
+"""Prices of several markets, and prices over time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from api.errors import Problem
+from api.parameters import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids
+from api.resource import AboutOutcome, Reading
+from sql.queries import candles
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_IDS = 100
+STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
+EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
+BARS = {"1": (candles.bars_1m, candles.last_bars_1m), "60": (candles.bars_1h, candles.last_bars_1h)}
+
+
+def several(given: Ids) -> list[str]:
+    """Give the ids of a comma-separated list, each once."""
+    ids = list(dict.fromkeys(part.strip() for part in given.ids.split(",") if part.strip()))
+    if not 0 < len(ids) <= MOST_IDS:
+        raise Problem(
+            "invalid_parameter",
+            f"`ids` names {len(ids)} markets",
+            hint=f"Allowed: 1 to {MOST_IDS}, separated by commas",
+            errors=[{"name": "ids", "detail": f"{len(ids)} markets", "allowed": f"1 to {MOST_IDS}"}],
+        )
+    return ids
+
+
+def cost_of_several(given: Ids) -> int:
+    """One credit for each started 25."""
+    return -(-len(several(given)) // 25)
+
+
+class Prices(Reading):
+    """Live prices of several markets."""
+
+    def answer(self, given: Ids, **path: str) -> bytes:  # noqa: ARG002
+        """Give an object by market."""
+        return self.found(self.read(ids=several(given)))
+
+
+class History(AboutOutcome):
+    """Candles of an outcome."""
+
+    def answer(self, given: HistoryOf, **path: str) -> bytes:
+        """Give the newest candles of the range, oldest first."""
+        market, outcome = self.outcome(given, path)
+        step = STEPS[given.resolution]
+        now = datetime.now(UTC)
+        span = timedelta(seconds=step * given.limit)
+        since = _up(given.from_, step) if given.from_ else None
+        until = _up(given.to or now, step)
+        of = {"market_key": market.key, "outcome": outcome}
+        if given.fill == "previous":
+            until = min(until, _up(now, step))
+            since = max(since or EARLIEST, _back(until, span.total_seconds()))
+            text = self.read(
+                candles.filled, resolution=given.resolution, step=f"{step} seconds", since=since, until=until, **of
+            )
+            return self.found(text)
+        excerpt = EXCERPTS[given.resolution]
+        return newest(
+            lambda since: self.read(excerpt, since=since, until=until, limit=given.limit, **of),
+            since,
+            until,
+            span,
+            given.limit,
+        )
+
+
+class Bars(AboutOutcome):
+    """Candles as charting libraries take them."""
+
+    def answer(self, given: CandlesOf, **path: str) -> bytes:
+        """Give columns, or when the last bar before the range was."""
+        market, outcome = self.outcome(given, path)
+        step = int(given.resolution) * 60
+        until = EARLIEST + timedelta(seconds=given.to) if given.to is not None else datetime.now(UTC)
+        since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else _back(until, 500 * step)
+        bars, last = BARS[given.resolution]
+        of = {"market_key": market.key, "outcome": outcome}
+        text = self.read(bars, since=since, until=until, limit=MOST_BUCKETS, **of)
+        if text is not None:
+            return self.found(text)
+        for before in (timedelta(days=31), timedelta(days=3660)):
+            found = self.read(last, since=_back(since, before.total_seconds()), until=min(since, until), **of)
+            if found is not None:
+                return f'{{"s":"no_data","nextTime":{found}}}'.encode()
+        return b'{"s":"no_data"}'
+
+
+def newest(
+    excerpt: Callable[[datetime], tuple[str, int]], since: datetime | None, until: datetime, span: timedelta, limit: int
+) -> bytes:
+    """Give the newest rows of a range. Without a beginning, look back further and further: every look has an end."""
+    if since is not None:
+        return excerpt(since)[0].encode()
+    text = "[]"
+    for times in (1, 30, None):
+        text, count = excerpt(_back(until, span.total_seconds() * times) if times else EARLIEST)
+        if count >= limit:
+            break
+    return text.encode()
+
+
+def _up(moment: datetime, step: int) -> datetime:
+    """Give the next beginning of a bucket, or this one."""
+    past = (moment - EARLIEST) % timedelta(seconds=step)
+    return moment + (timedelta(seconds=step) - past) if past else moment
+
+
+def _back(moment: datetime, seconds: float) -> datetime:
+    return EARLIEST + max(moment - EARLIEST - timedelta(seconds=seconds), timedelta(0))

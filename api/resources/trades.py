@@ -1,0 +1,51 @@
+"""Trades of a market."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from api.errors import Problem
+from api.resource import AboutOutcome
+from api.resources.prices import newest
+
+if TYPE_CHECKING:
+    from api.parameters import TradesOf
+
+WINDOW = timedelta(days=1)
+
+
+def cost_of_rows(given: TradesOf) -> int:
+    """One credit for each started thousand."""
+    return -(-given.limit // 1000)
+
+
+class Trades(AboutOutcome):
+    """Trades of an outcome, newest first."""
+
+    def answer(self, given: TradesOf, **path: str) -> bytes:
+        """Give the newest trades of the range."""
+        if given.wallet is not None and given.source != "data-api":
+            raise Problem(
+                "invalid_parameter",
+                "`wallet` needs `source=data-api`",
+                hint="The exchange's own tape does not say who traded",
+                errors=[{"name": "wallet", "detail": "needs source=data-api"}],
+            )
+        market, outcome = self.outcome(given, path)
+        until = given.to or datetime.now(UTC) + timedelta(minutes=1)  # the exchange's clock may be ahead of ours
+        return newest(
+            lambda since: self.read(
+                market_key=market.key,
+                outcome=outcome,
+                market_id=market.market_id,
+                token_id=market.token(outcome),
+                since=since,
+                until=until,
+                limit=given.limit,
+            ),
+            given.from_,
+            until,
+            WINDOW,
+            given.limit,
+        )

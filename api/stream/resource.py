@@ -1,0 +1,139 @@
+"""`/stream`: an ordinary resource, that takes the socket once key and limits allow."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from typing import TYPE_CHECKING
+
+import gevent
+import msgspec
+
+from api.errors import Problem
+from api.handler import ACCEPT, BadHandshake
+from api.parameters import Connect, parse
+from api.resource import Resource
+from api.shared import connections
+from api.stream import messages
+from api.stream.hub import HOLD_S
+from api.stream.subscriber import Filter, Subscriber
+from sql.queries import stream as queries
+
+if TYPE_CHECKING:
+    import falcon
+
+    from api.stream.hub import Hub
+    from api.stream.socket import Socket
+
+CONDITION = re.compile(r"0x[0-9a-f]{64}\Z")
+
+
+class Stream(Resource):
+    """Events as they happen."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:  # noqa: ARG002
+        """Check the key, count the connection, switch to WebSocket, and stay until the client goes."""
+        text = req.get_param("api_key") if isinstance(req.params.get("api_key"), str) else None
+        key = self.service.keys.find(text)
+        if key is None:
+            raise Problem(
+                "forbidden", "The stream needs a valid api_key in its query", hint="POST /register gives a key"
+            )
+        given = parse(Connect, req.params)
+        accept = req.env.get(ACCEPT)
+        if accept is None:
+            raise Problem(
+                "invalid_parameter", "This is a WebSocket: ask for an upgrade", headers={"Upgrade": "websocket"}
+            )
+        hub = self.service.hub
+        grant = req.context.grant = self.service.meter.admit(key, self.endpoint.credits)
+        if not connections.acquire(key.key_id, key.max_connections):
+            raise Problem(
+                "burst_exceeded",
+                f"The key has its {key.max_connections} connections open",
+                hint="Close one first; a connection can follow many markets",
+                headers={"Retry-After": "1"},
+            )
+        try:
+            answer = [*grant.headers().items(), ("X-Request-Id", req.context.id)]
+            try:
+                socket = accept(answer)
+            except BadHandshake as error:
+                raise Problem("invalid_parameter", f"The WebSocket handshake is malformed: {error}") from None
+            self._serve(hub, socket, given)
+        finally:
+            connections.release(key.key_id)
+
+    def _serve(self, hub: Hub, socket: Socket, given: Connect) -> None:
+        try:
+            subscriber = hub.add(lambda last: Subscriber(socket, last))
+        except Problem:
+            socket.close(1013, "the stream cannot be read right now")
+            return
+        try:
+            hello = {"session": secrets.token_hex(8), "seq": hub.last, "oldest_seq": hub.oldest}
+            subscriber.tell(messages.say("hello", **hello, ts=int(time.time() * 1000)))
+            if given.resume_from is not None:
+                self._resume(hub, subscriber, Filter(), given.resume_from)
+            else:
+                gevent.spawn_later(HOLD_S, hub.release, subscriber)
+            while (text := socket.receive()) is not None:
+                self._heed(hub, subscriber, text)
+        finally:
+            hub.remove(subscriber)
+
+    def _heed(self, hub: Hub, subscriber: Subscriber, text: str) -> None:
+        """Do what a client asks."""
+        try:
+            wish = messages.read(text)
+        except msgspec.ValidationError as error:
+            subscriber.tell(messages.error("invalid_parameter", str(error)))
+            return
+        except (msgspec.DecodeError, RecursionError):
+            subscriber.tell(messages.error("invalid_body", "Expected a JSON object with an `action`"))
+            return
+        if isinstance(wish, messages.Ping):
+            subscriber.tell(messages.say("pong", ts=int(time.time() * 1000)))
+            return
+        try:
+            named = self._market_ids(wish.markets)
+        except Problem as error:
+            subscriber.tell(messages.error(error.problem, error.description or ""))
+            return
+        if isinstance(wish, messages.Unsubscribe):
+            wants = subscriber.wants.less(named)
+        else:
+            wants = subscriber.wants.more(named, wish.types)
+        if len(wants.markets or ()) > messages.MOST_MARKETS:
+            subscriber.tell(messages.error("invalid_parameter", f"At most {messages.MOST_MARKETS} markets; or all"))
+            return
+        said = {
+            "markets": "all" if wants.markets is None else sorted(wants.markets),
+            "types": "all" if wants.types is None else sorted(wants.types),
+        }
+        subscriber.tell(messages.say("subscribed", **said))
+        if isinstance(wish, messages.Subscribe) and wish.resume_from is not None:
+            self._resume(hub, subscriber, wants, wish.resume_from)
+        else:
+            hub.restart(subscriber, wants)
+
+    def _resume(self, hub: Hub, subscriber: Subscriber, wants: Filter, after: int) -> None:
+        """Go on after an event; what is no longer kept, or never was, cannot be told."""
+        subscriber.resuming = hub.oldest <= after + 1 and after <= hub.last
+        hub.restart(subscriber, wants, min(after, hub.last))
+
+    def _market_ids(self, given: list[str] | None) -> list[str] | None:
+        """Give condition ids; slugs and the exchange's numbers are looked up."""
+        if given is None:
+            return None
+        lowered = [name.lower() for name in given]
+        found = {name: name for name in lowered if CONDITION.match(name)}
+        others = [name for name in given if name.lower() not in found]
+        if any("\0" in name for name in others):
+            raise Problem("not_found", "No such market")
+        if others:
+            found |= dict(self.rows(queries.market_ids, ids=others))
+            if missing := [name for name in others if name not in found]:
+                raise Problem("not_found", f"No such market: {', '.join(missing[:10])[:300]}")
+        return list(dict.fromkeys(found.values()))

@@ -1,0 +1,81 @@
+"""One client of the stream: what it wants, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from api.stream.socket import frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from api.stream.socket import Socket
+
+MOST_FRAME = 256 << 10  # bytes of messages in one frame: clients refuse frames beyond a megabyte
+
+
+class Event(NamedTuple):
+    """One event, as stored."""
+
+    seq: int
+    type: str
+    market_id: str | None
+    message: str
+
+
+@dataclass(frozen=True)
+class Filter:
+    """What a client wants; None is all."""
+
+    markets: frozenset[str] | None = None
+    types: frozenset[str] | None = None
+
+    def passes(self, event: Event) -> bool:
+        """Tell whether an event is wanted."""
+        return (self.markets is None or event.market_id in self.markets) and (
+            self.types is None or event.type in self.types
+        )
+
+    def more(self, markets: Iterable[str] | None, types: Iterable[str] | None) -> Filter:
+        """Give what is wanted after a further subscription: named markets add up, types replace."""
+        wanted = None if markets is None else frozenset(markets) | (self.markets or frozenset())
+        return Filter(wanted, self.types if types is None else frozenset(types))
+
+    def less(self, markets: Iterable[str] | None) -> Filter:
+        """Give what is left after markets, or all, were given up."""
+        left = frozenset() if markets is None else (self.markets or frozenset()) - frozenset(markets)
+        return replace(self, markets=left)
+
+
+class Subscriber:
+    """A client's socket, its filter, and the last event that it was past."""
+
+    def __init__(self, socket: Socket, position: int) -> None:
+        self.socket, self.position = socket, position
+        self.wants = Filter()
+        self.live = False  # fed by the hub; otherwise it is catching up
+        self.held = True  # waits a moment for a first wish, so that it need not hear what it does not want
+        self.resuming: bool | None = None  # a replay was asked for, and whether it can be whole
+        self.turn = 0  # changes as it joins and leaves: what was begun for an earlier turn is dropped
+
+    def tell(self, text: bytes) -> None:
+        """Send a message that is not an event."""
+        self.socket.push(frame(text))
+
+
+def frames(events: Iterable[Event]) -> list[tuple[bytes, int]]:
+    """Pack events into frames, one message a line, each with the last event it holds."""
+    packed: list[tuple[bytes, int]] = []
+    lines: list[str] = []
+    size = last = 0
+    for event in events:
+        if size and size + len(event.message) > MOST_FRAME:
+            packed.append((frame("\n".join(lines).encode()), last))
+            lines, size = [], 0
+        lines.append(event.message)
+        size += len(event.message) + 1
+        last = event.seq
+    if lines:
+        packed.append((frame("\n".join(lines).encode()), last))
+    return packed
