@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from cli.doctor import doctor
+
 app = typer.Typer(
     name="presage",
     help="Self-hosted data service for prediction markets: recorded completely, served live.",
@@ -16,6 +18,7 @@ app = typer.Typer(
 )
 key_app = typer.Typer(name="key", help="Make and list API keys.", no_args_is_help=True)
 app.add_typer(key_app)
+app.command()(doctor)
 
 For = Annotated[float | None, typer.Option("--for", metavar="SECONDS", min=1, help="End by itself after that long.")]
 Json = Annotated[
@@ -183,9 +186,11 @@ def openapi(
     ] = None,
 ) -> None:
     """Print the API's OpenAPI 3.1 document."""
-    from cli.document import openapi as document
+    import msgspec
 
-    text = document()
+    from api.openapi import encoded
+
+    text = msgspec.json.format(encoded(), indent=2).decode()
     if file is None:
         typer.echo(text)
     else:

@@ -1,0 +1,35 @@
+"""A database of a benchmark's own, fresh, and gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class Bench(NamedTuple):
+    """Where to measure."""
+
+    folder: Path
+    url: str
+    psql: Path
+
+
+@contextlib.contextmanager
+def fresh(report: Callable[[str], None]) -> Iterator[Bench]:
+    """Start an embedded server with the schema; it runs with the settings that the demo's has."""
+    from sql import migrate
+    from sql.embedded import Cluster
+
+    with tempfile.TemporaryDirectory(prefix="presage-bench-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)  # the server may run as another user, who has to get through
+        with Cluster(folder / "database") as cluster:
+            cluster.create_database("presage")
+            migrate.upgrade(cluster.url("presage"))
+            report(f"database in {folder}")
+            yield Bench(folder, cluster.url("presage"), cluster.install().program("psql"))
