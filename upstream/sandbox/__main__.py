@@ -11,14 +11,14 @@ from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
 
 EPILOG = """\
-The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market. Of its own the sandbox
-has GET /sandbox/status, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
+The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market. Of its own
+the sandbox has GET /sandbox/status, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
 
 faults: a fault or a list of them, as JSON or in a file, for instance
   [{"kind": "error", "target": "/gamma", "at_s": 20, "for_s": 5}, {"kind": "silent", "at_s": 40, "for_s": 30},
-   {"kind": "drop", "probability": 0.01}, {"kind": "rate_limit", "target": "/clob/books", "retry_after_s": 2, "for_s": 10}]
-kinds: error rate_limit hang slow truncate cut html wrong_json repeat; silent close refuse drop duplicate reorder corrupt_hash
-corrupt_size. `python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
+   {"kind": "drop", "probability": 0.01}, {"kind": "rate_limit", "target": "/clob/books", "for_s": 10}]
+kinds: error rate_limit hang slow truncate cut html wrong_json repeat; silent close refuse drop duplicate reorder
+corrupt_hash corrupt_size. `python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
 """
 
 

@@ -23,10 +23,11 @@ def opposite(side: Side) -> Side:
 class Book:
     """Levels in micro-units, seen from the first outcome; the second sees their mirror image at 1 - price.
 
-    `digest` is kept up level by level and depends on the resting orders alone, so that a hash costs the same however deep the book.
+    `digest` is kept up level by level and depends on the resting orders alone: a hash costs the same however deep the
+    book.
     """
 
-    __slots__ = ("asks", "bids", "digest", "ts_ms", "_ask_prices", "_bid_prices")
+    __slots__ = ("_ask_prices", "_bid_prices", "asks", "bids", "digest", "ts_ms")
 
     def __init__(self) -> None:
         self.bids: dict[int, int] = {}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterator
 from datetime import datetime
 from itertools import groupby
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from upstream.sandbox.book import BUY, SELL, Levels, Side
 from upstream.sandbox.made import assigned_condition, assigned_token, made, tag
 from upstream.sandbox.micro import parse
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Recording
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 SIDES: dict[str, Side] = {"bid": BUY, "BUY": BUY, "buy": BUY, "ask": SELL, "SELL": SELL, "sell": SELL}
 

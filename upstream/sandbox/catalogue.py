@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upstream.sandbox.book import Book
 from upstream.sandbox.micro import ONE, parse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 Gamma: TypeAlias = dict[str, Any]
 
@@ -15,8 +17,8 @@ Gamma: TypeAlias = dict[str, Any]
 class Market:
     """A listed market: its Gamma object, and the books of its outcomes.
 
-    A simulated market has one book for both outcomes. A recorded one has a book for each, as a recording promises nothing about
-    how the two agree.
+    A simulated market has one book for both outcomes. A recorded one has a book for each, as a recording promises
+    nothing about how the two agree.
     """
 
     __slots__ = (
@@ -28,9 +30,9 @@ class Market:
         "last_price",
         "min_size",
         "neg_risk",
+        "tags",
         "tick",
         "tokens",
-        "tags",
     )
 
     def __init__(self, gamma: Gamma, *, mirrored: bool, tags: Iterable[Gamma] = ()) -> None:
@@ -135,10 +137,10 @@ def token_ids(gamma: Gamma) -> list[str]:
 
 
 def words(text: str | None) -> list[str]:
-    """Read the exchange's JSON-in-a-string lists, `"[\\"Yes\\", \\"No\\"]"`."""
+    """Read a list that the exchange wrote as JSON in a string."""
     return [str(word) for word in json.loads(text)] if text else []
 
 
 def listed(items: Iterable[str]) -> str:
-    """Write the exchange's JSON-in-a-string lists."""
+    """Write a list as the exchange does, as JSON in a string."""
     return json.dumps(list(items))

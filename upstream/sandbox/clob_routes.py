@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
-from upstream.sandbox import wire
 from upstream.sandbox.answers import route
 from upstream.sandbox.catalogue import Gamma, Market, words
-from upstream.sandbox.exchange import Exchange
-from upstream.sandbox.history import History
 from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.paging import END, RefusedError, cursor_of, offset_of
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from upstream.sandbox import wire
+    from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.history import History
 
 MARKETS_A_PAGE = 1000
 MOST_IN_A_BATCH = 500
@@ -49,9 +52,9 @@ class ClobApi:
             ),
             route("/prices", self.prices, ("POST",)),
             route("/midpoint", one(lambda market, outcome, _side: {"mid": _middle(market, outcome)})),
-            route("/midpoints", many(lambda market, outcome: _middle(market, outcome)), ("POST",)),
+            route("/midpoints", many(_middle), ("POST",)),
             route("/spread", one(lambda market, outcome, _side: {"spread": _spread(market, outcome)})),
-            route("/spreads", many(lambda market, outcome: _spread(market, outcome)), ("POST",)),
+            route("/spreads", many(_spread), ("POST",)),
             route("/last-trade-price", one(lambda market, outcome, _side: self._last(market, outcome))),
             route("/tick-size", one(lambda market, _outcome, _side: {"minimum_tick_size": market.tick / ONE})),
             route("/neg-risk", one(lambda market, _outcome, _side: {"neg_risk": market.neg_risk})),
@@ -118,7 +121,7 @@ class ClobApi:
         start = offset_of(cursor)
         page = [shape(market) for market in found[start : start + MARKETS_A_PAGE]] if start >= 0 else []
         following = start + MARKETS_A_PAGE
-        more = 0 <= start and following < len(found)
+        more = start >= 0 and following < len(found)
         return {
             "limit": MARKETS_A_PAGE,
             "count": len(page),

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from upstream.sandbox.answers import route
 from upstream.sandbox.faults import read_script
@@ -15,6 +13,9 @@ from upstream.sandbox.log import LineGoneError
 from upstream.sandbox.paging import RefusedError, whole
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
     from upstream.sandbox.server import Sandbox
 
 LINES = 10_000

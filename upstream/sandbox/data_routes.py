@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any, TypeAlias
-
-from starlette.datastructures import QueryParams
-from starlette.requests import Request
-from starlette.routing import Route
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upstream.sandbox.answers import route
 from upstream.sandbox.book import opposite
 from upstream.sandbox.catalogue import Gamma, Market, words
-from upstream.sandbox.exchange import Exchange
 from upstream.sandbox.micro import ONE
 from upstream.sandbox.paging import RefusedError, flag, several, whole
 from upstream.sandbox.portfolio import Portfolios, Position
-from upstream.sandbox.trades import Trade
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from starlette.datastructures import QueryParams
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.trades import Trade
 
 MOST_OFFSET = 10_000
 MOST_TRADES, MOST_POSITIONS, MOST_V2 = 10_000, 500, 1000
@@ -262,7 +265,7 @@ class DataApi:
 
 
 def _v2_page(request: Request, rows: Iterator[Keyed]) -> dict[str, Any]:
-    """Answer with the page after a cursor, which names the last row, so that rows arriving meanwhile do not shift it."""
+    """Answer with the page after a cursor, which names the last row, so that new rows do not shift it."""
     limit = whole(request.query_params, "limit", 100, MOST_V2)
     cursor = None if getattr(request.state, "repeat", False) else request.query_params.get("cursor")
     if cursor:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -13,6 +12,9 @@ from upstream.sandbox.catalogue import Catalogue, Gamma, Market, listed
 from upstream.sandbox.log import TruthLog
 from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.trades import Trade, Trades
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 Change: TypeAlias = tuple[Side, int, int]  # of the first outcome's book: side, price, new total
 Fill: TypeAlias = tuple[int, int, str]  # of the first outcome's book: price, size, maker
@@ -75,7 +77,7 @@ class Exchange:
     # --- Orders and trades of a market with one book ---
 
     def change(self, market: Market, ts_ms: int, changes: Sequence[Change]) -> None:
-        """Set levels of a book: one message with an entry for either outcome of each, and the new best prices if they moved."""
+        """Set levels of a book: one message, an entry for either outcome of each; and the best prices if they moved."""
         book = market.books[0][0]
         before = (book.best_bid, book.best_ask)
         for side, price, size in changes:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
 HttpFault: TypeAlias = Literal["error", "rate_limit", "hang", "slow", "truncate", "cut", "html", "wrong_json", "repeat"]
 SocketFault: TypeAlias = Literal[
@@ -42,8 +44,9 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     | corrupt_hash | a hash in a message is another, with `probability`                                          |
     | corrupt_size | a size in a message is another, with `probability`                                          |
 
-    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`), or `/ws/market`, or `/ws/market#3` for one
-    connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without `for_s` it lasts until stopped.
+    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`), or `/ws/market`, or `/ws/market#3` for
+    one connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without `for_s` it lasts
+    until stopped.
     """
 
     kind: HttpFault | SocketFault
@@ -77,7 +80,10 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Faults:
-    """Those that are planned or going on. Their dice are not the simulation's: the same events happen with faults and without."""
+    """Those that are planned or going on.
+
+    Their dice are not the simulation's: the same events happen with faults and without.
+    """
 
     def __init__(self, clock: Callable[[], float], seed: int = 0) -> None:
         self._clock = clock

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-from upstream.sandbox.faults import Fault, Faults
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-CDN_PAGE = b"<!DOCTYPE html>\n<html><head><title>%d</title></head><body><center><h1>%d</h1></center><hr><center>cloudflare</center></body></html>\n"
+    from upstream.sandbox.faults import Fault, Faults
+
+CDN_PAGE = b"""<!DOCTYPE html>
+<html><head><title>%d</title></head>
+<body><center><h1>%d</h1></center><hr><center>cloudflare</center></body></html>
+"""
 OTHER_SHAPE = b'{"status":"ok","result":{"items":"none","page":0}}'
 LOOK_AGAIN_S = 0.05
 

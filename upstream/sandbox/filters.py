@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any
-
-from starlette.datastructures import QueryParams
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.catalogue import Catalogue, Gamma, Market, words
 from upstream.sandbox.paging import Key, flag, invalid, several
+
+if TYPE_CHECKING:
+    from starlette.datastructures import QueryParams
 
 Test = Callable[[Gamma], bool]
 
@@ -65,7 +67,7 @@ def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[Market], 
     for name in ("clob_token_ids", "position_ids"):
         if asked := set(several(query, name)):
             field = "clobTokenIds" if name == "clob_token_ids" else "positionIds"
-            tests.append(lambda gamma, field=field, asked=asked: bool(asked.intersection(_tokens(gamma, field))))  # type: ignore[misc]
+            tests.append(_trading(field, asked))
     if status := query.get("uma_resolution_status"):
         tests.append(lambda gamma: gamma.get("umaResolutionStatus") == status)
     in_tags = _tag_test(query)
@@ -112,30 +114,59 @@ def order_of(query: QueryParams) -> tuple[Callable[[Gamma], Key], bool]:
 
 
 def _common(query: QueryParams, lists: dict[str, str]) -> list[Test]:
-    tests: list[Test] = []
-    for name, field in lists.items():
-        if wanted := set(several(query, name)):
-            tests.append(lambda gamma, field=field, wanted=wanted: str(gamma.get(field)) in wanted)  # type: ignore[misc]
-    for name, field in FLAGS.items():
-        if (asked := flag(query, name)) is not None:
-            tests.append(lambda gamma, field=field, asked=asked: bool(gamma.get(field)) is asked)  # type: ignore[misc]
-    for name, field in NUMBERS.items():
-        for end, sign in (("min", 1), ("max", -1)):
-            if given := query.get(f"{name}_{end}"):
-                bound = _number(given)
-                if bound is None:
-                    raise invalid(f"{name}_{end} is invalid")
-                tests.append(lambda gamma, f=field, s=sign, b=bound: s * (_number(gamma.get(f)) or 0) >= s * b)  # type: ignore[misc]
-    for name, field in DATES.items():
-        for end in ("min", "max"):
-            if given := query.get(f"{name}_{end}"):
-                limit = _time(given)
-                if limit is None:
-                    raise invalid(f"{name}_{end} is invalid")
-                tests.append(_date_test(field, limit, latest=end == "max"))
+    tests = [*_list_tests(query, lists), *_flag_tests(query), *_number_tests(query), *_date_tests(query)]
     if versions := set(several(query, "version")):
         tests.append(lambda gamma: gamma.get("version", "v1") in versions)
     return tests
+
+
+def _list_tests(query: QueryParams, lists: dict[str, str]) -> Iterator[Test]:
+    for name, field in lists.items():
+        if wanted := set(several(query, name)):
+            yield _among(field, wanted)
+
+
+def _flag_tests(query: QueryParams) -> Iterator[Test]:
+    for name, field in FLAGS.items():
+        if (asked := flag(query, name)) is not None:
+            yield _flagged(field, asked)
+
+
+def _number_tests(query: QueryParams) -> Iterator[Test]:
+    for (name, field), (end, sign) in product(NUMBERS.items(), (("min", 1), ("max", -1))):
+        if given := query.get(f"{name}_{end}"):
+            bound = _number(given)
+            if bound is None:
+                raise invalid(f"{name}_{end} is invalid")
+            yield _beyond(field, sign, bound)
+
+
+def _date_tests(query: QueryParams) -> Iterator[Test]:
+    for (name, field), end in product(DATES.items(), ("min", "max")):
+        if given := query.get(f"{name}_{end}"):
+            limit = _time(given)
+            if limit is None:
+                raise invalid(f"{name}_{end} is invalid")
+            yield _date_test(field, limit, latest=end == "max")
+
+
+# A test is made by a function, as a lambda in a loop would look at the loop's last round.
+
+
+def _among(field: str, wanted: set[str]) -> Test:
+    return lambda gamma: str(gamma.get(field)) in wanted
+
+
+def _trading(field: str, tokens: set[str]) -> Test:
+    return lambda gamma: not tokens.isdisjoint(_tokens(gamma, field))
+
+
+def _flagged(field: str, asked: bool) -> Test:  # noqa: FBT001 - what is asked for is a flag
+    return lambda gamma: bool(gamma.get(field)) is asked
+
+
+def _beyond(field: str, sign: int, bound: float) -> Test:
+    return lambda gamma: sign * (_number(gamma.get(field)) or 0) >= sign * bound
 
 
 def _date_test(field: str, limit: datetime, *, latest: bool) -> Test:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from starlette.requests import Request
-from starlette.routing import Route
+from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox import filters
 from upstream.sandbox.answers import route
-from upstream.sandbox.catalogue import Gamma, Market
-from upstream.sandbox.exchange import Exchange
 from upstream.sandbox.paging import RefusedError, after, flag, invalid, whole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from upstream.sandbox.catalogue import Gamma, Market
+    from upstream.sandbox.exchange import Exchange
 
 MARKETS_A_PAGE, EVENTS_A_PAGE, TAGS_A_PAGE, SERIES_A_PAGE = 100, 500, 100, 50
 MARKETS_BY_OFFSET = 500

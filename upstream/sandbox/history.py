@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from typing import TYPE_CHECKING
 
-from upstream.sandbox.exchange import Exchange
 from upstream.sandbox.micro import ONE
+
+if TYPE_CHECKING:
+    from upstream.sandbox.exchange import Exchange
 
 KEPT = 3 * 1440  # minutes
 INTERVALS_S = {"1h": 3600, "6h": 6 * 3600, "1d": 86_400, "1w": 7 * 86_400, "1m": 31 * 86_400, "max": 0, "all": 0}
@@ -33,8 +36,9 @@ class History:
 
     def points(self, token: str, interval: str | None, start: int, end: int, fidelity: int) -> list[dict[str, float]]:
         """Return points at least `fidelity` minutes apart; the last one always."""
-        if interval in INTERVALS_S and INTERVALS_S[interval]:
-            start = self._exchange.now_ms // 1000 - INTERVALS_S[interval]
+        seconds = INTERVALS_S.get(interval or "")
+        if seconds:
+            start = self._exchange.now_ms // 1000 - seconds
         found = [point for point in self._points.get(token, ()) if start <= point[0] <= end]
         chosen: list[tuple[int, float]] = []
         for point in found:

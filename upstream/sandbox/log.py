@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
 
-from upstream.sandbox.wire import Fact
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from upstream.sandbox.wire import Fact
 
 KEPT = 100_000  # lines in memory, about 30 MB; older ones are read from the file
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from upstream.sandbox.catalogue import Gamma, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 MADE = "Made from a recording"
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import random
 from typing import TYPE_CHECKING
 
 from upstream.sandbox.book import BUY, SELL, Book, Side
-from upstream.sandbox.catalogue import Market
 from upstream.sandbox.micro import ONE
 
 if TYPE_CHECKING:
+    import random
+
+    from upstream.sandbox.catalogue import Market
     from upstream.sandbox.exchange import Change, Exchange, Fill
 
 CENT = ONE // 100

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from starlette.datastructures import QueryParams
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.datastructures import QueryParams
 
 Item = TypeVar("Item")
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox import wire
 from upstream.sandbox.book import BUY, SELL
 from upstream.sandbox.catalogue import Gamma, Market
-from upstream.sandbox.exchange import Exchange
 from upstream.sandbox.micro import text
-from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed, Won
+from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed
 from upstream.sandbox.tape import Played, Tape, read_tape
 from upstream.sandbox.trades import Trade
 from upstream.sandbox.universe import iso, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from upstream.sandbox.book import Book, Levels
+    from upstream.sandbox.exchange import Exchange
 
 
 class Playback:
@@ -130,10 +134,7 @@ class Playback:
         book = market.books[outcome][0]
         book.clear()
         bids, asks = happening.read()
-        for price, size in bids:
-            book.set(BUY, price, size)
-        for price, size in asks:
-            book.set(SELL, price, size)
+        _fill(book, bids, asks)
         book.ts_ms = ts_ms
         message: Any = (
             happening.message(market.condition_id, ts_ms)
@@ -196,25 +197,27 @@ class Playback:
             catalogue.add(market)
             for one in listing.tags:
                 catalogue.tags.setdefault(str(one["id"]), one)
-        with_books = {
-            token
+        self._open_books()
+
+    def _open_books(self) -> None:
+        """Give a book to each market whose levels were recorded; those recorded once rest in theirs."""
+        find = self.exchange.catalogue.find
+        shown = {
+            one.token
             for recording in self.tape.recordings
-            for token in {one.token for one in recording.happenings if isinstance(one, LevelsChanged | BookSeen)}
+            for one in recording.happenings
+            if isinstance(one, LevelsChanged | BookSeen)
         }
-        for token in with_books:
-            at = catalogue.find(token)
+        for at in map(find, shown):
             if at is not None:
                 at[0].has_book = True
         for still in self.tape.still:
-            at = catalogue.find(still.token)
-            if at is None:
-                continue
-            market, outcome = at
-            market.has_book = True
-            market.last_price[outcome] = still.last_price
-            for side, levels in ((BUY, still.bids), (SELL, still.asks)):
-                for price, size in levels:
-                    market.books[outcome][0].set(side, price, size)
+            at = find(still.token)
+            if at is not None:
+                market, outcome = at
+                market.has_book = True
+                market.last_price[outcome] = still.last_price
+                _fill(market.books[outcome][0], still.bids, still.asks)
 
     def _date(self) -> None:
         """Write the times of played markets into their objects, moved as their recordings are."""
@@ -240,3 +243,10 @@ class Playback:
                     "endDate": iso(ends),
                 }
                 gamma |= {name: iso(timeline(at_ms)) for name, at_ms in moments[token].items()}
+
+
+def _fill(book: Book, bids: Levels, asks: Levels) -> None:
+    for price, size in bids:
+        book.set(BUY, price, size)
+    for price, size in asks:
+        book.set(SELL, price, size)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from upstream.sandbox.book import BUY
-from upstream.sandbox.catalogue import Catalogue
 from upstream.sandbox.micro import ONE
-from upstream.sandbox.trades import Trade
+
+if TYPE_CHECKING:
+    from upstream.sandbox.catalogue import Catalogue
+    from upstream.sandbox.trades import Trade
 
 
 @dataclass
@@ -32,7 +35,10 @@ class Position:
 
 
 class Portfolios:
-    """Every wallet's positions. Selling what one does not hold mints a pair and keeps the other outcome, as on the chain."""
+    """Every wallet's positions.
+
+    Selling what one does not hold mints a pair and keeps the other outcome, as on the chain.
+    """
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue

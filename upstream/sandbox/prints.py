@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.book import BUY, SELL
-from upstream.sandbox.catalogue import Gamma
 from upstream.sandbox.made import assigned_token, assigned_tx, made, tag
 from upstream.sandbox.micro import parse
 from upstream.sandbox.recording import Happening, Listing, Printed, Recording, Won
 from upstream.sandbox.snapshots import CRYPTO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from upstream.sandbox.catalogue import Gamma
 
 WINDOW_MS = 300_000
 Row = dict[str, Any]
@@ -34,8 +37,8 @@ def data_api_json(path: Path) -> Recording:
 def up_down(path: Path) -> Recording:
     """Read trades of up/down markets, with times in ms.
 
-    Only what the socket printed is played: the rows decoded from the chain, which have a maker, show trades of the same minute again,
-    and each of them from both sides.
+    Only what the socket printed is played: the rows decoded from the chain, which have a maker, show trades of the same
+    minute again, and each of them from both sides.
     """
     recording = Recording(path.name, "trades", [], [], group="up-down-2026-03-10")
     with gzip.open(path, "rt", newline="") as lines:

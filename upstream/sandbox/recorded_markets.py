@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Iterator
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
@@ -17,6 +15,10 @@ from upstream.sandbox.made import assigned_condition, made, tag
 from upstream.sandbox.recording import Listing
 from upstream.sandbox.snapshots import CRYPTO
 from upstream.sandbox.universe import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 WINDOW_MS = 300_000
 

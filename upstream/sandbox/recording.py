@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from upstream.sandbox.book import Levels, Side
-from upstream.sandbox.catalogue import Gamma
 from upstream.sandbox.micro import text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from upstream.sandbox.catalogue import Gamma
 
 Change: TypeAlias = tuple[Side, int, int]
 

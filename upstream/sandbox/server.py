@@ -7,15 +7,12 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
-from starlette.websockets import WebSocket
 
 from upstream.sandbox.clob_routes import ClobApi
 from upstream.sandbox.control_routes import ControlApi
@@ -29,7 +26,14 @@ from upstream.sandbox.log import TruthLog
 from upstream.sandbox.playback import Playback
 from upstream.sandbox.simulation import Simulation
 from upstream.sandbox.sockets import QUEUE, Hub
-from upstream.sandbox.wire import Fact
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from types import TracebackType
+
+    from starlette.websockets import WebSocket
+
+    from upstream.sandbox.wire import Fact
 
 Result = TypeVar("Result")
 
@@ -59,8 +63,9 @@ class Sandbox:
         with Sandbox(simulate=7) as exchange:
             httpx.get(f"{exchange.gamma_url}/markets/keyset")
 
-    `simulate` is a seed, `tape` a folder of recordings; one of them is given. `rate` and `markets` are the simulation's, `speed` is
-    the tape's: 2 plays twice as fast, 0 as fast as possible.
+    `simulate` is a seed, `tape` a folder of recordings; one of them is given. `rate` and `markets` are the
+    simulation's, `speed` is the tape's: 2 plays twice as fast, 0 as fast as possible. What is held plays nothing until
+    told to.
     """
 
     def __init__(
@@ -148,7 +153,7 @@ class Sandbox:
         assert self._socket is not None
         self._make_server().run(sockets=[self._socket])
 
-    def __enter__(self) -> Sandbox:
+    def __enter__(self) -> Self:
         self.bind()
         server = self._make_server()
         self._thread = threading.Thread(target=self._run_in_thread, args=(server,), name="sandbox", daemon=True)

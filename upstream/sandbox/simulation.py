@@ -6,16 +6,19 @@ import heapq
 import math
 import random
 from bisect import bisect_right
-from collections.abc import Callable
 from itertools import accumulate, count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.catalogue import Gamma, Market, listed
-from upstream.sandbox.exchange import Exchange
 from upstream.sandbox.micro import ONE, parse, text
 from upstream.sandbox.orderflow import FINE_TICK, Orderflow
-from upstream.sandbox.trades import Trade
 from upstream.sandbox.universe import COINS, WINDOW_S, EventPlan, Plan, Universe, brief, iso, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.trades import Trade
 
 LISTED_AHEAD = 2  # windows of a coin that are listed at a time: the one that runs, and the next
 RESOLVES_AFTER_MS = 3_000  # from the end of a window to its resolution

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from upstream.sandbox.book import Levels
 from upstream.sandbox.made import assigned_token, made, tag
 from upstream.sandbox.micro import ONE, parse
 from upstream.sandbox.recording import BookSeen, Happening, Listing, Recording, Won
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from upstream.sandbox.book import Levels
 
 CRYPTO = [tag("crypto", "Crypto"), tag("up-or-down", "Up or Down")]
 DEPTH = 5

@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from upstream.sandbox.faults import Fault, Faults
 from upstream.sandbox.wire import BookMessage, Fact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from upstream.sandbox.faults import Fault, Faults
 
 QUEUE = 20_000  # messages a connection may lag before it is let go
 UNSUBSCRIBED_S = 10  # a connection that asks for nothing is closed

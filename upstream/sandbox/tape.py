@@ -11,22 +11,25 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from upstream.sandbox import captures, prints, recorded_markets, snapshots
 from upstream.sandbox.catalogue import Gamma, token_ids
 from upstream.sandbox.micro import text
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Printed, Recording
-from upstream.sandbox.snapshots import StillBook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from upstream.sandbox.snapshots import StillBook
 
 STAGGER_MS = 40
 LEFT_OUT = {
     "books/bbo_quotes_*.parquet": "names no tokens, and none of the markets that the catalogues describe",
     "books/btc_hf_*_price_updates.parquet": "every row says 0.01 to 0.99, the worst levels instead of the best",
-    "ws_market/nba_ws_*.parquet": "its markets are listed; best prices are 0 in all rows but the first books, prints have no size and no side",
+    "ws_market/nba_ws_*.parquet": "its markets are listed; no row has levels, and its prints have no size",
     "trades/large_trades_sigil.csv.gz": "names neither tokens nor conditions",
     "trades/whale_trades_v2_era.csv": "names no tokens, and hardly any conditions",
     "catalog/*": "in words of their publishers, without tokens or conditions",
@@ -34,7 +37,7 @@ LEFT_OUT = {
 
 
 class Played(NamedTuple):
-    """Something of a tape, at the time it is played: `due_ms` never falls within a recording, `ts_ms` may, as it did."""
+    """Something of a tape, when it is played: `due_ms` never falls within a recording, `ts_ms` may, as it did."""
 
     due_ms: int
     order: int

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from upstream.sandbox.book import Side
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upstream.sandbox.book import Side
 
 KEPT = 200_000
 

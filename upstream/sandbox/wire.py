@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from upstream.sandbox.book import Levels
 from upstream.sandbox.micro import text
+
+if TYPE_CHECKING:
+    from upstream.sandbox.book import Levels
 
 
 class Level(msgspec.Struct):
