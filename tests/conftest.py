@@ -15,12 +15,12 @@ import tempfile
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
 from sql import database, migrate
 from sql.embedded import Cluster
@@ -55,7 +55,7 @@ class GivenServer:
         self.given = url
 
     def url(self, database: str = "postgres") -> str:
-        return make_conninfo(self.given, dbname=database)
+        return urlsplit(self.given)._replace(path=f"/{database}").geturl()
 
 
 @pytest.fixture(scope="session")

@@ -13,3 +13,20 @@ alter table credit_usage set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_
 -- Rewritten whole each minute.
 alter table market_stats_24h set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
 alter table market_rankings set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
+
+-- Books of a hundred levels are compressed on the way in: by lz4 in a tenth of the time of the default, for a tenth more space.
+-- A server built without lz4 keeps the default.
+do $$
+declare
+    book record;
+begin
+    for book in
+        select attrelid::regclass as name, attname as side from pg_attribute
+        where attrelid in ('live_books'::regclass, 'book_events'::regclass) and attname ~ '^(bid|ask)_(prices|sizes)$'
+    loop
+        execute format('alter table %s alter column %I set compression lz4', book.name, book.side);
+    end loop;
+exception
+    when feature_not_supported then null;
+end
+$$;

@@ -104,7 +104,7 @@ def test_the_safety_net_is_scheduled(community):
         ("policy_compression", "quotes", None, "7 days"),
         ("policy_compression", "trades", None, "7 days"),
         ("policy_refresh_continuous_aggregate", "candles_1h", "3 days", None),
-        ("policy_refresh_continuous_aggregate", "candles_1m", "2 days", None),
+        ("policy_refresh_continuous_aggregate", "candles_1m", "1 day", None),
     ]
 
 

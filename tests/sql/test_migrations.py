@@ -159,6 +159,16 @@ def test_a_chunk_keeps_to_its_width(conn):
     assert ranges == [(0, 1_000_000), (1_000_000, 2_000_000)]
 
 
+def test_books_are_compressed_by_lz4_also_in_chunks(conn):
+    sides = list(range(200))
+    conn.execute(
+        "insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices) values (now(), 1, 0, 1, 1, %s)",
+        [[side * 7919 % 1_000_003 for side in sides] * 5],
+    )
+
+    assert conn.execute("select pg_column_compression(bid_prices) from book_events").fetchone() == ("lz4",)
+
+
 def test_the_rows_that_the_service_needs_are_there(conn):
     tiers = conn.execute("select * from tiers order by credits_month").fetchall()
     secret = conn.execute("select value from settings where name = 'cursor_secret'").fetchone()[0]
