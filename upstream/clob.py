@@ -7,7 +7,7 @@ from http import HTTPStatus
 import msgspec
 
 from upstream.book import Book, WireBook
-from upstream.errors import Incomplete, Malformed, NotFound, Refused, Rejected, refused
+from upstream.errors import FAULTS, Incomplete, Malformed, NotFound, Refused, Rejected, refused
 from upstream.fields import Number
 from upstream.http import Client, Value
 from upstream.numbers import of_seconds, price
@@ -23,7 +23,6 @@ END_CURSOR = "LTE="
 MOST_PAGES = 10_000
 
 SOURCE = "clob"
-FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 
 class PricePoint(msgspec.Struct, frozen=True):

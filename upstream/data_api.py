@@ -15,7 +15,7 @@ from upstream.data_positions import (
     read_position,
 )
 from upstream.data_trades import Trade, numbered, read_v1, read_v2
-from upstream.errors import Incomplete, Refused, refused
+from upstream.errors import FAULTS, Incomplete, Refused, refused
 from upstream.http import Client, Value
 
 __all__ = ["Activity", "ClosedPosition", "DataApi", "Position", "Trade", "numbered"]
@@ -32,7 +32,6 @@ CONDITIONS_A_CALL = 20
 MOST_PAGES = 100_000
 
 SOURCE = "data_api"
-FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 T = TypeVar("T")
 

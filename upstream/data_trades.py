@@ -84,7 +84,7 @@ _v2 = msgspec.json.Decoder(_V2)
 
 
 def read_v1(piece: msgspec.Raw | bytes) -> Trade:
-    """Read one row of /trades; raises what `upstream.data_api.FAULTS` names."""
+    """Read one row of /trades; raises what `upstream.errors.FAULTS` names."""
     sent = _v1.decode(piece)
     return _trade(sent, sent.asset)
 

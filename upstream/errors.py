@@ -19,6 +19,9 @@ from __future__ import annotations
 
 import msgspec
 
+FAULTS = (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError)
+"""What one object raises when it is bad JSON, has other types, or impossible numbers (bad UTF-8 is a ValueError)."""
+
 PAYLOAD_CAP = 64 * 1024
 """Characters of a refused payload that are kept."""
 

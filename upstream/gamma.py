@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from upstream.errors import Incomplete, Malformed, NotFound, Refused, refused
+from upstream.errors import FAULTS, Incomplete, Malformed, NotFound, Refused, refused
 from upstream.gamma_events import Event, Tag
 from upstream.gamma_markets import Market, Status
 from upstream.http import Client, Value
@@ -24,7 +24,6 @@ MOST_PAGES = 100_000
 MOST_EMPTY_PAGES = 3
 
 SOURCE = "gamma"
-FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
 
 T = TypeVar("T", Market, Event)
 

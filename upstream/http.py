@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import httpx
 import msgspec
 
-from upstream.errors import Malformed, NotFound, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
+from upstream.errors import FAULTS, Malformed, NotFound, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
 from upstream.limits import RateLimits
 
 T = TypeVar("T")
@@ -122,7 +122,9 @@ class Client:
             self._count(requests=1, retries=int(attempt > 1))
             try:
                 return _decoded(decoder, self._body(method, url, **how), url)
-            except (Rejected, NotFound, TooLarge):
+            except NotFound:
+                raise
+            except (Rejected, TooLarge):
                 self._count(failures=1)
                 raise
             except UpstreamError as fault:
@@ -217,7 +219,7 @@ def retry_after(text: str | None, now: float) -> float | None:
 def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, url: str) -> T:
     try:
         return decoder.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as fault:
+    except FAULTS as fault:
         what = "HTML" if body.lstrip()[:1] == b"<" else str(fault)
         raise Malformed(f"{url}: {what}: {body[:120].decode('utf-8', 'replace')}") from fault
 

@@ -8,7 +8,7 @@ import contextlib
 import msgspec
 
 from upstream.book import WireBook
-from upstream.errors import Refused, refused
+from upstream.errors import FAULTS, Refused, refused
 from upstream.fields import digest, named, optional, optional_price, side_of, transaction
 from upstream.gamma_events import tag_slugs
 from upstream.market_messages import (
@@ -34,7 +34,7 @@ from upstream.market_wire import (
     WireResolved,
     WireTickSize,
 )
-from upstream.numbers import micro, milliseconds, price
+from upstream.numbers import MICRO, micro, milliseconds, price
 
 SOURCE = "market_socket"
 
@@ -55,9 +55,6 @@ _pieces = msgspec.json.Decoder(list[msgspec.Raw])
 _kind = msgspec.json.Decoder(_Kind)
 _entries = msgspec.json.Decoder(_Entries)
 _entry = msgspec.json.Decoder(WireChange)
-
-FAULTS = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What bad JSON, wrong types and impossible numbers raise; UnicodeDecodeError is a ValueError."""
 
 
 def parse(frame: str | bytes) -> list[Message | Refused]:
@@ -140,7 +137,7 @@ def _trade(wire: WireLastTrade) -> LastTrade:
         price(wire.price),
         micro(wire.size),
         transaction(wire.transaction_hash),
-        None if wire.fee_rate_bps in (None, "") else round(float(wire.fee_rate_bps)),
+        None if wire.fee_rate_bps in (None, "") else micro(wire.fee_rate_bps) // MICRO,
     )
 
 

@@ -38,7 +38,7 @@ def micro(value: str | float | Decimal) -> int:
     raise ValueError(f"not an amount: {value!r:.80}")
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=2048)  # prices, round sizes; larger costs more in memory traffic than it saves
 def _of_text(text: str) -> int:
     """Read without Decimal what the exchange nearly always sends, and remember it: the same levels come again."""
     whole, _, fraction = text.partition(".")

@@ -3,9 +3,12 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sql import tables
 from tests.upstream import recordings
+from upstream.errors import FAULTS
 from upstream.gamma import Event, nested
 from upstream.gamma_markets import Market
 
@@ -239,3 +242,33 @@ def test_fields_that_the_exchange_may_think_of_do_no_harm():
     assert json.loads(read.raw)["newThing"] == {"a": [1e300, None]}
     with pytest.raises(msgspec.ValidationError):
         Market.read(b'{"id": "1", "question": "?", "newThing": 1e999}')  # no database could hold it
+
+
+RICH = SENT | {
+    "volume": "1",
+    "endDate": "2026-01-23T18:30:00Z",
+    "events": [{"id": "7", "slug": "e", "tags": [{"slug": "t"}]}],
+    "tags": [{"slug": "t"}],
+    "version": "v1",
+    "positionIds": ["1", "2"],
+    "umaResolutionStatus": "resolved",
+}
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["id", "slug", "tags", "x"]), inner),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(RICH)), values | values.map(json.dumps) | st.text(alphabet="0123456789.e-+", max_size=30))
+def test_anything_in_any_field_makes_a_row_or_a_refusal(field, value):
+    try:
+        row = Market.read(json.dumps(RICH | {field: value}).encode()).row()
+    except FAULTS:
+        return
+
+    assert row["status"] in {"ACTIVE", "CLOSED", "RESOLVED"}
+    assert isinstance(row["question"], str)
+    assert all(isinstance(name, str) for name in row["outcomes"])
+    assert len(row["token_ids"]) in {0, len(row["outcomes"])}
+    assert all(0 <= amount <= 10**18 for name, amount in row.items() if name.endswith("_usd") and amount is not None)

@@ -324,7 +324,7 @@ def test_a_market_that_pays_both_sides_has_no_winner():
 
 KNOWN = [PRICE_CHANGE, BOOK, TRADE]
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=12,
 )
