@@ -41,8 +41,8 @@ _left_running: set[subprocess.Popen[bytes]] = set()  # a Popen forgotten while i
 class Cluster:
     """One embedded server over one data folder; as a context manager it runs for as long as the block.
 
-    As root the server runs as `postgres`, or `nobody`. Where that user cannot come to `data_dir` (below /root, say),
-    the data lies in /var/lib/presage/<digest of the path> instead; `home` says where. `settings` outrank ours.
+    As root the server runs as `postgres`, or `nobody`. Where that user cannot come to `data_dir` (below root's home,
+    say), the data lies in /var/lib/presage/<digest of the path> instead; `home` says where. `settings` outrank ours.
     """
 
     def __init__(
@@ -173,7 +173,8 @@ class Cluster:
         live = postmaster.running(self._place.data)
         if (process := self._process) is not None and process.poll() is not None:  # a killed one is a zombie till then
             _left_running.discard(process)
-            self._process = None
+            if self._process is process:  # another thread may have started the next
+                self._process = None
         return live
 
     def _let_signals_be(self) -> None:

@@ -168,16 +168,22 @@ def require_programs() -> None:
         )
 
 
+def require_mirror(sources: Iterable[Source] | None = None) -> list[Source]:
+    """Names the mirrors worth asking; refuses a machine that has none, such as one of another distribution."""
+    found = mirrors(machine_sources() if sources is None else sources)
+    if not found:
+        raise EmbeddedError(
+            "none of this machine's apt sources is a Debian mirror",
+            f"use a Debian machine or image (Python's official images are), {OTHERWISE}",
+        )
+    return found[:3]
+
+
 def download(architecture: str, work: Path, progress: Callable[[str], None]) -> list[Path]:
     """Fetches every package into `work`/packages and returns the files; what is there already is not fetched again."""
     signed_by = keyring()
     sources = machine_sources()
-    candidates = mirrors(sources)[:3]
-    if not candidates:
-        raise EmbeddedError(
-            "none of this machine's apt sources is a Debian mirror",
-            f"name one in /etc/apt/sources.list.d (deb <mirror> {SUITE} main), {OTHERWISE}",
-        )
+    candidates = require_mirror(sources)
     into = work / "packages"
     for folder in (into, work / "state/lists/partial", work / "cache/archives/partial"):
         folder.mkdir(parents=True, exist_ok=True)

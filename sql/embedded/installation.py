@@ -77,7 +77,7 @@ def machine() -> Machine:
 
 
 def cache_root(cache_dir: Path | None = None) -> Path:
-    """Where programs are kept: as root not below /root, which the unprivileged user that runs them cannot enter."""
+    """Where programs are kept: as root not below its home, which the unprivileged user that runs them cannot enter."""
     if cache_dir is None:
         cache_dir = Path("/var/cache/presage") if os.geteuid() == 0 else Path.home() / ".cache/presage"
     return cache_dir.expanduser().absolute() / "timescaledb"
@@ -108,6 +108,20 @@ def install(cache_dir: Path | None = None, progress: Callable[[str], None] | Non
             if (found := installed(cache_dir)) is not None:
                 return found
             return _install(here, root, tell)
+
+
+def require(cache_dir: Path | None = None) -> Machine:
+    """Refuses a machine on which an installation could not even begin."""
+    here = machine()
+    debian.require_programs()
+    debian.keyring()
+    debian.require_mirror()
+    root = cache_root(cache_dir)
+    if ":" in str(root) or ";" in str(root):
+        raise EmbeddedError(
+            f"the cache folder {root} has a colon in its name", "set PRESAGE_CACHE_DIR to another folder"
+        )
+    return here
 
 
 def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installation:
@@ -141,11 +155,11 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
             "postgresql": postgresql,
             "timescaledb": timescaledb,
             "packages": [file.name for file in files],
+            # Their sizes, as after a power cut the name may be there without the content.
             "files": {str(path.relative_to(part)): path.lstat().st_size for path in _files(part)},
         }
         (part / MARKER).write_text(json.dumps(marker))
         shutil.rmtree(download, ignore_errors=True)
-        os.sync()  # after a power cut the name must not be there without the content
         part.rename(final)
     finally:
         _sweep(root)

@@ -77,6 +77,8 @@ class Place:
             for folder in (self.home, self.logs):
                 folder.chmod(0o700)
                 self.user.own(folder)
+            if self.home != self.wanted:
+                (self.home / "data_dir").write_text(f"{self.wanted}\n")  # whose data these are, for who finds them
 
     def make_sockets(self, port: int) -> Path:
         """Makes the folder of the socket; one that others prepared (in /tmp) is refused."""

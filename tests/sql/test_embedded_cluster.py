@@ -300,7 +300,7 @@ def test_a_folder_of_other_files_is_not_touched(make, folder):
 
 
 def test_data_go_where_their_user_can_come(make, folder):
-    folder.mkdir(0o700)  # as root: a folder that the user who runs the server cannot enter, like /root
+    folder.mkdir(0o700)  # as root: a folder that the user who runs the server cannot enter, like root's home
     cluster, steps = make(folder / "database"), []
 
     cluster.start(steps.append)
@@ -308,6 +308,7 @@ def test_data_go_where_their_user_can_come(make, folder):
     elsewhere = any("cannot come to" in step for step in steps)
     assert elsewhere == (os.geteuid() == 0)
     assert cluster.home.is_relative_to(place.FALLBACK if elsewhere else folder)
+    assert (cluster.home / "data_dir").exists() == elsewhere
     assert ask(cluster.url("postgres"), "select 1") == 1
     folder.chmod(0o755)
     assert Cluster(folder / "database").home == cluster.home  # where data are, they stay

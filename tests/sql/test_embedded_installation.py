@@ -93,27 +93,47 @@ def test_an_installation_is_not_made_twice(tree, monkeypatch):
     assert installation.install(tree.prefix.parents[1]) == tree
 
 
-@pytest.mark.parametrize("damage", ["missing", "cut short", "moved", "no marker"])
-def test_a_damaged_installation_is_made_anew(damage, tree, cache, offline):
-    first = installation.cache_root(cache) / tree.prefix.name
-    shutil.copytree(tree.prefix, first, symlinks=True)  # its marker names the place it was copied from
-    marker = first / installation.MARKER
-    if damage != "moved":
-        marker.write_text(marker.read_text().replace(str(tree.prefix), str(first)))
-        assert installation.installed(cache) is not None
+def copied(tree: installation.Installation, cache: Path) -> Path:
+    """Another installation like this one, whole."""
+    prefix = installation.cache_root(cache) / tree.prefix.name
+    shutil.copytree(tree.prefix, prefix, symlinks=True)
+    marker = prefix / installation.MARKER
+    marker.write_text(marker.read_text().replace(str(tree.prefix), str(prefix)))
+    assert installation.installed(cache) is not None
+    return prefix
+
+
+@pytest.mark.parametrize(
+    "damage", ["a missing file", "a file cut short", "another place", "another recipe", "no marker"]
+)
+def test_a_damaged_installation_is_none(damage, tree, cache):
+    prefix = copied(tree, cache)
+    marker = prefix / installation.MARKER
     match damage:
-        case "missing":
-            (first / "usr/lib/postgresql/17/lib/timescaledb.so").unlink()
-        case "cut short":
-            os.truncate(first / "usr/lib/postgresql/17/bin/.real/postgres", 1000)
+        case "a missing file":
+            (prefix / "usr/lib/postgresql/17/lib/timescaledb.so").unlink()
+        case "a file cut short":
+            os.truncate(prefix / "usr/lib/postgresql/17/bin/.real/postgres", 1000)
+        case "another place":  # where its wrappers would not find it
+            prefix.rename(prefix.with_name("moved"))
+        case "another recipe":
+            marker.write_text(marker.read_text().replace('"recipe": ', '"recipe": 9'))
         case "no marker":
             marker.unlink()
+
     assert installation.installed(cache) is None
 
-    repaired = installation.install(cache)
 
-    assert repaired.prefix == first
+def test_a_damaged_installation_is_made_anew_in_its_place(tree, cache, offline):
+    prefix = copied(tree, cache)
+    (prefix / "usr/lib/postgresql/17/lib/timescaledb.so").unlink()
+    told = []
+
+    repaired = installation.install(cache, told.append)
+
+    assert repaired.prefix == prefix
     assert version(repaired).startswith("postgres (PostgreSQL) 17")
+    assert told[0] == f"clearing away a broken installation ({prefix.name})"
 
 
 def test_an_installation_killed_at_any_moment_is_repaired(cache, packages, offline):

@@ -1,0 +1,203 @@
+"""The database: how it is reached, what it can do, and whether it has our schema."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, LiteralString
+
+from cli.diagnosis import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import psycopg
+
+    from settings import Settings
+
+OLDEST_SERVER = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
+DAGSTER_CONNECTIONS = 40  # daemon, webserver, code server and four live runs, with what each keeps open
+
+
+def database(settings: Settings) -> list[Finding]:
+    """Everything about the database, or why there is nothing to say."""
+    found = []
+    try:
+        with _reached(settings) as (where, conn):
+            found.append(where)
+            if conn is not None:
+                for look in (server, connections, timescaledb, features, jobs, migration, clock):
+                    found += _guarded(look, conn, settings)
+    except Exception as error:  # noqa: BLE001 - whatever keeps the database away, the rest is worth telling
+        found.append(_unreachable(error))
+    return found
+
+
+def server(conn: psycopg.Connection[Any]) -> Finding:
+    """PostgreSQL's version, and whether we may make things in it."""
+    version, number, may = _row(
+        conn,
+        "select split_part(version(), ' on ', 1), current_setting('server_version_num')::int / 10000,"
+        " has_database_privilege(current_database(), 'create')",
+    )
+    if number < OLDEST_SERVER:
+        return Finding("server", "fail", version, f"use PostgreSQL {OLDEST_SERVER} or newer")
+    if not may:
+        return Finding(
+            "server", "fail", f"{version}; this role may not make schemas", "grant create on the database to the role"
+        )
+    return Finding("server", "ok", version)
+
+
+def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
+    """Whether the server lets as many in as our processes want."""
+    allowed, used = _row(
+        conn,
+        "select current_setting('max_connections')::int,"
+        " (select count(*) from pg_stat_activity where backend_type = 'client backend')",
+    )
+    wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
+    found = f"{used} of {allowed} connections in use; all our processes together may want {wanted}"
+    if allowed < wanted:
+        return Finding("connections", "warn", found, "raise max_connections, or lower PRESAGE_API_POOL")
+    return Finding("connections", "ok", found)
+
+
+def timescaledb(conn: psycopg.Connection[Any]) -> Finding:
+    """The extension's version: in the database, and on the server."""
+    offered, there = _row(
+        conn,
+        "select (select default_version from pg_available_extensions where name = 'timescaledb'),"
+        " (select extversion from pg_extension where extname = 'timescaledb')",
+    )
+    if offered is None and there is None:
+        remedy = "use a server that has it, such as the image timescale/timescaledb, or the embedded one"
+        return Finding("timescaledb", "fail", "this server has no TimescaleDB", remedy)
+    if there is None:
+        return Finding("timescaledb", "warn", f"{offered}, not yet in this database", "run `presage migrate`")
+    if offered != there:
+        remedy = "in psql -X, as the first statement: alter extension timescaledb update"
+        return Finding("timescaledb", "warn", f"{there} in the database, {offered} on the server", remedy)
+    return Finding("timescaledb", "ok", there)
+
+
+def features(conn: psycopg.Connection[Any]) -> Finding:
+    """What the edition's licence lets us use, and how candles are kept."""
+    (licence,) = _row(conn, "select current_setting('timescaledb.license', true)")
+    if licence not in {"timescale", "apache"}:
+        return Finding("licence", "warn", "unknown: the extension is not loaded", "run `presage migrate`")
+    has = "yes" if licence == "timescale" else "no"
+    edition = "timescale (Community)" if licence == "timescale" else "apache (hypertables only)"
+    (kind,) = _row(conn, "select relkind::text from pg_class where oid = to_regclass('candles_1m')") or (None,)
+    kept = {"v": "; candles by continuous aggregates", "r": "; candles by triggers", None: ""}.get(kind, "")
+    found = f"{edition}: continuous aggregates {has}, columnstore {has}, policies {has}{kept}"
+    if kind is not None and (kind == "v") != (licence == "timescale"):
+        remedy = "the edition changed after the migration: restore into a database migrated under the one in use"
+        return Finding("licence", "fail", found, remedy)
+    return Finding("licence", "ok", found)
+
+
+def jobs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    """Whether TimescaleDB's own jobs (policies, where there are any) run."""
+    (there,) = _row(conn, "select to_regclass('timescaledb_information.job_stats') is not null")
+    if not there or _row(conn, "select current_setting('timescaledb.license', true)") != ("timescale",):
+        return
+    failing = conn.execute(
+        "select format('%s (%s)', coalesce(hypertable_name::text, 'job'), job_id)"
+        " from timescaledb_information.job_stats where last_run_status = 'Failed' order by job_id"
+    ).fetchall()
+    if failing:
+        found = "last run failed: " + ", ".join(name for (name,) in failing)
+        yield Finding("jobs", "warn", found, "see timescaledb_information.job_errors; Dagster refreshes meanwhile")
+    else:
+        yield Finding("jobs", "ok", "no policy's last run failed")
+
+
+def migration(conn: psycopg.Connection[Any]) -> Finding:
+    """Whether the database has the schema of this release."""
+    from alembic.script import ScriptDirectory
+
+    from sql.migrate import FOLDER
+
+    scripts = ScriptDirectory(str(FOLDER))
+    head = scripts.get_current_head()
+    (migrated,) = _row(conn, "select to_regclass('alembic_version') is not null")
+    has = _row(conn, "select version_num from alembic_version") if migrated else None
+    if not has:
+        return Finding("schema", "warn", f"not made yet (this release's is {head})", "run `presage migrate`")
+    if has[0] == head:
+        return Finding("schema", "ok", f"revision {head}, the newest")
+    if has[0] in {script.revision for script in scripts.walk_revisions()}:
+        return Finding("schema", "fail", f"revision {has[0]}, this release's is {head}", "run `presage migrate`")
+    return Finding(
+        "schema", "fail", f"revision {has[0]}, unknown to this release ({head})", "install the newer release"
+    )
+
+
+def clock(conn: psycopg.Connection[Any]) -> Finding:
+    """How far the database's clock is from ours: lags are differences between the two."""
+    before = time.time()
+    (there,) = _row(conn, "select extract(epoch from clock_timestamp())::float8")
+    after = time.time()
+    # The server looked at its clock somewhere between the two; only what lies outside is known to be wrong.
+    skew = max(before - there, there - after, 0.0)
+    found = f"database and host agree within {skew + (after - before):.3f} s"
+    if skew > 5:
+        return Finding(
+            "clock", "fail", f"the clocks are {skew:.1f} s apart", "set both by NTP: every lag would be wrong"
+        )
+    if skew > 0.5:
+        return Finding("clock", "warn", f"the clocks are {skew:.1f} s apart", "set both by NTP")
+    return Finding("clock", "ok", found)
+
+
+@contextmanager
+def _reached(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[Any] | None]]:
+    from sql.database import connect
+
+    if settings.database_url is not None:
+        with connect(settings.database_url.get_secret_value(), autocommit=True, name="doctor") as conn:
+            where = f"DATABASE_URL: {conn.info.dbname} on {conn.info.host}:{conn.info.port} as {conn.info.user}"
+            yield Finding("database", "ok", where), conn
+        return
+
+    from sql.embedded import Cluster, installation
+
+    programs = installation.installed(settings.cache_dir)
+    cluster = Cluster(settings.data_dir.expanduser().resolve() / "database", cache_dir=settings.cache_dir)
+    if programs is None:
+        installation.require(settings.cache_dir)
+        there = installation.cache_root(settings.cache_dir)
+        yield Finding("database", "warn", f"embedded, to be installed into {there}", "`presage demo` installs it"), None
+    elif not (cluster.home / "17").exists():
+        found = f"embedded: PostgreSQL {programs.postgresql}, TimescaleDB {programs.timescaledb} (apache); no data yet"
+        yield Finding("database", "warn", found, "`presage demo` makes them"), None
+    else:
+        ran = cluster.pid is not None
+        with cluster:  # if it was not running, for as long as we look
+            how = f"process {cluster.pid}" if ran else "was not running, started to be looked at"
+            cluster.create_database("presage")
+            with connect(cluster.url(), autocommit=True, name="doctor") as conn:
+                yield Finding("database", "ok", f"embedded, in {cluster.home} ({how})"), conn
+
+
+def _unreachable(error: Exception) -> Finding:
+    from sql.embedded import EmbeddedError
+
+    if isinstance(error, EmbeddedError):
+        return Finding("database", "fail", error.problem, error.remedy)
+    said = str(error).strip() or type(error).__name__
+    return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and lets us in")
+
+
+def _guarded(look: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
+    """The findings of one look; a look that goes wrong is itself one, and does not end the others."""
+    try:
+        found = look(conn, settings) if look is connections else look(conn)
+        return [found] if isinstance(found, Finding) else list(found)
+    except Exception as error:  # noqa: BLE001
+        return [Finding(look.__name__, "fail", str(error).strip(), "see the server's log")]
+
+
+def _row(conn: psycopg.Connection[Any], question: LiteralString) -> Any:
+    return conn.execute(question).fetchone()

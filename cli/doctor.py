@@ -1,0 +1,67 @@
+"""`presage doctor`: looks at everything once and says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.diagnosis import Finding
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from settings import Settings
+
+
+def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
+    """Looks at machine, packages and database; at the exchange only if `live`."""
+    from cli.diagnosis import database, exchange, host
+
+    findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
+    findings += database.database(settings)
+    if live:
+        findings += exchange.exchange(settings)
+    return findings
+
+
+def table(findings: list[Finding]) -> Table:
+    """Lays findings out for a terminal."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    colours = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+    shown = Table(box=box.SIMPLE, pad_edge=False)
+    for heading in ("", "what", "found"):
+        shown.add_column(heading, overflow="fold")
+    for finding in findings:
+        said = Text(finding.found)
+        if finding.remedy:
+            said.append(f"\n→ {finding.remedy}", style="italic")
+        shown.add_row(Text(finding.status, style=colours[finding.status]), finding.topic, said)
+    return shown
+
+
+def doctor(
+    *,
+    live: Annotated[bool, typer.Option("--live", help="Also ask whether the exchange can be reached.")] = False,
+) -> None:
+    """Look at machine, packages and database, and say what is wrong and what to do. Exits with 1 if anything fails."""
+    from pydantic import ValidationError
+    from rich.console import Console
+
+    import settings
+
+    console = Console(soft_wrap=not sys.stdout.isatty())
+    try:
+        findings = diagnose(settings.get(), live=live)
+    except ValidationError as error:
+        wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
+        findings = [Finding("settings", "fail", wrong, "see .env.example for what each setting may be")]
+    console.print(table(findings))
+    failed = sum(finding.status == "fail" for finding in findings)
+    warned = sum(finding.status == "warn" for finding in findings)
+    console.print(f"{len(findings)} looked at: {failed} failed, {warned} to mind")
+    raise typer.Exit(1 if failed else 0)
