@@ -81,18 +81,20 @@ class Stack:
         self._install()
         self.installed_at = time.monotonic()
         self._prepare_dagster()
-        if self.plan.source != "exchange":
-            self.supervisor.start(self.sandbox())
+        self._name_databases()
+        # Both import for seconds and need no tables: that may go on while the database starts.
+        self.supervisor.start(*([self.sandbox()] if self.plan.source != "exchange" else []), self.code_server())
         self._open_database()
-        # The code server imports for seconds and needs no tables: it may begin while they are made.
-        self.supervisor.start(self.code_server())
         self._make_tables()
         on_tables()
-        self.supervisor.start(self.daemon(), self.api())
-        self.supervisor.wait("api", "code-server", *(["sandbox"] if self.plan.source != "exchange" else []))
+        self.supervisor.start(self.api())
+        # A daemon that meets no code server looks for it again only much later.
+        self.supervisor.wait("code-server")
+        self.supervisor.start(self.daemon())
+        self.supervisor.wait(*self.supervisor.watched)
         # Last, as it is the slowest to import and nothing waits for it.
         self.supervisor.start(self.webserver())
-        self.supervisor.wait(*self.supervisor.watched)
+        self.supervisor.wait("webserver")
         self._check_code_location()
         for watched in self.supervisor.watched.values():
             self.steps[watched.service.name] = watched.ready_after_s or 0.0
@@ -110,6 +112,16 @@ class Stack:
 
         return Cluster(self.plan.data_dir / "database", port=self.plan.ports.database, cache_dir=self.plan.cache_dir)
 
+    def _name_databases(self) -> None:
+        if self.plan.database_url is None:
+            cluster = self.cluster()
+            self.database_url, self.dagster_url = cluster.url("presage"), cluster.url("dagster")
+        else:
+            from psycopg.conninfo import make_conninfo
+
+            self.database_url = self.plan.database_url
+            self.dagster_url = make_conninfo(self.database_url, dbname="dagster")
+
     def _open_database(self) -> None:
         with self._step("database"):
             if self.plan.database_url is None:
@@ -117,10 +129,8 @@ class Stack:
                 self.supervisor.start(database)
                 for name in ("presage", "dagster"):
                     database.cluster.create_database(name)
-                self.database_url, self.dagster_url = database.cluster.url("presage"), database.cluster.url("dagster")
             else:
-                self.database_url = self.plan.database_url
-                self.dagster_url = create_beside(self.database_url, "dagster")
+                create_beside(self.database_url, "dagster")
 
     def _make_tables(self) -> None:
         from sql import migrate
@@ -252,10 +262,9 @@ class Stack:
                 raise StartError(f"Dagster could not load the definitions: {loaded['message']}")
 
 
-def create_beside(url: str, name: str) -> str:
-    """Make another database on the same server, if it is missing; its address."""
+def create_beside(url: str, name: str) -> None:
+    """Make another database on the same server, if it is missing."""
     from psycopg import errors, sql
-    from psycopg.conninfo import make_conninfo
 
     from sql.database import connect
 
@@ -263,7 +272,6 @@ def create_beside(url: str, name: str) -> str:
         if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             with contextlib.suppress(errors.DuplicateDatabase):
                 conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-    return make_conninfo(url, dbname=name)
 
 
 def refuse_other_source(url: str, source: str) -> None:
