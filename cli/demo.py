@@ -125,6 +125,7 @@ def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, with_key:
         try:
             stack.start(on_tables=lambda: _tables_are_there(stack, watch, with_key=with_key))
             screen.say("up: " + ", ".join(f"{name} {took:.1f} s" for name, took in stack.steps.items()))
+            screen.invite(outcome)
             said = _keep_up(stack, watch, screen, seconds)
         finally:
             watch.stop()

@@ -54,6 +54,11 @@ class Screen:
         """Print a line; above the table, if there is one."""
         self.console.print(Text(f"{time.monotonic() - self.began:6.1f} s  ", style="dim"), Text(line), sep="", end="\n")
 
+    def invite(self, outcome: Outcome) -> None:
+        """Print calls to copy and try; not in the table, whose frame one would copy along."""
+        if outcome.api_key:
+            self.console.print("try:", *examples(outcome), sep="\n  ")
+
     def show(self, figures: Figures, outcome: Outcome, services: Mapping[str, Watched]) -> None:
         """Show the newest figures."""
         if self.console.is_terminal:
@@ -149,6 +154,4 @@ def _addresses(outcome: Outcome) -> Table:
             table.add_row(Text(name, style="bold"), url)
     if outcome.api_key:
         table.add_row(Text("key", style="bold"), outcome.api_key)
-        for name, example in zip(("try", "", ""), examples(outcome), strict=True):
-            table.add_row(Text(name, style="bold"), Text(example, style="cyan", overflow="fold"))
     return table
