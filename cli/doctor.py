@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
-    """Looks at machine, packages and database; at the exchange only if `live`."""
+    """Look at machine, packages and database; at the exchange only if `live`."""
     from cli.diagnosis import database, exchange, host
 
     findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
@@ -27,7 +27,7 @@ def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
 
 
 def table(findings: list[Finding]) -> Table:
-    """Lays findings out for a terminal."""
+    """Lay findings out for a terminal."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -64,7 +64,7 @@ def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
 
 
 def timescaledb(conn: psycopg.Connection[Any]) -> Finding:
-    """The extension's version: in the database, and on the server."""
+    """Compare the extension's version in the database with the server's."""
     offered, there = _row(
         conn,
         "select (select default_version from pg_available_extensions where name = 'timescaledb'),"
@@ -82,7 +82,7 @@ def timescaledb(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def features(conn: psycopg.Connection[Any]) -> Finding:
-    """What the edition's licence lets us use, and how candles are kept."""
+    """Tell what the edition's licence lets us use, and how candles are kept."""
     (licence,) = _row(conn, "select current_setting('timescaledb.license', true)")
     if licence not in {"timescale", "apache"}:
         return Finding("licence", "warn", "unknown: the extension is not loaded", "run `presage migrate`")
@@ -191,7 +191,7 @@ def _unreachable(error: Exception) -> Finding:
 
 
 def _guarded(look: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
-    """The findings of one look; a look that goes wrong is itself one, and does not end the others."""
+    """Give the findings of one look; a look that goes wrong is itself one, and does not end the others."""
     try:
         found = look(conn, settings) if look is connections else look(conn)
         return [found] if isinstance(found, Finding) else list(found)

@@ -22,7 +22,7 @@ SHOWN = ("dagster", "falcon", "gunicorn", "gevent", "psycopg", "sqlalchemy", "al
 
 
 def python() -> Finding:
-    """The interpreter; one that is too old would not have come this far."""
+    """Name the interpreter; one that is too old would not have come this far."""
     return Finding("python", "ok", f"Python {platform.python_version()} ({sys.executable})")
 
 

@@ -27,11 +27,11 @@ class Account:
     lent: bool
 
     def identity(self) -> dict[str, Any]:
-        """The arguments of `subprocess` that make a program run as this user."""
+        """Give the arguments of `subprocess` that make a program run as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.lent else {}
 
     def run(self, command: Sequence[str | Path], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs a program to its end as this user, and returns what it said."""
+        """Run a program to its end as this user, and return what it said."""
         return subprocess.run(  # noqa: S603 - programs of ours
             command,
             cwd=cwd,
@@ -54,19 +54,19 @@ class Account:
         return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", there], cwd=Path("/")).returncode == 0
 
     def own(self, *paths: Path) -> None:
-        """Hands paths over to this user."""
+        """Hand paths over to this user."""
         if self.lent:
             for path in paths:
                 os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
 
 def environment() -> dict[str, str]:
-    """What the server's programs see of ours: nothing that could lead them elsewhere (PG…, LD_…, TZ)."""
+    """Give what the server's programs see of ours: nothing that could lead them elsewhere (PG…, LD_…, TZ)."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "LANG": "C", "TZ": "UTC"}
 
 
 def account(data: Path) -> Account:
-    """The user that owns the data already there, else ourselves, or as root one of the unprivileged."""
+    """Find the user that owns the data already there, else ourselves, or as root one of the unprivileged."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), _name(os.geteuid()), lent=False)
     if data.exists() and (owner := data.stat()).st_uid != 0:

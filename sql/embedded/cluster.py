@@ -73,32 +73,32 @@ class Cluster:
         return None if live is None else live.pid
 
     def url(self, database: str = "presage") -> str:
-        """A libpq address over the server's socket."""
+        """Give a libpq address over the server's socket."""
         live = self._live()
         port = (live and live.port) or self.port or PORT
         folder = (live and live.sockets) or self._place.sockets(port)
         return f"postgresql://{ROLE}@/{quote(database, safe='')}?host={quote(str(folder), safe='')}&port={port}"
 
     def tcp_url(self, database: str = "presage") -> str:
-        """A libpq address over 127.0.0.1, with the password."""
+        """Give a libpq address over 127.0.0.1, with the password."""
         if self.port is None:
             raise EmbeddedError("this server listens on its socket alone", "give it a port")
         secret = quote(preparation.password(self._place), safe="")
         return f"postgresql://{ROLE}:{secret}@127.0.0.1:{self.port}/{quote(database, safe='')}"
 
     def create_database(self, name: str) -> None:
-        """Makes a database, if it is not there."""
+        """Make a database, if it is not there."""
         with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as conn:
             if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
                 with suppress(psycopg.errors.DuplicateDatabase):  # another was quicker
                     conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
     def install(self, progress: Callable[[str], None] | None = None) -> Installation:
-        """Installs the server's programs, if they are not."""
+        """Install the server's programs, if they are not."""
         return installation.install(self.cache_dir, progress)
 
     def start(self, progress: Callable[[str], None] | None = None) -> None:
-        """Starts the server and returns when it answers; one that already runs over this data is taken as it is."""
+        """Start the server and return when it answers; one that already runs over this data is taken as it is."""
         tell = progress or (lambda _: None)
         preparation.require_time_zones()
         programs = self.install(tell)
@@ -124,7 +124,7 @@ class Cluster:
         tell(f"the database runs as user {here.user.name}, process {self.pid}")
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
-        """Stops the server, whoever started it; does nothing when none runs."""
+        """Stop the server, whoever started it; do nothing when none runs."""
         with self._place.entered():
             if self._place.lock.exists():
                 with installation.locked(self._place.lock, lambda _: None):
@@ -132,12 +132,12 @@ class Cluster:
         self._ours = False
 
     def leave_running(self) -> None:
-        """Makes the server outlast whoever started it, until someone calls `stop`."""
+        """Make the server outlast whoever started it, until someone calls `stop`."""
         self._ours = False
         self._place.disown()
 
     def erase(self) -> None:
-        """Stops the server and deletes its data."""
+        """Stop the server and delete its data."""
         self.stop("immediate")
         with self._place.entered():
             if self._place.lock.exists():
@@ -187,7 +187,7 @@ class Cluster:
         self._place.own()
 
     def _answering(self) -> postmaster.Postmaster | None:
-        """The server that runs already, once it answers; one that is on its way down is waited for."""
+        """Find the server that runs already, once it answers; one that is on its way down is waited for."""
         deadline = time.monotonic() + START_S
         while (live := self._live()) is not None:
             try:

@@ -25,7 +25,7 @@ def memory_bytes() -> int:
 
 
 def server_settings(memory: int, cores: int) -> dict[str, str]:
-    """Settings for a machine that runs the pipeline and the API beside the database."""
+    """Choose settings for a machine that runs the pipeline and the API beside the database."""
     return {
         # An eighth, not the customary quarter: Dagster, the feed and the API live on the same machine.
         "shared_buffers": _mb(memory // 8, 64 * MB, 4 * GB),
@@ -56,7 +56,7 @@ def server_settings(memory: int, cores: int) -> dict[str, str]:
 
 
 def log_settings(folder: Path) -> dict[str, str]:
-    """A file a weekday, overwritten when the day comes again, so that logs never fill the disk."""
+    """Log to a file a weekday, overwritten when the day comes again, so that logs never fill the disk."""
     return {
         "logging_collector": "on",
         "log_directory": str(folder),
@@ -71,7 +71,7 @@ def log_settings(folder: Path) -> dict[str, str]:
 
 
 def written(settings: Mapping[str, str]) -> str:
-    """Settings as PostgreSQL's configuration files want them."""
+    """Write settings as PostgreSQL's configuration files want them."""
     first = "# Written anew at each start. Change a setting with ALTER SYSTEM, which outranks this file.\n"
     lines = (f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in settings.items())
     return first + "".join(lines)

@@ -76,7 +76,7 @@ class Source:
 
 
 def one_line(text: str) -> Iterator[Source]:
-    """Sources of a `.list` file: `deb [options] uri suite component …`."""
+    """Read the sources of a `.list` file: `deb [options] uri suite component …`."""
     for line in text.splitlines():
         found = re.match(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s+)?(?P<rest>.+)", line.split("#", 1)[0].strip())
         if found is None:
@@ -88,7 +88,7 @@ def one_line(text: str) -> Iterator[Source]:
 
 
 def deb822(text: str) -> Iterator[Source]:
-    """Sources of a `.sources` file: stanzas of `Field: values`, folded lines and comments allowed."""
+    """Read the sources of a `.sources` file: stanzas of `Field: values`, folded lines and comments allowed."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for stanza in re.split(r"\n[ \t]*\n", lines):
         fields = {
@@ -119,7 +119,7 @@ def machine_sources() -> list[Source]:
 
 
 def mirrors(sources: Iterable[Source]) -> list[Source]:
-    """The archives that look like Debian's main one, likeliest first; others also call a suite `stable`."""
+    """Find the archives that look like Debian's main one, likeliest first; others also call a suite `stable`."""
     sources = list(sources)
     plain = [s for s in sources if s.suite in RELEASES and "main" in s.components and not s.uri.startswith("cdrom:")]
     with_updates = {s.uri for s in sources if s.suite != s.release and s.release in RELEASES}
@@ -136,7 +136,7 @@ def mirrors(sources: Iterable[Source]) -> list[Source]:
 
 
 def security(sources: Iterable[Source]) -> list[Source]:
-    """The archive of security fixes, where the machine names one."""
+    """Find the archive of security fixes, where the machine names one."""
     return [
         s
         for s in sources
@@ -148,7 +148,7 @@ def security(sources: Iterable[Source]) -> list[Source]:
 
 
 def keyring() -> Path:
-    """The keys that Debian's packages are checked with."""
+    """Find the keys that Debian's packages are checked with."""
     for path in KEYRINGS:
         if path.is_file():
             return path
@@ -159,7 +159,7 @@ def keyring() -> Path:
 
 
 def require_programs() -> None:
-    """Refuses a machine without apt and dpkg."""
+    """Refuse a machine without apt and dpkg."""
     missing = [name for name in ("apt-get", "apt-config", "dpkg-deb") if shutil.which(name) is None]
     if missing:
         raise EmbeddedError(
@@ -169,7 +169,7 @@ def require_programs() -> None:
 
 
 def require_mirror(sources: Iterable[Source] | None = None) -> list[Source]:
-    """Names the mirrors worth asking; refuses a machine that has none, such as one of another distribution."""
+    """Name the mirrors worth asking; refuse a machine that has none, such as one of another distribution."""
     found = mirrors(machine_sources() if sources is None else sources)
     if not found:
         raise EmbeddedError(
@@ -180,7 +180,7 @@ def require_mirror(sources: Iterable[Source] | None = None) -> list[Source]:
 
 
 def download(architecture: str, work: Path, progress: Callable[[str], None]) -> list[Path]:
-    """Fetches every package into `work`/packages and returns the files; what is there already is not fetched again."""
+    """Fetch every package into `work`/packages and return the files; what is there already is not fetched again."""
     signed_by = keyring()
     sources = machine_sources()
     candidates = require_mirror(sources)
@@ -211,7 +211,7 @@ def download(architecture: str, work: Path, progress: Callable[[str], None]) -> 
 def _read_lists(
     work: Path, options: str, candidates: list[Source], fixes: list[Source], progress: Callable[[str], None]
 ) -> None:
-    """Reads what the first mirror that answers has, with security fixes if they are to be had."""
+    """Read what the first mirror that answers has, with security fixes if they are to be had."""
     progress(f"reading the package list of Debian {SUITE}")
     said: list[str] = []
     for mirror in candidates:
@@ -225,18 +225,18 @@ def _read_lists(
 
 
 def name_of(file: Path) -> str:
-    """The package of a `.deb`, from its file name."""
+    """Tell the package of a `.deb`, from its file name."""
     return file.name.split("_", 1)[0]
 
 
 def version_of(file: Path) -> str:
-    """The version of a `.deb`, without epoch and Debian's own revision: `2.19.3`."""
+    """Tell the version of a `.deb`, without epoch and Debian's own revision: `2.19.3`."""
     version = file.name.split("_")[1].split("%3a")[-1]
     return re.split(r"[-+~]", version, maxsplit=1)[0]
 
 
 def unpack(files: Iterable[Path], into: Path) -> None:
-    """Unpacks packages into a folder; none of their scripts runs."""
+    """Unpack packages into a folder; none of their scripts runs."""
     for file in files:
         command = ("dpkg-deb", "-x", file, into)
         done = subprocess.run(  # noqa: S603 - dpkg's own

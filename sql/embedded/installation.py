@@ -61,12 +61,12 @@ class Installation:
     timescaledb: str
 
     def program(self, name: str) -> Path:
-        """The path of `postgres`, `initdb`, `psql`, `pg_dump`…, ready to be run."""
+        """Give the path of `postgres`, `initdb`, `psql`, `pg_dump`…, ready to be run."""
         return self.prefix / BIN / name
 
 
 def machine() -> Machine:
-    """This machine, if there are packages for it."""
+    """Recognise this machine; refuse one for which there are no packages."""
     found = MACHINES.get(platform.machine())
     if platform.system() != "Linux" or found is None:
         raise EmbeddedError(
@@ -84,13 +84,13 @@ def cache_root(cache_dir: Path | None = None) -> Path:
 
 
 def installed(cache_dir: Path | None = None) -> Installation | None:
-    """The newest whole installation, if there is one."""
+    """Find the newest whole installation, if there is one."""
     markers = sorted(cache_root(cache_dir).glob(f"[!.]*/{MARKER}"), key=lambda marker: marker.stat().st_mtime)
     return next(filter(None, (_whole(marker) for marker in reversed(markers))), None)
 
 
 def install(cache_dir: Path | None = None, progress: Callable[[str], None] | None = None) -> Installation:
-    """Installs the server if it is not, repairs it if it is broken, and waits for another who is at it."""
+    """Install the server if it is not, repair it if it is broken, and wait for another who is at it."""
     tell = progress or (lambda _: None)
     if (found := installed(cache_dir)) is not None:
         return found
@@ -111,7 +111,7 @@ def install(cache_dir: Path | None = None, progress: Callable[[str], None] | Non
 
 
 def require(cache_dir: Path | None = None) -> Machine:
-    """Refuses a machine on which an installation could not even begin."""
+    """Refuse a machine on which an installation could not even begin."""
     here = machine()
     debian.require_programs()
     debian.keyring()
@@ -168,13 +168,13 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
 
 
 def _sweep(root: Path) -> None:
-    """Removes half-unpacked trees; only the holder of the lock makes any."""
+    """Remove half-unpacked trees; only the holder of the lock makes any."""
     for left in root.glob(".part-*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _whole(marker: Path) -> Installation | None:
-    """The installation that a marker stands in, unless a file of it is missing or cut short."""
+    """Give the installation that a marker stands in, unless a file of it is missing or cut short."""
     try:
         said: dict[str, Any] = json.loads(marker.read_text())
         prefix = marker.parent
@@ -222,7 +222,7 @@ def _check(here: Machine, tree: Path) -> None:
 
 
 def _wrap(here: Machine, tree: Path, final: Path) -> None:
-    """Puts before each program a script that runs it under the libraries it came with.
+    """Put before each program a script that runs it under the libraries it came with.
 
     Never by LD_LIBRARY_PATH: that would reach /bin/sh, which initdb starts, and give it a C library not its own.
     """
@@ -255,7 +255,7 @@ def _make(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """Holds a lock that the kernel lets go of when its holder dies, however it dies."""
+    """Hold a lock that the kernel lets go of when its holder dies, however it dies."""
     with path.open("a") as file:
         os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - children that ask for it then hold the lock too
         waiting = False

@@ -56,14 +56,14 @@ class Place:
         return f"presage-{_digest(self.wanted)}"
 
     def sockets(self, port: int) -> Path:
-        """The folder of the socket, that only its owner (and root) can enter; in /tmp if the path would be too long."""
+        """Give the socket's folder, that only its owner (and root) can enter; in /tmp where the path would be too long."""
         near = self.home / "socket"
         if len(os.fsencode(near / f".s.PGSQL.{port}")) <= SOCKET_PATH_BYTES:
             return near
         return Path("/tmp") / f"{self.name}-{self.user.uid}"  # noqa: S108 - made 0700, its owner checked before use
 
     def make(self) -> None:
-        """Makes the folder, or checks that the one there is ours."""
+        """Make the folder, or check that the one there is ours."""
         with self.entered():
             if self.home.exists() and any(self.home.iterdir()) and not self.lock.exists():
                 raise EmbeddedError(
@@ -81,7 +81,7 @@ class Place:
                 (self.home / "data_dir").write_text(f"{self.wanted}\n")  # whose data these are, for who finds them
 
     def make_sockets(self, port: int) -> Path:
-        """Makes the folder of the socket; one that others prepared (in /tmp) is refused."""
+        """Make the folder of the socket; one that others prepared (in /tmp) is refused."""
         folder = self.sockets(port)
         if not folder.exists():
             folder.mkdir(0o700)
@@ -93,7 +93,7 @@ class Place:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Says whose fault it is when the folder cannot be used."""
+        """Say whose fault it is when the folder cannot be used."""
         try:
             yield
         except PermissionError as error:
@@ -104,11 +104,11 @@ class Place:
     # Whose server it is: who started it stops it; once that process is dead, whoever finds it next.
 
     def own(self) -> None:
-        """Notes that this process has the server."""
+        """Note that this process has the server."""
         self._note([os.getpid(), postmaster.started_at(os.getpid())])
 
     def disown(self) -> None:
-        """Notes that nobody has the server: it runs until it is stopped by hand."""
+        """Note that nobody has the server: it runs until it is stopped by hand."""
         self._note(None)
 
     def owned(self) -> bool:
@@ -124,7 +124,7 @@ class Place:
 
 
 def find(wanted: Path) -> Place:
-    """The place of a cluster: the wanted folder, unless root's stand-in cannot come to it.
+    """Find the place of a cluster: the wanted folder, unless root's stand-in cannot come to it.
 
     Then it is /var/lib/presage/<digest of the path>; and where data once was put it stays, even if the wanted folder
     has become passable since.

@@ -24,7 +24,7 @@ class Postmaster:
 
 
 def written(data: Path) -> Postmaster | None:
-    """The contents of `postmaster.pid`."""
+    """Read the contents of `postmaster.pid`."""
     try:
         lines = (data / PID_FILE).read_text().splitlines()
         pid = abs(int(lines[0]))  # negative: a single-user server
@@ -41,7 +41,7 @@ def written(data: Path) -> Postmaster | None:
 
 
 def running(data: Path) -> Postmaster | None:
-    """The live server of a data folder: a process number alone may meanwhile be a zombie's or someone else's."""
+    """Find the live server of a data folder: a process number alone may meanwhile be a zombie's or someone else's."""
     found = written(data)
     if found is None or not alive(found.pid) or str(data) not in _command(found.pid):
         return None
@@ -77,7 +77,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def _command(pid: int) -> list[str]:
-    """The command line, which all may read; the working folder would need rights that containers withhold."""
+    """Read the command line, which all may read; the working folder would need rights that containers withhold."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0")
     except OSError:

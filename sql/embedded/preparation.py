@@ -28,7 +28,7 @@ ZONES = Path("/usr/share/zoneinfo")  # compiled into Debian's server
 
 
 def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
-    """Takes away what a killed server left; what PostgreSQL can judge by itself is left to it."""
+    """Take away what a killed server left; what PostgreSQL can judge by itself is left to it."""
     deadline = time.monotonic() + ORPHANS_S
     while left := postmaster.orphans(place.name):
         # They notice by themselves that their postmaster is dead, at the latest after the statement they are at.
@@ -48,7 +48,7 @@ def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
 
 
 def initialise(place: Place, programs: Installation, tell: Callable[[str], None]) -> None:
-    """Makes an empty cluster, if there is none; a half-made one never bears the name."""
+    """Make an empty cluster, if there is none; a half-made one never bears the name."""
     if (place.data / "PG_VERSION").exists():
         return
     tell("making the database")
@@ -72,7 +72,7 @@ def initialise(place: Place, programs: Installation, tell: Callable[[str], None]
 
 
 def configure(place: Place, port: int | None, socket_port: int, settings: Mapping[str, str]) -> None:
-    """Writes the settings and who may connect, anew at each start."""
+    """Write the settings and who may connect, anew at each start."""
     if port is not None:
         _require_free(port)
     said = {
@@ -96,7 +96,7 @@ def configure(place: Place, port: int | None, socket_port: int, settings: Mappin
 
 
 def password(place: Place) -> str:
-    """The password of TCP connections, made once."""
+    """Give the password of TCP connections, made once."""
     with suppress(FileNotFoundError):
         return place.password.read_text()
     made = secrets.token_urlsafe(24)
@@ -117,7 +117,7 @@ def not_run(place: Place, programs: Installation, error: Exception) -> EmbeddedE
 
 
 def require_time_zones() -> None:
-    """Refuses a machine without time zones, which the server does not bring."""
+    """Refuse a machine without time zones, which the server does not bring."""
     if not (ZONES / "UTC").exists():
         raise EmbeddedError("this machine has no time zone data", f"apt-get install tzdata, {OTHERWISE}")
 
