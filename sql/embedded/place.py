@@ -56,7 +56,7 @@ class Place:
         return f"presage-{_digest(self.wanted)}"
 
     def sockets(self, port: int) -> Path:
-        """Give the socket's folder, that only its owner (and root) can enter; in /tmp where the path would be too long."""
+        """Give the socket's folder, that only its owner (and root) can enter; in /tmp if its path would be too long."""
         near = self.home / "socket"
         if len(os.fsencode(near / f".s.PGSQL.{port}")) <= SOCKET_PATH_BYTES:
             return near
