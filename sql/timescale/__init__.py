@@ -1,7 +1,7 @@
 """The whole schema as SQL statements, for either licence: tables from `sql.tables`, the rest from the files beside.
 
 Both licences have the same tables, columns and functions. They differ in how the candles are kept: continuous
-aggregates on `timescale`, tables kept by triggers on `apache`.
+aggregates on `timescale`, tables kept by triggers on `apache`. A file in `sql/views/` makes the one view of its name.
 """
 
 from __future__ import annotations
