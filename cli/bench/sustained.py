@@ -114,7 +114,9 @@ def discover(url: str, gamma_url: str) -> None:
     from upstream.http import Client
 
     with connect(url, autocommit=True) as conn:
-        Discovery(conn, Gamma(Client(), gamma_url), settings.Settings(source="simulated")).walk_open()
+        Discovery(
+            conn, Gamma(Client(), gamma_url), settings.get().model_copy(update={"source": "simulated"})
+        ).walk_open()
 
 
 def leads(url: str) -> bool:
