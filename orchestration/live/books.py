@@ -27,6 +27,7 @@ class Book:
         "bids",
         "depth",
         "hash",
+        "moved",
         "pending",
         "state",
         "ts_ms",
@@ -42,6 +43,7 @@ class Book:
         self.ts_ms = 0
         self.anchored_ms = 0
         self.state: State = "unanchored"
+        self.moved = True  # something had happened when it was last anchored
         self.pending: list[tuple[int, int, int, int, str]] = []
         self._touched: dict[int, int] = {}
 
@@ -53,7 +55,10 @@ class Book:
             return False  # what lies between this snapshot and the first change still kept is lost
         new_bids = {price: size for price, size in bids if size > 0}
         new_asks = {price: size for price, size in asks if size > 0}
-        told = self.state != "verified" or new_bids != self.bids or new_asks != self.asks
+        changed = new_bids != self.bids or new_asks != self.asks
+        told = self.state != "verified" or changed
+        if self.state != "verified":
+            self.moved = changed or not (ts_ms == self.ts_ms or (hash_ and hash_ == self.hash))
         self.bids, self.asks = new_bids, new_asks
         self.best_bid = max(new_bids, default=None)
         self.best_ask = min(new_asks, default=None)

@@ -9,14 +9,18 @@ class Track:
     """What is known of one token while it is followed."""
 
     __slots__ = (
+        "agreed_ms",
         "ask",
         "ask_size",
+        "asked",
         "bid",
         "bid_size",
         "book",
         "book_ms",
+        "due_at",
         "eff_ms",
         "flushed_at",
+        "fresh",
         "jumped",
         "last",
         "last_ms",
@@ -35,7 +39,7 @@ class Track:
         "whole_since_ms",
     )
 
-    def __init__(self, token: Token, tick_size: int | None = None) -> None:
+    def __init__(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> None:
         self.token = token
         self.tick_size = tick_size
         self.book = Book()
@@ -60,6 +64,10 @@ class Track:
         self.shown_verified: bool | None = None  # what the live book said then
         self.jumped = False  # a snapshot has told more than the changes did since
         self.whole_since_ms: int | None = None  # our clock; None while something may be missing
+        self.fresh = fresh  # listed while we were listening: there is nothing before
+        self.agreed_ms = 0  # the exchange's instant when the book was last known to be right
+        self.asked = 0  # times its book was fetched in vain
+        self.due_at = 0.0  # monotonic, when to fetch it
 
     def next_seq(self, ts_ms: int) -> int:
         """Give the next event of this token its place."""
@@ -78,6 +86,10 @@ class Track:
         n = self.seen.get(what, 0)
         self.seen[what] = n + 1
         return n
+
+    def whole_since(self, ms: int) -> bool:
+        """Tell whether nothing of it was missed since an instant of our clock."""
+        return self.whole_since_ms is not None and (self.fresh or self.whole_since_ms <= ms)
 
     def price(self) -> LivePrice:
         """Give the live price as it stands."""

@@ -48,7 +48,8 @@ class Tracker:
     def __init__(self, clock: Callable[[], float] = time, *, oldest_event_days: int = 90) -> None:
         self.tracks: dict[str, Track] = {}
         self.counts = Counts()
-        self.astray: dict[str, Track] = {}  # books that disagree, to be fetched again
+        self.astray: dict[str, Track] = {}  # books that wait for a snapshot
+        self.mismatched: list[Track] = []  # books that were found to disagree
         self.strangers: set[str] = set()  # tokens that were spoken of and are not followed
         self.news: list[NewMarket | Resolved] = []
         self.touched: dict[str, Track] = {}  # live books to write
@@ -59,11 +60,12 @@ class Tracker:
         self._batch = Batch()
         self._now_ms = int(clock() * 1000)
 
-    def follow(self, token: Token, tick_size: int | None = None) -> Track:
-        """Begin to follow a token, or go on."""
+    def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> Track:
+        """Begin to follow a token, or go on; a fresh one was listed while we were listening."""
         track = self.tracks.get(token.token_id)
         if track is None:
-            track = self.tracks[token.token_id] = Track(token, tick_size)
+            track = self.tracks[token.token_id] = Track(token, tick_size, fresh=fresh)
+            self.astray[token.token_id] = track
             self.strangers.discard(token.token_id)
         return track
 
@@ -83,7 +85,9 @@ class Tracker:
             if track := self.tracks.get(token_id):
                 track.book.lose()
                 track.whole_since_ms = None
-                self.touched[token_id] = track
+                track.fresh = False
+                track.asked = 0
+                self.astray[token_id] = self.touched[token_id] = track
 
     def take(self, messages: Sequence[Message | Refused]) -> int:
         """Take what one frame said; return the newest instant in it, or 0."""
@@ -183,7 +187,9 @@ class Tracker:
         track.book_ms = max(track.book_ms, ts_ms)
         if book.state == "verified":
             self.touched[token.token_id] = track
-            if not book.verify(final.best_bid, final.best_ask):
+            if book.verify(final.best_bid, final.best_ask):
+                track.agreed_ms = ts_ms
+            else:
                 self._stray(track)
         told = book.state == "verified"
         bid, ask, depth = book.best_bid, book.best_ask, book.depth
@@ -234,6 +240,8 @@ class Tracker:
             self.astray[message.asset_id] = track  # older than what we hold, and not the same: ask again
         elif anchored:
             self.astray.pop(message.asset_id, None)
+            track.asked = 0
+            track.agreed_ms = ts_ms
             track.whole_since_ms = track.whole_since_ms or self._now_ms
         if message.tick_size:
             track.tick_size = message.tick_size
@@ -302,7 +310,10 @@ class Tracker:
     def _stray(self, track: Track) -> None:
         self.counts.mismatches += 1
         track.whole_since_ms = None
+        track.fresh = False
+        track.asked, track.due_at = 0, 0.0
         self.astray[track.token.token_id] = track
+        self.mismatched.append(track)
 
     def _stranger(self, token_id: str, times: int = 1) -> None:
         self.counts.unknown_tokens += times

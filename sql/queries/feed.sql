@@ -130,6 +130,10 @@ update live_books set verified = false, updated_at = now() where verified;
 insert into quarantine (source, reason, payload)
 select source, reason, payload from unnest(:sources::text[], :reasons::text[], :payloads::text[]) as r (source, reason, payload);
 
+-- name: unverified_books()
+-- Tokens whose live book is not shown.
+select market_key, outcome from live_books where not verified;
+
 -- name: advance_stream(events)$
 -- The stream's last number after taking `events` more. Called last in a transaction: the row is held until commit.
 update stream_head set last_seq = last_seq + :events returning last_seq;
@@ -218,10 +222,14 @@ where to_ts is null and not exists (
 );
 
 -- name: gaps_to_fill(run_id)
--- Recent gaps that others left, with their tokens' markets: id, kind, market, from, to, cause.
-select gap_id, kind, market_key, as_ms(from_ts), as_ms(to_ts), cause
-from coverage_gaps
-where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes';
+-- Recent gaps that other runs left: id, market (null: all), from, to (null: open), and whether that run is still alive.
+select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), exists (
+    select from feed_leases l
+    where l.run_id = g.run_id and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+)
+from coverage_gaps g
+where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
+order by from_ts;
 
 -- name: trade_gaps_to_fill(settle_s)
 -- Closed gaps in the trades of the last week that nobody has filled yet, tried at most so often.
@@ -250,12 +258,14 @@ set detail = detail || jsonb_build_object(
 )
 where gap_id = any(:gap_ids::bigint[]);
 
--- name: condition_ids(market_keys)
--- Condition ids of markets; of all that are or lately were active when none are given.
-select market_key, market_id from markets
+-- name: tokens_of(market_keys)
+-- Tokens of markets; of all that are or lately were active when none are given.
+select t.token_id, m.market_id, t.market_key, t.outcome
+from markets m
+join tokens t using (market_key)
 where case
-    when :market_keys::int[] is not null then market_key = any(:market_keys::int[])
-    else order_book and (status = 'ACTIVE' or coalesce(closed_at, updated_at) > now() - interval '7 days')
+    when :market_keys::int[] is not null then m.market_key = any(:market_keys::int[])
+    else m.order_book and (m.status = 'ACTIVE' or coalesce(m.closed_at, m.updated_at) > now() - interval '7 days')
 end;
 
 -- --- Clocks and figures -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""Leases: the sign of life of each run, how far the leader has come, and when it may go."""
+
+import os
+import socket
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import psycopg
+
+from sql import database
+from sql.queries import feed as queries
+
+ALIVE_S = 10.0
+READY_S = 3.0  # a successor holds every book for so long before one leaves to it
+OVERSTAY = 3.0  # windows: longer than this nobody stays, whoever follows
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A run's lease, as the database has it."""
+
+    run_id: str
+    role: str
+    ready: bool
+    started_at: float
+    silent_s: float
+    detail: dict[str, Any]
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run gave a sign of life lately."""
+        return self.role != "gone" and self.silent_s < ALIVE_S
+
+    @property
+    def written_ms(self) -> int:
+        """What it heard before this instant is committed."""
+        return int(self.detail.get("written_ms") or 0)
+
+    @property
+    def ready_for_s(self) -> float:
+        """How long it has been holding every book."""
+        return float(self.detail.get("ready_for_s") or 0) if self.ready else 0.0
+
+
+class Lease:
+    """One run's lease, touched over a connection of its own: a long write does not hold it up."""
+
+    def __init__(self, url: str, feed: str, run_id: str, window_s: float) -> None:
+        self.feed = feed
+        self.run_id = run_id
+        self.window_s = window_s
+        self._url = url
+        self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
+
+    @property
+    def conn(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """The connection, made anew when it was lost."""
+        if self._conn is None or self._conn.closed:
+            self._conn = database.connect(
+                self._url, autocommit=True, name=f"presage feed {self.feed}: lease", statement_timeout=15_000
+            )
+        return self._conn
+
+    def touch(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[Held]:
+        """Give a sign of life; give all leases of the feed, the oldest run first."""
+        queries.touch_lease(
+            self.conn,
+            run_id=self.run_id,
+            feed=self.feed,
+            role=role,
+            ready=ready,
+            window_s=self.window_s,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            detail=msgspec.json.encode(detail).decode(),
+        )
+        return [Held(*row) for row in queries.leases(self.conn, feed=self.feed)]
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._conn is not None:
+            self._conn.close()
+
+
+def progress_ms(leases: Iterable[Held], run_id: str) -> int:
+    """Tell up to when what others heard is committed; 0 when no other ever led."""
+    return max((lease.written_ms for lease in leases if lease.run_id != run_id), default=0)
+
+
+def successor(leases: Iterable[Held], run_id: str) -> Held | None:
+    """Find a younger run that could lead at once."""
+    found = list(leases)
+    mine = next((lease for lease in found if lease.run_id == run_id), None)
+    return next(
+        (
+            lease
+            for lease in found
+            if lease.alive and mine is not None and lease.started_at > mine.started_at and lease.ready_for_s >= READY_S
+        ),
+        None,
+    )
+
+
+def anybody_else(leases: Iterable[Held], run_id: str) -> bool:
+    """Tell whether another run is alive and could lead."""
+    return any(lease.alive and lease.ready for lease in leases if lease.run_id != run_id)
