@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlalchemy as sa
+from alembic import context
 
 import settings
-from alembic import context
 from sql import database, migrate
 from sql.tables import metadata
 

@@ -7,9 +7,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from alembic.config import Config
-
 from alembic import command
+from alembic.config import Config
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +18,12 @@ if TYPE_CHECKING:
 
     from sql.database import License
 
-FOLDER = Path(__file__).parent.parent / "alembic"
+# Beside sql/ in a checkout, inside it in a wheel.
+FOLDER = next(
+    folder
+    for folder in (Path(__file__).parent.parent / "alembic", Path(__file__).parent / "alembic")
+    if (folder / "env.py").exists()
+)
 
 
 LOCK_TIMEOUT = "10s"  # a migration that waits for a table makes everyone else wait behind it
