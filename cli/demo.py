@@ -133,7 +133,7 @@ def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, with_key:
             screen.say("stopping")
     for line in summary(outcome, said):
         print(line)
-    return 1 if said else 0
+    return 1 if said and seconds is not None else 0
 
 
 def _tables_are_there(stack: Stack, watch: Watch, *, with_key: bool) -> None:

@@ -20,7 +20,10 @@ key_app = typer.Typer(name="key", help="Make and list API keys.", no_args_is_hel
 app.add_typer(key_app)
 app.command()(doctor)
 
-For = Annotated[float | None, typer.Option("--for", metavar="SECONDS", min=1, help="End by itself after that long.")]
+For = Annotated[
+    float | None,
+    typer.Option("--for", metavar="SECONDS", min=1, help="End by itself, that long after everything is up."),
+]
 Json = Annotated[
     Path | None,
     typer.Option("--json", metavar="FILE", help="Write the figures as JSON, anew each second.", dir_okay=False),

@@ -1,0 +1,88 @@
+"""Books and candles worked out from the recordings by other means than the product's: pandas and dictionaries."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Side = dict[int, int]
+Book = tuple[Side, Side]
+
+
+def micro(text: Any) -> int:
+    return int((Decimal(str(text)) * 1_000_000).to_integral_value())
+
+
+def unpacked(path: Path) -> str:
+    """The text of a gzip file, as far as it goes: some were cut off while they were written."""
+    parts = []
+    with gzip.open(path, "rb") as file:
+        try:
+            while part := file.read(65536):
+                parts.append(part)
+        except EOFError:
+            pass
+    return b"".join(parts).decode()
+
+
+def last_books(folder: Path) -> dict[str, Book]:
+    """The book of each token after the last message of every socket capture in the folder."""
+    books: dict[str, Book] = {}
+    for path in sorted(folder.glob("ws_market/*_polymarket-market-events.csv.gz")):
+        _flattened(path, books)
+    for path in sorted(folder.glob("ws_market/old_shape_price_change_*.csv.gz")):
+        _old_shape(path, books)
+    return books
+
+
+def _flattened(path: Path, books: dict[str, Book]) -> None:
+    """A row is a level. Rows of a `book` that belong to one message replace what was there; others set one level."""
+    rows = pd.read_csv(io.StringIO(unpacked(path)), dtype=str, on_bad_lines="skip")
+    rows = rows.dropna(subset=["asset_id", "event_type", "price", "side", "size", "hash", "timestamp"])
+    message = rows[["asset_id", "hash", "timestamp", "event_type"]].agg("|".join, axis=1)
+    begins = message.ne(message.shift())
+    for row, first in zip(rows.itertuples(index=False), begins, strict=True):
+        if row.event_type == "book" and first:
+            books[row.asset_id] = ({}, {})
+        bids, asks = books.setdefault(row.asset_id, ({}, {}))
+        side = bids if row.side.lower() in ("bid", "buy") else asks
+        side[micro(row.price)] = micro(row.size)
+
+
+def _old_shape(path: Path, books: dict[str, Book]) -> None:
+    for row in pd.read_csv(path, dtype=str).itertuples(index=False):
+        bids, asks = books.setdefault(row.asset_id, ({}, {}))
+        for change in json.loads(row.changes):
+            side = bids if change["side"] == "BUY" else asks
+            side[micro(change["price"])] = micro(change["size"])
+
+
+def levels(side: Side, *, best_is_high: bool) -> list[tuple[int, int]]:
+    """A side as it is stored: best first, without the levels that were taken away."""
+    return sorted(((price, size) for price, size in side.items() if size), reverse=best_is_high)
+
+
+def candles(trades: pd.DataFrame, unit: str) -> pd.DataFrame:
+    """Plain GROUP BY over trades with columns token, ts_ms, n, price, size (micro-units)."""
+    ordered = trades.sort_values(["token", "ts_ms", "n"])
+    ordered["bucket"] = pd.to_datetime(ordered["ts_ms"], unit="ms", utc=True).dt.floor(unit)
+    return (
+        ordered.groupby(["token", "bucket"])
+        .agg(
+            open=("price", "first"),
+            high=("price", "max"),
+            low=("price", "min"),
+            close=("price", "last"),
+            volume=("size", "sum"),
+            trades=("price", "size"),
+        )
+        .reset_index()
+    )

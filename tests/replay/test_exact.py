@@ -1,0 +1,208 @@
+"""Replay is exact: after a tape, the books and the candles are what the recordings say, on both licences."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx
+import pandas as pd
+import pytest
+
+import settings
+from orchestration.discovery import Discovery
+from sql import database
+from tests.replay import rebuilt
+from upstream.gamma import Gamma
+from upstream.http import Client
+from upstream.sandbox.server import Sandbox
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+UNITS = {"candles_1m": "1min", "candles_1h": "1h"}
+
+
+class Replayed(NamedTuple):
+    """A tape that was played, and the database that the live feed filled meanwhile."""
+
+    url: str
+    truth: Path
+
+
+@pytest.fixture(scope="module")
+def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
+    folder = tmp_path_factory.mktemp("replay")
+    with (
+        new_database() as url,
+        Sandbox(tape=recorded, speed=0, hold=True, log=folder / "truth.jsonl") as sandbox,
+        database.connect(url, autocommit=True) as conn,
+        Client() as client,
+    ):
+        tape = settings.get().model_copy(update={"source": "tape"})
+        Discovery(conn, Gamma(client, sandbox.gamma_url), tape).walk_open()
+        feed = subprocess.Popen(
+            [sys.executable, "-m", "orchestration.live"],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "DATABASE_URL": url,
+                "PRESAGE_SOURCE": "tape",
+                "PRESAGE_GAMMA_URL": sandbox.gamma_url,
+                "PRESAGE_CLOB_URL": sandbox.clob_url,
+                "PRESAGE_CLOB_SOCKET_URL": sandbox.socket_url,
+                "PRESAGE_DATA_API_URL": sandbox.data_api_url,
+            },
+        )
+        try:
+            wait_until(lambda: leads(conn), feed)
+            httpx.post(f"{sandbox.url}/sandbox/play")
+            wait_until(lambda: ended(sandbox), feed)
+            settle(conn, feed)
+        finally:
+            feed.terminate()
+            feed.wait(timeout=30)
+        yield Replayed(url, folder / "truth.jsonl")
+
+
+def leads(conn) -> bool:
+    return conn.execute("select from feed_leases where role = 'leader' and ready").fetchone() is not None
+
+
+def ended(sandbox: Sandbox) -> bool:
+    return httpx.get(f"{sandbox.url}/sandbox/status").json()["ended"]
+
+
+def settle(conn, feed, quiet_s: float = 3.0) -> None:
+    """Wait until nothing more is written."""
+    count = (
+        "select (select count(*) from book_events), (select count(*) from trades), (select max(seq) from live_books)"
+    )
+    seen, since = None, time.monotonic()
+    while time.monotonic() - since < quiet_s:
+        assert feed.poll() is None
+        now = conn.execute(count).fetchone()
+        if now != seen:
+            seen, since = now, time.monotonic()
+        time.sleep(0.2)
+
+
+def wait_until(what, feed, within_s: float = 90) -> None:
+    until = time.monotonic() + within_s
+    while not what():
+        assert feed.poll() is None, "the feed ended"
+        assert time.monotonic() < until, "too slow"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def told(replayed) -> pd.DataFrame:
+    """The tape's trades, as the sandbox sent them."""
+    lines = [json.loads(line) for line in replayed.truth.read_text().splitlines()]
+    trades = pd.DataFrame([line for line in lines if line["kind"] == "trade"])
+    trades["price"] = trades["price"].map(rebuilt.micro)
+    trades["size"] = trades["size"].map(rebuilt.micro)
+    return trades[["n", "token", "ts_ms", "side", "price", "size", "tx"]]
+
+
+def test_every_market_of_the_tape_is_listed_and_at_least_five_captures_were_played(replayed, recorded):
+    with database.connect(replayed.url) as conn:
+        (markets,) = conn.execute("select count(*) from markets where source = 'tape'").fetchone()
+        captured = len(rebuilt.last_books(recorded))
+        (followed,) = conn.execute(
+            "select count(*) from live_books join tokens using (market_key, outcome) where token_id = any(%s)",
+            [list(rebuilt.last_books(recorded))],
+        ).fetchone()
+
+    assert markets >= 1000
+    assert len(list(recorded.glob("ws_market/*.csv.gz"))) >= 5
+    assert followed == captured
+
+
+def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, recorded):
+    expected = {
+        token: (rebuilt.levels(bids, best_is_high=True), rebuilt.levels(asks, best_is_high=False))
+        for token, (bids, asks) in rebuilt.last_books(recorded).items()
+    }
+
+    with database.connect(replayed.url) as conn:
+        rows = conn.execute(
+            """select token_id, bid_prices, bid_sizes, ask_prices, ask_sizes
+            from live_books join tokens using (market_key, outcome) where token_id = any(%s)""",
+            [list(expected)],
+        ).fetchall()
+    stored = {
+        token: (list(zip(bids, bid_sizes, strict=True)), list(zip(asks, ask_sizes, strict=True)))
+        for token, bids, bid_sizes, asks, ask_sizes in rows
+    }
+
+    assert len(expected) > 20
+    assert {token: stored.get(token) for token in expected if stored.get(token) != expected[token]} == {}
+
+
+def test_every_trade_of_the_tape_is_stored_once(replayed, told):
+    with database.connect(replayed.url) as conn:
+        rows = conn.execute(
+            """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size
+            from trades join tokens using (market_key, outcome)"""
+        ).fetchall()
+
+    expected = sorted(
+        zip(told.token, told.ts_ms, told.side.map({"BUY": 1, "SELL": -1}), told.price, told["size"], strict=True)
+    )
+    assert len(expected) > 5000
+    assert sorted(rows) == expected
+
+
+@pytest.mark.parametrize("table", UNITS)
+def test_every_candle_equals_a_group_by_over_the_tapes_trades(replayed, told, table):
+    with database.connect(replayed.url) as conn:
+        kept = conn.execute(
+            f"""select token_id, bucket, open, high, low, close, volume, trades
+            from {table} join tokens using (market_key, outcome)"""
+        ).fetchall()
+
+    assert_equal(kept, rebuilt.candles(told, UNITS[table]))
+
+
+@pytest.mark.parametrize("table", UNITS)
+def test_every_candle_does_so_on_the_community_licence_too(replayed, told, community, table):
+    with database.connect(replayed.url) as conn:
+        found = conn.execute("select token_id, market_key, outcome from tokens").fetchall()
+        tokens = {(market_key, outcome): token for token, market_key, outcome in found}
+        rows = conn.execute(
+            """select format('(%L, %s, %s, %s, %s, %s, %s, %s, %s)',
+                ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) from trades"""
+        ).fetchall()
+    for start in range(0, len(rows), 1000):
+        values = ", ".join(row[0] for row in rows[start : start + 1000])
+        community.execute(
+            "insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) values " + values
+        )
+    community.refresh()
+
+    kept = community.execute(
+        f"""select market_key, outcome, extract(epoch from bucket)::bigint, open, high, low, close, volume, trades
+        from {table}"""
+    )
+
+    assert_equal(
+        [
+            (tokens[market, outcome], pd.Timestamp(int(bucket), unit="s", tz="UTC"), *map(int, figures))
+            for market, outcome, bucket, *figures in kept
+        ],
+        rebuilt.candles(told, UNITS[table]),
+    )
+
+
+def assert_equal(kept, expected: pd.DataFrame) -> None:
+    found = pd.DataFrame(kept, columns=list(expected.columns)).sort_values(["token", "bucket"]).reset_index(drop=True)
+    found["bucket"] = pd.to_datetime(found["bucket"], utc=True)
+    assert len(expected) > 10
+    pd.testing.assert_frame_equal(found, expected, check_dtype=False)
