@@ -5,7 +5,11 @@ from __future__ import annotations
 import socket
 import ssl
 import time
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
 
 ASKED_S = 5.0  # how long an answer is believed
 
@@ -26,24 +30,31 @@ def ping(url: str, patience_s: float = 0.5) -> bool:
     """Send a PING, with the password if the URL has one."""
     parts = urlsplit(url)
     try:
-        if parts.scheme == "unix":
-            connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(patience_s)
-            connection.connect(parts.path)
-        else:
-            connection = socket.create_connection((parts.hostname or "localhost", parts.port or 6379), patience_s)
-        if parts.scheme == "rediss":
-            connection = ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
-        with connection:
-            connection.settimeout(patience_s)
+        with _connected(parts, patience_s) as connection:
             if parts.password:
                 who = [unquote(parts.username)] if parts.username else []
                 connection.sendall(_command("AUTH", *who, unquote(parts.password)))
                 connection.recv(256)
             connection.sendall(_command("PING"))
             return connection.recv(256).startswith(b"+PONG")
-    except (OSError, ValueError):
+    except (OSError, ValueError, OverflowError):
         return False
+
+
+def _connected(parts: SplitResult, patience_s: float) -> socket.socket:
+    if parts.scheme != "unix":
+        connection = socket.create_connection((parts.hostname or "localhost", parts.port or 6379), patience_s)
+        if parts.scheme == "rediss":
+            return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
+        return connection
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.settimeout(patience_s)
+        connection.connect(parts.path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
 
 
 def _command(*words: str) -> bytes:

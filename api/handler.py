@@ -1,4 +1,4 @@
-"""One HTTP connection, hardened: pywsgi's handler with deadlines and limits, a WebSocket only if the application says so.
+"""One HTTP connection, hardened: pywsgi's handler with deadlines and limits, a WebSocket only once the app agrees.
 
 gevent-websocket as it comes answers 101 before the application has seen the request, and pywsgi waits for ever for a
 header; both are made for a friendly network.

@@ -1,6 +1,6 @@
 """Memory that all workers of a host share: made when gunicorn's master imports the worker class, inherited by forks.
 
-A lock is the kernel's on an unnamed file: a worker that is killed lets go of it. Nothing may wait while holding one.
+The lock is the kernel's, on the memory's own file: a killed worker lets go of it. Nothing may wait while it holds it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-import tempfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,9 @@ class Shared:
     """Some bytes, zero at first, and a lock."""
 
     def __init__(self, size: int) -> None:
-        self.memory = mmap.mmap(-1, size)
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
+        self._file = os.memfd_create("presage")
+        os.ftruncate(self._file, size)
+        self.memory = mmap.mmap(self._file, size)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

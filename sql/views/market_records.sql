@@ -2,34 +2,35 @@
 create view market_records as
 select
     market_key, market_id, gamma_id, slug, question, status, exchange, event_id, category, series, tags, end_time, created_at,
-    json_build_object(
-        'market_id', market_id,
-        'slug', slug,
-        'question', question,
-        'status', status,
-        'exchange', exchange,
-        'event_id', event_id,
-        'category', category,
-        'series', series,
-        'tags', to_json(tags),
-        'outcomes', to_json(outcomes),
-        'token_ids', to_json(token_ids),
-        'outcome_prices', (
-            select coalesce(json_agg(as_number(price) order by place), '[]')
-            from unnest(outcome_prices) with ordinality as o (price, place)
-        ),
-        'start_time', as_unix(start_time),
-        'end_time', as_unix(end_time),
-        'created_at', as_unix(created_at),
-        'resolved_at', as_unix(resolved_at),
-        'winning_outcome', winning_outcome,
-        'volume_usd', as_number(volume_usd),
-        'volume_24h_usd', as_number(volume_24h_usd),
-        'liquidity_usd', as_number(liquidity_usd),
-        'neg_risk', neg_risk,
-        'image', image,
-        'url', url,
-        'updated_at', as_unix(updated_at),
-        'source', source
+    (
+        select row_to_json(r)
+        from (
+            select
+                market_id,
+                slug,
+                question,
+                status,
+                exchange,
+                event_id,
+                category,
+                series,
+                tags,
+                outcomes,
+                token_ids,
+                array(select as_number(price) from unnest(outcome_prices) as o (price)) as outcome_prices,
+                as_unix(start_time) as start_time,
+                as_unix(end_time) as end_time,
+                as_unix(created_at) as created_at,
+                as_unix(resolved_at) as resolved_at,
+                winning_outcome,
+                as_number(volume_usd) as volume_usd,
+                as_number(volume_24h_usd) as volume_24h_usd,
+                as_number(liquidity_usd) as liquidity_usd,
+                neg_risk,
+                image,
+                url,
+                as_unix(updated_at) as updated_at,
+                source
+        ) as r
     ) as record
 from markets;

@@ -1,0 +1,165 @@
+"""An application on a database that forgets, and a server on a real port."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from falcon import testing
+
+from api import keys
+from api.app import create_app
+from api.service import Service
+from api.stream.hub import Hub
+from sql import database
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import psycopg
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+class OneConnection:
+    """A pool of the test's own connection, so that the application sees what the test has not committed."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self.conn = conn
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        with self.conn.transaction():
+            yield self.conn
+
+    def read(self, work: Callable[[Any], Any]) -> Any:
+        with self.connection() as conn:
+            return work(conn)
+
+
+class Client(testing.TestClient):
+    """Asks as the holder of a key, unless told otherwise."""
+
+    key: str
+
+    def ask(self, path: str, *, key: str | None = "", headers: dict[str, str] | None = None, **params: Any) -> Any:
+        sent = dict(headers or {})
+        if key is not None:
+            sent["X-API-Key"] = key or self.key
+        named = {name.rstrip("_"): str(value) for name, value in params.items()}
+        return self.simulate_get(path, params=named, headers=sent)
+
+
+@pytest.fixture
+def service(conn: psycopg.Connection[Any]) -> Service:
+    pool: Any = OneConnection(conn)
+    return Service(reads=pool, writes=pool, hub=Hub(pool))
+
+
+@pytest.fixture
+def client(service: Service, conn: psycopg.Connection[Any]) -> Client:
+    client = Client(create_app(service))
+    client.key = keys.create(conn, "someone@example.com", "tests", "pro")
+    return client
+
+
+class Server:
+    """gunicorn with our worker, on a port of its own."""
+
+    def __init__(self, database_url: str, *, workers: int = 1, worker: str = "api.worker.Worker", **env: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.database_url = database_url
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "-k", worker),
+                *("-b", f"127.0.0.1:{self.port}", "-w", str(workers), "--access-logfile", "-", "api.app:app"),
+            ],
+            cwd=ROOT,
+            env={**os.environ, "DATABASE_URL": database_url, **env},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.log = ""
+
+    def wait(self) -> None:
+        """Return when it answers."""
+        for _ in range(200):
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health", timeout=1) as answer:
+                if answer.status == 200:
+                    return
+            assert self.process.poll() is None, self.stop()
+            time.sleep(0.05)
+        raise AssertionError(self.stop())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def stream(self, key: str, **params: Any) -> str:
+        more = "".join(f"&{name}={value}" for name, value in params.items())
+        return f"ws://127.0.0.1:{self.port}/stream?api_key={key}{more}"
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def workers(self) -> list[int]:
+        """The process ids of its workers."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return [int(pid) for pid in children.split()]
+
+    def stop(self) -> str:
+        """Stop it, and give what it logged."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            self.log += self.process.communicate(timeout=20)[0] or ""
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.log += self.process.communicate()[0] or ""
+            raise
+        except ValueError:
+            pass  # stopped already
+        return self.log
+
+
+@contextmanager
+def serving(database_url: str, **how: Any) -> Iterator[Server]:
+    """A server for as long as the block lasts."""
+    server = Server(database_url, **how)
+    try:
+        server.wait()
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def server(new_database: Any) -> Iterator[Server]:
+    """One server for a module's tests, with short patience."""
+    with new_database() as url, serving(url, worker="tests.api.hasty.Worker") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server_conn(server: Server) -> Iterator[psycopg.Connection[Any]]:
+    """A connection to the server's database; each statement commits."""
+    with database.connect(server.database_url, autocommit=True, name="presage test") as conn:
+        yield conn
+
+
+@pytest.fixture(scope="module")
+def server_key(server_conn: psycopg.Connection[Any]) -> str:
+    return keys.create(server_conn, "someone@example.com", "tests", "pro")

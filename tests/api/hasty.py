@@ -1,0 +1,14 @@
+"""The worker with little patience, so that tests need not wait for it to run out."""
+
+from __future__ import annotations
+
+from api import handler, worker
+
+
+class Handler(handler.Handler):
+    idle_s = 1.0
+    request_s = 0.5
+
+
+class Worker(worker.Worker):
+    wsgi_handler = Handler

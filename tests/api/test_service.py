@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import datetime as dt
+import socket
+import threading
+
+import pytest
+
+from api import cache_server
+
+
+def test_the_service_says_that_it_lives(client):
+    found = client.simulate_get("/health").json
+
+    assert (found["status"], found["service"], found["project"]) == ("ok", "api", "presage")
+    assert abs(found["timestamp"] - dt.datetime.now(dt.UTC).timestamp()) < 5
+
+
+def test_one_moment_is_told_in_four_ways(client):
+    found = client.ask("/v1/time").json
+
+    utc, india = dt.datetime.fromisoformat(found["utc"]), dt.datetime.fromisoformat(found["ist"])
+    assert utc == india
+    assert india.utcoffset() == dt.timedelta(hours=5, minutes=30)
+    assert found["unix"] == found["unix_ms"] // 1000 == int(utc.timestamp())
+    assert "Eastern" in found["note"]
+
+
+def test_the_worst_stage_gives_the_pipeline_its_status(client, conn):
+    conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
+    found = client.ask("/v1/status/pipeline").json
+    assert (found["status"], found["redis_up"]) == ("fresh", False)
+    assert [stage["stage"] for stage in found["stages"]] == ["discovery", "ingestion", "aggregates"]
+    dt.datetime.fromisoformat(found["checked_at"])
+
+
+@pytest.mark.parametrize(("silent_s", "status"), [(30, "late"), (600, "stale"), (None, "missing")])
+def test_a_stage_that_stops_turns_red_by_itself(client, conn, silent_s, status):
+    conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
+    conn.execute(
+        "update stage_clocks set last_data_at = now() - %s * interval '1 second' where stage = 'ingestion'", [silent_s]
+    )
+
+    found = client.ask("/v1/status/pipeline").json
+
+    assert found["status"] == status
+    assert {stage["stage"]: stage["status"] for stage in found["stages"]}["ingestion"] == status
+
+
+def test_everything_is_counted(client, conn, add_market):
+    markets = [add_market(status=status) for status in ("ACTIVE", "ACTIVE", "RESOLVED")]
+    for market in markets[:2]:
+        conn.execute(
+            "insert into market_stats_24h values (%s, 0, 1, 1, 1, 1, 1, 1500000, 3, now(), now(), now())",
+            [market["market_key"]],
+        )
+
+    found = client.ask("/v1/stats").json
+
+    assert (found["total_markets"], found["active_markets"]) == (3, 2)
+    assert (found["volume_24h_usd"], found["trades_24h"]) == (3.0, 6)
+
+
+def test_the_counts_are_kept_for_half_a_minute(client, add_market):
+    before = client.ask("/v1/stats")
+    add_market()
+
+    assert client.ask("/v1/stats").json == before.json
+    assert before.headers["Cache-Control"] == "private, max-age=30"
+
+
+def answering(reply):
+    """A server that reads commands and sends a reply to each; gives its port and what it read."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    read = []
+
+    def serve():
+        connection, _ = listener.accept()
+        with connection, listener:
+            while data := connection.recv(1024):
+                read.append(data)
+                connection.sendall(reply)
+
+    threading.Thread(target=serve, daemon=True).start()
+    return listener.getsockname()[1], read
+
+
+def test_a_cache_that_answers_is_up():
+    port, read = answering(b"+PONG\r\n")
+
+    assert cache_server.ping(f"redis://:pass@127.0.0.1:{port}/0")
+    assert read == [b"*2\r\n$4\r\nAUTH\r\n$4\r\npass\r\n", b"*1\r\n$4\r\nPING\r\n"]
+
+
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "redis://127.0.0.1:99999", "unix:///nowhere", "nonsense"])
+def test_a_cache_that_is_not_there_is_down(url):
+    assert not cache_server.ping(url)
+
+
+def test_a_cache_that_refuses_is_down():
+    port, _ = answering(b"-NOAUTH\r\n")
+
+    assert not cache_server.ping(f"redis://127.0.0.1:{port}")
+    assert not cache_server.answers(None)
