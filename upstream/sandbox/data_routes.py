@@ -54,8 +54,8 @@ class DataApi:
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
-        self._portfolios = Portfolios(exchange.catalogue)
-        exchange.on_trade.append(self._portfolios.add)
+        self.portfolios = Portfolios(exchange.catalogue)
+        exchange.on_trade.append(self.portfolios.add)
 
     def routes(self) -> list[Route]:
         return [
@@ -137,18 +137,19 @@ class DataApi:
         rows = [
             self._position_row(position, query["user"])
             for position in self._held(query)
-            if position.size / ONE >= least
+            if position.size / ONE >= least and not self._redeemed(position)
         ]
         if (redeemable := flag(query, "redeemable")) is not None:
             rows = [row for row in rows if row["redeemable"] is redeemable]
         return _sorted_page(request, rows, SORTS, "size")
 
     def closed_positions(self, request: Request) -> list[Row]:
+        """Answer with what was sold, and with what won and was redeemed; what lost stays among the positions."""
         query = request.query_params
         rows = [
             self._closed_row(position, query["user"])
             for position in self._held(query)
-            if position.bought and not position.size
+            if position.bought and (not position.size or self._redeemed(position))
         ]
         return _sorted_page(request, rows, CLOSED_SORTS, "realizedPnl")
 
@@ -169,12 +170,15 @@ class DataApi:
         if not re.fullmatch(r"0x[0-9a-fA-F]{40}", user):
             raise RefusedError(400, {"error": "invalid user address"})
         conditions = set(several(query, "market") + several(query, "condition_id"))
-        held = [position for position in self._portfolios.of(user) if self._catalogue.find(position.token)]
+        held = [position for position in self.portfolios.of(user) if self._catalogue.find(position.token)]
         return [
             position
             for position in held
             if not conditions or self._catalogue.by_token[position.token][0].condition_id in conditions
         ]
+
+    def _redeemed(self, position: Position) -> bool:
+        return self._catalogue.by_token[position.token][0].closed and self._price(position) == 1
 
     def _price(self, position: Position) -> float:
         market, outcome = self._catalogue.by_token[position.token]
@@ -187,6 +191,7 @@ class DataApi:
         market, outcome = self._catalogue.by_token[position.token]
         price, size = self._price(position), position.size / ONE
         initial, current = position.cost / ONE, price * size
+        event: Gamma = next(iter(market.gamma.get("events") or ()), {})
         return {
             "proxyWallet": wallet.lower(),
             "asset": position.token,
@@ -204,17 +209,20 @@ class DataApi:
             "redeemable": market.closed,
             "mergeable": False,
             **self._described(market, outcome),
+            "eventId": str(event.get("id", "")),
+            "negativeRisk": market.neg_risk,
         }
 
     def _closed_row(self, position: Position, wallet: str) -> Row:
         market, outcome = self._catalogue.by_token[position.token]
+        won = position.size - position.cost if position.size else 0
         return {
             "proxyWallet": wallet.lower(),
             "asset": position.token,
             "conditionId": market.condition_id,
             "avgPrice": round(position.average, 6),
             "totalBought": position.bought / ONE,
-            "realizedPnl": round(position.realized / ONE, 4),
+            "realizedPnl": round((position.realized + won) / ONE, 4),
             "curPrice": self._price(position),
             **self._described(market, outcome),
             "endDate": market.gamma.get("endDate", ""),
@@ -222,15 +230,11 @@ class DataApi:
         }
 
     def _described(self, market: Market, outcome: int) -> Row:
-        about = _about(market, outcome)
-        event: Gamma = next(iter(market.gamma.get("events") or ()), {})
         two = len(market.tokens) == 2
-        return about | {
-            "eventId": str(event.get("id", "")),
+        return _about(market, outcome) | {
             "oppositeOutcome": market.outcomes[1 - outcome] if two else "",
             "oppositeAsset": market.tokens[1 - outcome] if two else "",
             "endDate": str(market.gamma.get("endDate", ""))[:10],
-            "negativeRisk": market.neg_risk,
         }
 
     def _v2_positions(self, query: QueryParams) -> Iterator[Keyed]:

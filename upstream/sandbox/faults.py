@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     |--------------|---------------------------------------------------------------------------------------------|
     | error        | HTTP answers `status` (503) with a CDN's HTML page                                          |
     | rate_limit   | HTTP answers 429 with `Retry-After: retry_after_s` (1)                                      |
-    | hang         | HTTP answers nothing until the fault ends, then hangs up                                    |
+    | hang         | HTTP answers nothing until the fault ends, then 504                                          |
     | slow         | HTTP answers after `delay_s` (2)                                                            |
     | truncate     | a whole answer of half a JSON document                                                      |
     | cut          | the connection breaks in the middle of the answer                                           |
@@ -86,7 +86,7 @@ class Faults:
     """
 
     def __init__(self, clock: Callable[[], float], seed: int = 0) -> None:
-        self._clock = clock
+        self.now = clock
         self._ids = count(1)
         self._dice = random.Random(f"{seed}/faults")  # noqa: S311 - repeatable dice are what is wanted
         self.planned: list[Fault] = []
@@ -95,7 +95,7 @@ class Faults:
     def add(self, script: Iterable[Fault]) -> list[Fault]:
         added = []
         for fault in script:
-            fault.id, fault.starts = next(self._ids), self._clock() + fault.at_s
+            fault.id, fault.starts = next(self._ids), self.now() + fault.at_s
             fault.began, fault.hits = False, 0
             self.planned.append(fault)
             added.append(fault)
@@ -110,7 +110,7 @@ class Faults:
 
     def begun(self) -> list[Fault]:
         """Return faults that have started since the last look, and put away those that are over."""
-        now = self._clock()
+        now = self.now()
         fresh = [fault for fault in self.planned if not fault.began and fault.active(now)]
         for fault in fresh:
             fault.began = True
@@ -122,7 +122,7 @@ class Faults:
 
     def http(self, path: str) -> Fault | None:
         """Return the fault that befalls a request."""
-        now = self._clock()
+        now = self.now()
         for fault in self.planned:
             if (
                 fault.kind in HTTP_KINDS
@@ -134,7 +134,7 @@ class Faults:
         return None
 
     def refuses(self) -> Fault | None:
-        now = self._clock()
+        now = self.now()
         for fault in self.planned:
             if fault.kind == "refuse" and fault.active(now) and self._strikes(fault):
                 return fault
@@ -144,7 +144,7 @@ class Faults:
         """Return the faults that befall one message to one connection."""
         if not self.planned:
             return ()
-        now = self._clock()
+        now = self.now()
         return [
             fault
             for fault in self.planned
@@ -169,7 +169,7 @@ class Faults:
         return msgspec.json.encode(decoded).decode()
 
     def state(self) -> list[dict[str, Any]]:
-        now = self._clock()
+        now = self.now()
         return [
             {**msgspec.to_builtins(fault), "active": fault.active(now), "starts_in_s": round(fault.starts - now, 3)}
             for fault in self.planned

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ class FaultyHttp:
         elif kind == "wrong_json":
             await _answer(send, 200, OTHER_SHAPE, b"application/json")
         elif kind == "hang":
-            while not self._stopping() and fault in self._faults.planned:
-                self._faults.begun()
-                await asyncio.sleep(LOOK_AGAIN_S)
+            await self._hang(fault, receive, send)
         elif kind == "slow":
             await asyncio.sleep(fault.delay_s)
             await self._app(scope, receive, send)
@@ -61,6 +60,15 @@ class FaultyHttp:
             await self._app(scope, receive, send)
         else:
             await self._shorten(fault, scope, receive, send)
+
+    async def _hang(self, fault: Fault, receive: Receive, send: Send) -> None:
+        """Answer nothing while the fault lasts, unless the client gives up first."""
+        while not self._stopping() and not fault.over(self._faults.now()) and fault in self._faults.planned:
+            with contextlib.suppress(TimeoutError):
+                message = await asyncio.wait_for(receive(), LOOK_AGAIN_S)
+                if message["type"] == "http.disconnect":
+                    return
+        await _answer(send, 504, CDN_PAGE % (504, 504), b"text/html")
 
     async def _shorten(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
         """Send half of the answer: as if it were all of it (truncate), or with the rest missing (cut)."""

@@ -23,9 +23,9 @@ def assigned_token(condition_id: str, outcome: int) -> str:
     return str(int(hashlib.sha256(f"{condition_id}|{outcome}".encode()).hexdigest(), 16))
 
 
-def assigned_id(condition_id: str) -> str:
+def assigned_id(name: str) -> str:
     """Return a Gamma id, of ten digits, which real ones do not have."""
-    return str(1_000_000_000 + int(hashlib.sha256(f"{condition_id}|id".encode()).hexdigest()[:12], 16) % 9_000_000_000)
+    return str(1_000_000_000 + int(hashlib.sha256(f"{name}|id".encode()).hexdigest()[:12], 16) % 9_000_000_000)
 
 
 def assigned_tx(recording: str, row: int) -> str:
@@ -72,6 +72,20 @@ def made(
         "liquidityNum": 0,
         "sandboxMadeFrom": source,
         "sandboxAssigned": given,
+    }
+
+
+def made_event(slug: str) -> Gamma:
+    """Make the event of a market that was recorded with its event's slug alone."""
+    return {
+        "id": assigned_id(slug),
+        "ticker": slug,
+        "slug": slug,
+        "title": slug.replace("-", " ").title(),
+        "active": True,
+        "closed": False,
+        "archived": False,
+        "sandboxAssigned": ["id", "title"],
     }
 
 

@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.book import BUY, SELL
-from upstream.sandbox.made import assigned_token, assigned_tx, made, tag
+from upstream.sandbox.made import assigned_token, assigned_tx, made, made_event
 from upstream.sandbox.micro import parse
 from upstream.sandbox.recording import Happening, Listing, Printed, Recording, Won
 from upstream.sandbox.snapshots import CRYPTO
@@ -148,5 +148,6 @@ def _listing(source: str, condition_id: str, rows: list[Row]) -> Listing:
         tick=0.001,
     )
     gamma |= {"icon": rows[0]["icon"], "image": rows[0]["icon"]}
-    event = rows[0].get("eventSlug") or ""
-    return Listing(gamma, source, [tag(event, event.replace("-", " ").title())] if event else [], played=True)
+    if event_slug := rows[0].get("eventSlug"):
+        gamma["events"] = [made_event(event_slug)]
+    return Listing(gamma, source, played=True)

@@ -92,6 +92,7 @@ class Sandbox:
         self.hub = Hub(self.faults, self._record, queue_size=queue_size)
         self.exchange = Exchange(self.log, self.hub)
         self.history = History(self.exchange)
+        self.data_api = DataApi(self.exchange)
         start = int(time.time() * 1000) if start_ms is None else start_ms
         self.source: Source
         if simulate is not None:
@@ -216,7 +217,7 @@ class Sandbox:
             routes=[
                 Mount("/gamma", routes=GammaApi(self.exchange).routes()),
                 Mount("/clob", routes=ClobApi(self.exchange, self.history).routes()),
-                Mount("/data", routes=DataApi(self.exchange).routes()),
+                Mount("/data", routes=self.data_api.routes()),
                 Mount("/sandbox", routes=ControlApi(self).routes()),
                 WebSocketRoute(SOCKET, self._serve_socket),
             ],

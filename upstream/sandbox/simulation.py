@@ -6,6 +6,7 @@ import heapq
 import math
 import random
 from bisect import bisect_right
+from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
@@ -137,7 +138,7 @@ class Simulation:
                 self._list(
                     self._universe.window(coin, opens_ms + ahead * window_ms, listed_ms), self.start_ms, aloud=False
                 )
-            self._at(opens_ms + window_ms, lambda ms, coin=coin: self._next_window(coin, ms))  # type: ignore[misc]
+            self._at(opens_ms + window_ms, partial(self._next_window, coin))
         while (room := markets - len(self._running)) > 0:
             plan = self._universe.event(listed_ms)
             if room > 1 or len(plan.markets) == 1:
@@ -150,30 +151,39 @@ class Simulation:
         catalogue = self.exchange.catalogue
         catalogue.add_event(plan.event)
         group = Group() if plan.event["negRisk"] else None
-        for one in plan.markets:
-            market = Market(one.gamma, mirrored=True)
-            catalogue.add(market)
-            running = Running(market, one, group, self._dice.uniform(0.008, 0.03))
-            running.moved_ms = float(ms)
-            if group is not None:
-                group.total += math.exp(running.logit)
-            if one.coin:
-                running.strike = self._coins[one.coin]
-                running.weight = 4.0 if one.opens_ms <= ms else 0.5
-            else:
-                running.weight *= self._dice.paretovariate(1.3)
-            fair = self._fair(running)
-            if not 0.04 <= fair <= 0.96:
-                market.tick, one.gamma["orderPriceMinTickSize"] = FINE_TICK, FINE_TICK / ONE
-            self._flow.fill(market, fair)
-            market.books[0][0].ts_ms = ms
-            market.printed(0, round(fair * ONE / market.tick) * market.tick)
-            self._running[market.id] = running
-            self._stale.add(market.id)
+        fresh = [self._start(one, group, ms) for one in plan.markets]
+        for running in fresh:
+            self._furnish(running, ms)
             if aloud:
-                self.exchange.announce(market, ms)
-                self.exchange.show_books(market, ms)
+                self.exchange.announce(running.market, ms)
+                self.exchange.show_books(running.market, ms)
         self._reweigh()
+
+    def _start(self, plan: Plan, group: Group | None, ms: int) -> Running:
+        market = Market(plan.gamma, mirrored=True)
+        self.exchange.catalogue.add(market)
+        running = Running(market, plan, group, self._dice.uniform(0.008, 0.03))
+        running.moved_ms = float(ms)
+        if group is not None:
+            group.total += math.exp(running.logit)
+        if plan.coin:
+            running.strike = self._coins[plan.coin]
+            running.weight = 4.0 if plan.opens_ms <= ms else 0.5
+        else:
+            running.weight *= self._dice.paretovariate(1.3)
+        self._running[market.id] = running
+        self._stale.add(market.id)
+        return running
+
+    def _furnish(self, running: Running, ms: int) -> None:
+        """Put the first orders into the book of a market, around its fair price."""
+        market = running.market
+        fair = self._fair(running)
+        if not 0.04 <= fair <= 0.96:
+            market.tick, market.gamma["orderPriceMinTickSize"] = FINE_TICK, FINE_TICK / ONE
+        self._flow.fill(market, fair)
+        market.books[0][0].ts_ms = ms
+        market.printed(0, round(fair * ONE / market.tick) * market.tick)
 
     def _next_window(self, coin: str, ms: int) -> None:
         """End the window that ran, start the next one's price, and list the one after."""
@@ -181,11 +191,11 @@ class Simulation:
             if running.ends_ms <= ms:
                 winner = 0 if self._coins[coin] >= running.strike else 1
                 self._stop(running)
-                self._at(ms + RESOLVES_AFTER_MS, lambda at, one=running, won=winner: self._resolve(one, at, won))  # type: ignore[misc]
+                self._at(ms + RESOLVES_AFTER_MS, partial(self._resolve, running, winner=winner))
             elif running.opens_ms <= ms:
                 running.strike, running.weight = self._coins[coin], 4.0
         self._list(self._universe.window(coin, ms + WINDOW_S * 1000, ms), ms, aloud=True)
-        self._at(ms + WINDOW_S * 1000, lambda at: self._next_window(coin, at))
+        self._at(ms + WINDOW_S * 1000, partial(self._next_window, coin))
 
     def _list_another(self, ms: int) -> None:
         self._list(self._universe.event(ms), ms, aloud=True)
@@ -209,7 +219,7 @@ class Simulation:
                     "umaResolutionStatus": "proposed",
                     "umaResolutionStatuses": listed(["proposed"]),
                 }
-                self._at(ms + PROPOSED_FOR_MS, lambda at, one=running, won=winner: self._resolve(one, at, won))  # type: ignore[misc]
+                self._at(ms + PROPOSED_FOR_MS, partial(self._resolve, running, winner=winner))
         self._at(ms + TURNOVER_MS, self._propose_one)
 
     def _stop(self, running: Running) -> None:

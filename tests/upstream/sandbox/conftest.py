@@ -1,0 +1,116 @@
+"""A simulated exchange to ask, and a follower of its socket who knows nothing but the protocol."""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import websockets
+
+from upstream.sandbox.server import Sandbox
+
+START_MS = 1_795_000_000_000
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """A simulation of 60 markets that runs while a module's tests do."""
+    with Sandbox(simulate=11, rate=400) as exchange:
+        wait_until(lambda: exchange.exchange.trades.total > 50)
+        yield exchange
+
+
+@pytest.fixture
+def http() -> Iterator[httpx.Client]:
+    with httpx.Client(timeout=5, trust_env=False) as client:
+        yield client
+
+
+def wait_until(happened: Callable[[], bool], seconds: float = 10) -> None:
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def token_ids(market: dict) -> list[str]:
+    return market["positionIds"] if market.get("version") == "v2" else json.loads(market["clobTokenIds"])
+
+
+def walk(http: httpx.Client, sandbox: Sandbox, **query: str) -> list[dict]:
+    """Every market, by keyset."""
+    found: list[dict] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = http.get(f"{sandbox.gamma_url}/markets/keyset", params={"limit": 100, **query, **cursor}).json()
+        found += page["markets"]
+        if "next_cursor" not in page:
+            return found
+        cursor = {"after_cursor": page["next_cursor"]}
+
+
+def open_tokens(http: httpx.Client, sandbox: Sandbox) -> list[str]:
+    return [token for market in walk(http, sandbox, closed="false") for token in token_ids(market)]
+
+
+class Follower:
+    """One connection to the market socket; messages are those that are no array, books those of the arrays."""
+
+    def __init__(self, socket: websockets.ClientConnection) -> None:
+        self.socket = socket
+        self.messages: list[dict] = []
+        self.books: list[dict] = []
+        self.texts: list[str] = []
+
+    async def say(self, **request: object) -> None:
+        await self.socket.send(json.dumps(request))
+
+    async def listen(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
+        """Take what comes, until it is enough or the time is over."""
+        end = time.monotonic() + seconds
+        while not enough() and (left := end - time.monotonic()) > 0:
+            try:
+                frame = str(await asyncio.wait_for(self.socket.recv(), left))
+            except TimeoutError:
+                return
+            if frame.startswith("["):
+                self.books += json.loads(frame)
+            elif frame.startswith("{"):
+                self.messages.append(json.loads(frame))
+            else:
+                self.texts.append(frame)
+
+    def of(self, kind: str) -> list[dict]:
+        return [message for message in self.messages if message["event_type"] == kind]
+
+
+def follow(sandbox: Sandbox, conversation: Callable[..., object]) -> Follower:
+    """Connect, hold a conversation, and return what was heard."""
+
+    async def run() -> Follower:
+        async with websockets.connect(sandbox.socket_url, max_size=1 << 25, proxy=None) as socket:
+            follower = Follower(socket)
+            await conversation(follower)
+            return follower
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(scope="module")
+def small_tape(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three captures, a catalogue and trades."""
+    folder = tmp_path_factory.mktemp("tape")
+    for name in (
+        "ws_market/20250701_mlb-det-wsh-2025-07-01_polymarket-market-events.csv.gz",
+        "ws_market/20250624_mlb-pit-mil-2025-06-24_polymarket-market-events.csv.gz",
+        "ws_market/20250619_mlb-min-cin-2025-06-19_polymarket-market-events.csv.gz",
+        "gamma/markets_20_2024-07.json.gz",
+        "trades/data_api_trades_100_raw.json",
+        "trades/btc5m_1779805500_trades_ticks.json.gz",
+    ):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).symlink_to(recorded / name)
+    return folder

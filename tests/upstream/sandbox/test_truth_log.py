@@ -1,0 +1,72 @@
+"""The truth log: everything that happened, in order, and nothing else."""
+
+import json
+
+import pytest
+
+from tests.upstream.sandbox.conftest import follow, open_tokens
+from upstream.sandbox.log import LineGoneError, TruthLog
+from upstream.sandbox.server import Sandbox
+from upstream.sandbox.wire import Fact
+
+
+def test_lines_are_what_a_socket_heard(http, tmp_path):
+    file = tmp_path / "truth.jsonl"
+    with Sandbox(simulate=17, rate=400, log=file, hold=True) as exchange:
+        tokens = open_tokens(http, exchange)
+
+        async def talk(follower):
+            await follower.say(type="market", assets_ids=tokens, custom_feature_enabled=True, initial_dump=False)
+            await follower.socket.send("PING")
+            await follower.listen(2, lambda: bool(follower.texts))
+            http.post(f"{exchange.url}/sandbox/play")
+            await follower.listen(1.5)
+            exchange.call(lambda: setattr(exchange.source, "rate", 1e-9))
+            await follower.listen(0.5)
+
+        heard = follow(exchange, talk)
+        asked = http.get(f"{exchange.url}/sandbox/log", params={"after": 0}).text
+
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [line["n"] for line in lines] == list(range(1, len(lines) + 1))
+    assert [json.loads(line) for line in asked.splitlines()] == lines[:10_000]
+    assert {line["sent"] for line in lines} == {1}
+    trades = [
+        (
+            message["asset_id"],
+            int(message["timestamp"]),
+            message["side"],
+            message["price"],
+            message["size"],
+            message["transaction_hash"],
+        )
+        for message in heard.of("last_trade_price")
+    ]
+    logged = [line for line in lines if line["kind"] == "trade"]
+    assert [
+        tuple(line[name] for name in ("token", "ts_ms", "side", "price", "size", "tx")) for line in logged
+    ] == trades
+    levels = [
+        (entry["asset_id"], message["market"], int(message["timestamp"]), entry["side"], entry["price"], entry["size"], entry["hash"], entry["best_bid"], entry["best_ask"])
+        for message in heard.of("price_change")
+        for entry in message["price_changes"]
+    ]  # fmt: skip
+    names = ("token", "condition_id", "ts_ms", "side", "price", "size", "hash", "best_bid", "best_ask")
+    assert [tuple(line[name] for name in names) for line in lines if line["kind"] == "level"] == levels
+    assert [line["hash"] for line in lines if line["kind"] == "book"] == [
+        message["hash"] for message in heard.of("book")
+    ]
+
+
+def test_lines_that_memory_forgot_are_read_from_the_file(tmp_path):
+    with_file, without = TruthLog(tmp_path / "log", kept=5), TruthLog(kept=5)
+    for log in (with_file, without):
+        for _ in range(20):
+            log.write(Fact(log.next(), "level"))
+
+    assert [json.loads(line)["n"] for line in with_file.after(3, 4).splitlines()] == [4, 5, 6, 7]
+    assert [json.loads(line)["n"] for line in without.after(15, 9).splitlines()] == [16, 17, 18, 19, 20]
+    assert without.after(20, 9) == b""
+    with_file.close()
+    with pytest.raises(LineGoneError):
+        without.after(3, 4)
