@@ -22,6 +22,7 @@ class Backlog:
     def __init__(self, capacity: int) -> None:
         self.events = 0
         self.overflow: Overflow | None = None
+        self.since_ms = 0  # what came after this instant of our clock is all here, unless the leader wrote it
         self._capacity = capacity
         self._batches: deque[Batch] = deque()
         self._gone = 0  # batches that have left, so that each has a number
@@ -75,6 +76,7 @@ class Backlog:
     def _pop(self) -> Batch:
         batch = self._batches.popleft()
         self._gone += 1
+        self.since_ms = batch.received_ms
         self.events -= len(batch)
         return batch
 

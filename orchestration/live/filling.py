@@ -26,7 +26,6 @@ class Gap(msgspec.Struct, frozen=True):
     market_keys: frozenset[int] | None  # None: every market
     from_ms: int
     to_ms: int | None  # None: still open
-    owner_lives: bool = False
 
 
 def together(rows: Iterable[Sequence[Any]]) -> list[Gap]:
@@ -35,10 +34,10 @@ def together(rows: Iterable[Sequence[Any]]) -> list[Gap]:
     for row in rows:
         spans[tuple(row[2:])].append(row)
     gaps = []
-    for (from_ms, to_ms, lives), members in spans.items():
+    for (from_ms, to_ms), members in spans.items():
         keys = {row[1] for row in members}
         gap_ids = tuple(row[0] for row in members)
-        gaps.append(Gap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms, bool(lives)))
+        gaps.append(Gap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms))
     return gaps
 
 
@@ -68,12 +67,12 @@ class Filler:
         """Close gaps left open by runs that are no more."""
         queries.close_abandoned_gaps(self.writer.conn, to_ms=to_ms)
 
-    def from_ring(self, gap: Gap, heard: Batch, *, whole: bool) -> None:
+    def from_ring(self, gap: Gap, heard: Batch, to_ms: int, *, whole: bool) -> None:
         """Write what our own sockets heard within a gap; it is filled when they missed nothing."""
         written = self.writer.write(heard, fill=True)
         if whole:
             detail = {"trades": written.trades, "events": written.events}
-            self._mark(gap.gap_ids, f"run {self.run_id}", detail)
+            self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
 
     def from_data_api(self, settle_s: float) -> int:
         """Fetch the trades of gaps that are over and unfilled; return how many were added."""
@@ -84,7 +83,7 @@ class Filler:
             self.writer.conn, settle_s=settle_s
         ):
             attempts[gap_id] = tried
-            rows.append((gap_id, market_key, from_ms, to_ms, False))
+            rows.append((gap_id, market_key, from_ms, to_ms))
         for gap in together(rows):
             try:
                 added += self._fetch(gap)
@@ -110,13 +109,14 @@ class Filler:
         for start in range(0, len(listed), AT_ONCE):
             some = Batch(trades=listed[start : start + AT_ONCE])
             added += self.writer.write(some, fill=True).trades
-        self._mark(gap.gap_ids, "data_api", {"listed": len(listed), "trades": added})
+        self._mark(gap.gap_ids, to_ms, "data_api", {"listed": len(listed), "trades": added})
         return added
 
-    def _mark(self, gap_ids: Iterable[int], filled_by: str, detail: dict[str, Any]) -> None:
+    def _mark(self, gap_ids: Iterable[int], to_ms: int, filled_by: str, detail: dict[str, Any]) -> None:
         queries.mark_filled(
             self.writer.conn,
             gap_ids=list(gap_ids),
+            to_ms=to_ms,
             filled_by=filled_by,
             detail=msgspec.json.encode(detail).decode(),
         )

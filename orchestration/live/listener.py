@@ -8,7 +8,8 @@ from orchestration.live.watchdog import Pulse
 from upstream.market_socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
 
 Heard = Callable[["Listener", Sequence[Message | Refused]], int]
-Told = Callable[["Listener", str], None]
+Opened = Callable[["Listener"], None]
+Lost = Callable[["Listener", str], None]
 
 STEADY_S = 30.0  # a connection that held for so long was a good one: the next may be tried at once
 COMMANDS_S = 5.0
@@ -18,13 +19,14 @@ class Listener:
     """Follows tokens on one connection, and connects again whenever it is lost."""
 
     def __init__(
-        self, url: str, number: int, opening: asyncio.Semaphore, *, heard: Heard, opened: Told, lost: Told
+        self, url: str, number: int, opening: asyncio.Semaphore, *, heard: Heard, opened: Opened, lost: Lost
     ) -> None:
         self.number = number
         self.tokens: dict[str, None] = {}  # in the order they came
         self.pulse = Pulse(monotonic())
         self.newest_ms = 0  # the newest instant of the exchange that was heard
         self.open = False
+        self.greeted = False  # something has come over this connection
         self.opened_at = 0.0
         self.reconnects = 0
         self._url = url
@@ -33,18 +35,18 @@ class Listener:
         self._socket: MarketSocket | None = None
         self._cause: str | None = None
         self._commands: set[asyncio.Task[None]] = set()
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     def start(self) -> asyncio.Task[None]:
         """Begin to listen."""
-        self._task = asyncio.create_task(self._listen(), name=f"listener {self.number}")
-        return self._task
+        self.task = asyncio.create_task(self._listen(), name=f"listener {self.number}")
+        return self.task
 
     async def stop(self) -> None:
         """Listen no longer."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, *self._commands, return_exceptions=True)
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, *self._commands, return_exceptions=True)
 
     def follow(self, token_ids: Iterable[str]) -> None:
         """Follow more tokens, on the open connection or from the next one on."""
@@ -85,8 +87,9 @@ class Listener:
                 silent = self._cause == "silent" or lost.reason.startswith("silent")
                 cause = "silent" if silent else "closed" if was_open else "refused"
                 self._lost(self, cause)
-            if monotonic() - began > STEADY_S or cause == "silent":
+            if self.greeted or monotonic() - began > STEADY_S:
                 waits = backoff()
+            self.greeted = False
             self.reconnects += 1
             await asyncio.sleep(next(waits))
 
@@ -98,9 +101,11 @@ class Listener:
         known = set(socket.assets)
         if missed := [token_id for token_id in self.tokens if token_id not in known]:
             await socket.subscribe(missed)  # asked for while the connection was being made
-        self._opened(self, "")
+        self._opened(self)
         async for received, messages in socket:
             data = [message for message in messages if type(message) is not Pong]
+            if data or not messages:
+                self.greeted = True
             if data:
                 self.pulse.beat(received, len(data))
                 self.newest_ms = max(self.newest_ms, self._heard(self, data))

@@ -134,6 +134,24 @@ class Batch(msgspec.Struct):
         self.received_ms = max(self.received_ms, later.received_ms)
         self.newest_ms = max(self.newest_ms, later.newest_ms)
 
+    def halves(self) -> "tuple[Batch, Batch]":
+        """Cut the rows in two, without live prices; of one row, quotes apart."""
+        trades, changes = (len(self.trades) + 1) // 2, (len(self.changes) + 1) // 2
+        snapshots = (len(self.snapshots) + 1) // 2
+        first = Batch(
+            trades=self.trades[:trades],
+            changes=self.changes[:changes],
+            snapshots=self.snapshots[:snapshots],
+            refusals=self.refusals,
+        )
+        second = Batch(
+            trades=self.trades[trades:],
+            changes=self.changes[changes:],
+            snapshots=self.snapshots[snapshots:],
+            quotes=self.quotes,
+        )
+        return first, second
+
     def only(self, tokens: Any, from_ms: int, to_ms: int) -> "Batch":
         """Pick what it holds of some tokens (None: of all) within a span, without live state."""
 

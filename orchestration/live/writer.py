@@ -54,6 +54,13 @@ class Written(msgspec.Struct):
         """Rows of the time series."""
         return self.trades + self.events + self.quotes
 
+    def add(self, other: "Written") -> None:
+        """Add what another batch came to."""
+        for name in ("trades", "events", "quotes", "books", "told", "repeats"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.committed_ms = max(self.committed_ms, other.committed_ms)
+        self.instants_ms = self.instants_ms + other.instants_ms
+
 
 class Writer:
     """Writes batches over one connection, which nobody else uses."""

@@ -213,21 +213,18 @@ set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0)), filled_by 
 where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
 
 -- name: close_abandoned_gaps(to_ms)!
--- Gaps left open by runs that are no more: whoever leads now holds every book since `to_ms`.
+-- Gaps left open by runs that lead no longer: whoever leads now holds every book since `to_ms`.
 update coverage_gaps g
 set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))
 where to_ts is null and not exists (
     select from feed_leases l
-    where l.run_id = g.run_id and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+    where l.run_id = g.run_id and l.role = 'leader' and l.beat_at > now() - interval '10 seconds'
 );
 
 -- name: gaps_to_fill(run_id)
--- Recent gaps that other runs left: id, market (null: all), from, to (null: open), and whether that run is still alive.
-select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), exists (
-    select from feed_leases l
-    where l.run_id = g.run_id and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
-)
-from coverage_gaps g
+-- Recent gaps that other runs left: id, market (null: all), from, to (null: open).
+select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
+from coverage_gaps
 where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
 order by from_ts;
 
@@ -242,10 +239,10 @@ where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(se
 order by from_ts
 limit 200;
 
--- name: mark_filled(gap_ids, filled_by, detail)!
--- What was missing has been written after all.
+-- name: mark_filled(gap_ids, to_ms, filled_by, detail)!
+-- What was missing has been written after all; a gap still open was filled up to `to_ms`.
 update coverage_gaps
-set filled_at = now(), filled_by = :filled_by, detail = detail || :detail::jsonb
+set filled_at = now(), to_ts = coalesce(to_ts, greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))), filled_by = :filled_by, detail = detail || :detail::jsonb
 where gap_id = any(:gap_ids::bigint[]) and filled_at is null;
 
 -- name: mark_attempt(gap_ids, next_s, fault)!

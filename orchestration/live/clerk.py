@@ -1,0 +1,63 @@
+"""The feed's small errands in the database, over the lease's connection: signs of life, tokens, gaps, figures."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from orchestration.live.following import Catalogue
+from orchestration.live.lease import Held, Lease
+from orchestration.live.losses import Losses
+from sql.queries import feed as queries
+
+STAGE = "ingestion"
+
+
+class Clerk:
+    """Runs errands one after the other; every call blocks."""
+
+    def __init__(self, lease: Lease, *, all_tokens_s: float) -> None:
+        self.lease = lease
+        self.loaded = False  # the tokens to follow were read
+        self._catalogue = Catalogue()
+        self._all_tokens_s = all_tokens_s
+        self._read_all_at = 0.0
+
+    def beat(self, role: str, detail: dict[str, Any], *, ready: bool, newest_ms: int) -> list[Held]:
+        """Touch the lease and, as the leader, the stage's clock; give all leases of the feed."""
+        leases = self.lease.touch(role, detail, ready=ready)
+        if role == "leader":
+            queries.beat(
+                self.lease.conn,
+                stage=STAGE,
+                last_data_at=datetime.fromtimestamp(newest_ms / 1000, UTC) if newest_ms else None,
+                detail=msgspec.json.encode({"run_id": self.lease.run_id, **detail}).decode(),
+            )
+        return leases
+
+    def tokens(self, *, strangers: bool) -> tuple[list[Sequence[Any]], bool]:
+        """Read what to follow: what changed, or now and then everything; say which."""
+        whole = not self.loaded or strangers or monotonic() - self._read_all_at > self._all_tokens_s
+        if not whole:
+            return self._catalogue.changes(self.lease.conn), False
+        rows = self._catalogue.all(self.lease.conn)
+        self._read_all_at = monotonic()
+        return rows, True
+
+    def save(self, losses: Losses) -> None:
+        """Write what was missed."""
+        losses.save(self.lease.conn)
+
+    def close_abandoned(self, to_ms: int) -> None:
+        """Close gaps left open by runs that lead no longer."""
+        queries.close_abandoned_gaps(self.lease.conn, to_ms=to_ms)
+
+    def stats(self, **figures: Any) -> None:
+        """Add a row of figures."""
+        queries.add_stats(self.lease.conn, feed=self.lease.feed, run_id=self.lease.run_id, **figures)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self.lease.close()

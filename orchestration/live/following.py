@@ -1,0 +1,109 @@
+"""Which tokens to follow, and on which socket."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import psycopg
+
+from orchestration.live.listener import Heard, Listener, Lost, Opened
+from orchestration.live.rows import Token
+from orchestration.live.tracker import Tracker
+from sql.queries import feed as queries
+
+AT_ONCE = 8  # connections opened at the same time
+
+
+class Catalogue:
+    """What the catalogue says is to be followed; every call blocks."""
+
+    def __init__(self) -> None:
+        self._cursor = (0, 0)
+
+    def all(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
+        """Read everything."""
+        self._cursor = queries.catalogue_cursor(conn)  # first: what comes in between is read twice
+        return [(*row, True) for row in queries.followed_tokens(conn)]
+
+    def changes(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
+        """Read what came or changed its state since the last look."""
+        cursor = queries.catalogue_cursor(conn)
+        if cursor == self._cursor:
+            return []
+        (market_key, change_id), self._cursor = self._cursor, cursor
+        return list(queries.tokens_since(conn, market_key=market_key, change_id=change_id))
+
+
+class Following:
+    """Spreads tokens over sockets; those of one market share one."""
+
+    def __init__(
+        self, url: str, tracker: Tracker, assets_per_socket: int, *, heard: Heard, opened: Opened, lost: Lost
+    ) -> None:
+        self.listeners: list[Listener] = []
+        self.of_token: dict[str, Listener] = {}
+        self._url = url
+        self._tracker = tracker
+        self._assets_per_socket = assets_per_socket
+        self._opening = asyncio.Semaphore(AT_ONCE)
+        self._heard, self._opened, self._lost = heard, opened, lost
+        self._numbers = 0
+
+    def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> list[asyncio.Task[None]]:
+        """Follow what the catalogue says (`whole`: and nothing else); give the tasks of new listeners."""
+        wanted: dict[str, Token] = {}
+        unwanted: list[str] = []
+        for token_id, market_id, market_key, outcome, tick_size, last, last_ms, volume, follow in rows:
+            track = self._tracker.tracks.get(token_id)
+            if not follow:
+                unwanted.append(token_id)
+                continue
+            wanted[token_id] = Token(token_id, market_id, market_key, outcome)
+            if track is None:
+                track = self._tracker.follow(wanted[token_id], tick_size, fresh=fresh)
+            if track.last_ms is None:
+                track.last, track.last_ms = last, last_ms
+            track.volume_24h_usd = volume
+        if whole:
+            unwanted = [token_id for token_id in self.of_token if token_id not in wanted]
+        self._leave(unwanted)
+        return self._follow([token for token_id, token in wanted.items() if token_id not in self.of_token])
+
+    def _follow(self, tokens: Sequence[Token]) -> list[asyncio.Task[None]]:
+        markets: dict[int, list[str]] = {}
+        for token in tokens:
+            markets.setdefault(token.market_key, []).append(token.token_id)
+        given: dict[Listener, list[str]] = {}
+        started = []
+        room = {listener: self._assets_per_socket - len(listener.tokens) for listener in self.listeners}
+        for token_ids in markets.values():
+            listener = next((each for each, left in room.items() if left >= len(token_ids)), None)
+            if listener is None:
+                self._numbers += 1
+                listener = Listener(
+                    self._url, self._numbers, self._opening, heard=self._heard, opened=self._opened, lost=self._lost
+                )
+                self.listeners.append(listener)
+                room[listener] = self._assets_per_socket
+                started.append(listener)
+            room[listener] -= len(token_ids)
+            if room[listener] <= 0:
+                del room[listener]
+            given.setdefault(listener, []).extend(token_ids)
+        for listener, token_ids in given.items():
+            listener.follow(token_ids)
+            self.of_token.update(dict.fromkeys(token_ids, listener))
+        return [listener.start() for listener in started]
+
+    def _leave(self, token_ids: Iterable[str]) -> None:
+        gone: dict[Listener, list[str]] = {}
+        for token_id in token_ids:
+            if listener := self.of_token.pop(token_id, None):
+                gone.setdefault(listener, []).append(token_id)
+                self._tracker.leave(token_id)
+        for listener, their in gone.items():
+            listener.leave(their)
+
+    async def stop(self) -> None:
+        """Close every socket."""
+        await asyncio.gather(*(listener.stop() for listener in self.listeners))

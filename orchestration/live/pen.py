@@ -1,0 +1,81 @@
+"""The leader's pen: one connection that holds the feed's lock and writes. If it dies, so does the right to write."""
+
+from collections.abc import Sequence
+
+import psycopg
+
+from orchestration.live.rows import Batch, LiveBook, Refusal, Token
+from orchestration.live.writer import Writer, Written
+from sql import database
+from sql.queries import feed as queries
+
+
+class Pen:
+    """Holds, or tries for, the lead of a feed. Every call blocks."""
+
+    def __init__(self, url: str, feed: str) -> None:
+        self.feed = feed
+        self._url = url
+        self._writer: Writer | None = None
+
+    @property
+    def broken(self) -> bool:
+        """Whether there is no connection, and so no lead."""
+        return self._writer is None or self._writer.conn.closed
+
+    def try_lead(self) -> bool:
+        """Ask for the lead."""
+        if self._writer is None or self._writer.conn.closed:
+            # Behind a pool of connections the lock would belong to whoever comes next: this has to be a direct one.
+            conn = database.connect(
+                self._url,
+                autocommit=True,
+                name=f"presage feed {self.feed}: leader",
+                statement_timeout=60_000,
+                tcp_keepalives_idle=5,  # a leader whose machine is gone lets go of the lock within seconds
+                tcp_keepalives_interval=2,
+                tcp_keepalives_count=3,
+            )
+            self._writer = Writer(conn)
+        return bool(queries.try_lead(self._writer.conn, feed=self.feed))
+
+    def look(self) -> tuple[int, set[tuple[int, int]]]:
+        """Give the newest instant that is stored, or 0, and the tokens whose live book is not shown."""
+        assert self._writer is not None
+        conn = self._writer.conn
+        return int(queries.newest_event(conn) or 0), set(queries.unverified_books(conn))
+
+    def disavow_all(self) -> None:
+        """Have no live book shown until it is written again."""
+        assert self._writer is not None
+        queries.disavow_all_books(self._writer.conn)
+
+    def write(
+        self, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, replay: bool
+    ) -> tuple[Written, int]:
+        """Write a batch; what the database cannot hold goes to quarantine. Give what it came to, and rows refused."""
+        assert self._writer is not None
+        try:
+            return self._writer.write(batch, books, disavowed, replay=replay), 0
+        except (psycopg.DataError, psycopg.errors.CheckViolation) as fault:
+            if len(batch) <= 1:
+                return self._refuse(batch, fault)
+        written, refused = self.write(Batch(prices=batch.prices), books, disavowed, replay=replay)
+        for half in batch.halves():
+            more, less = self.write(half, (), (), replay=replay)
+            written.add(more)
+            refused += less
+        return written, refused
+
+    def _refuse(self, batch: Batch, fault: psycopg.Error) -> tuple[Written, int]:
+        assert self._writer is not None
+        payload = repr([batch.trades, batch.changes, batch.snapshots, list(batch.quotes.values())])[:65536]
+        reason = f"the database refuses it: {fault}".replace("\0", "")
+        row = Refusal("market_socket", reason, payload.replace("\0", ""))
+        return self._writer.write(Batch(refusals=[row])), 1
+
+    def resign(self) -> None:
+        """Give the lead up, if it is ours, and the connection."""
+        if self._writer is not None:
+            self._writer.conn.close()  # a lock ends with its session
+            self._writer = None

@@ -1,0 +1,261 @@
+"""One run of the feed: sockets, ticks, the lease, and everything that happens beside."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from time import monotonic, time
+from typing import Any
+
+import psycopg
+
+from orchestration.live.anchoring import Anchoring
+from orchestration.live.backlog import Backlog
+from orchestration.live.clerk import Clerk
+from orchestration.live.exchange import Exchange
+from orchestration.live.figures import Figures
+from orchestration.live.filling import Filler
+from orchestration.live.following import Following
+from orchestration.live.helping import BUSY, Helping
+from orchestration.live.lease import OVERSTAY, Lease, successor
+from orchestration.live.listener import Listener
+from orchestration.live.losses import Losses
+from orchestration.live.news import News
+from orchestration.live.pen import Pen
+from orchestration.live.recording import Recording
+from orchestration.live.rows import Batch
+from orchestration.live.tracker import Tracker
+from settings import Settings
+from upstream.errors import UpstreamError
+
+BEAT_S = 1.0
+TOKENS_S = 2.0
+ALL_TOKENS_S = 300.0
+TURN_S = 0.1
+FIGURES_S = 5.0
+NEWS_S = 0.5
+HELP_S = 1.0
+
+
+class Session:
+    """Holds the sockets for a window, and longer while nobody follows."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        url: str,
+        exchange: Exchange,
+        *,
+        lease: Lease,
+        settle_s: float,
+        observe_s: float,
+        observed: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.ending = asyncio.Event()
+        self._lease = lease
+        self._flush_s = settings.live_flush_ms / 1000
+        self._settle_s = settle_s
+        self._observe_s = observe_s
+        self._observed = observed
+        self._began = self._told_at = self._observed_at = monotonic()
+        self._exchange = exchange
+        self._written_ms = 0
+        self._threads = {
+            name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
+            for name in ("pen", "clerk", "filler", "news", "http")
+        }
+        self.tracker = Tracker(oldest_event_days=settings.books_retention_days)
+        self.backlog = Backlog(settings.live_buffer_events)
+        self.losses = Losses(lease.run_id)
+        self.clerk = Clerk(lease, all_tokens_s=ALL_TOKENS_S)
+        self.pen = Pen(url, lease.feed)
+        self.filler = Filler(url, lease.feed, lease.run_id, exchange)
+        self.news = News(url, exchange)
+        self.following = Following(
+            exchange.socket_url,
+            self.tracker,
+            settings.live_assets_per_socket,
+            heard=lambda _, messages: self.tracker.take(messages),
+            opened=self._opened,
+            lost=self._lost,
+        )
+        self.anchoring = Anchoring(
+            self.tracker,
+            self.following,
+            self.losses,
+            self._in("http", exchange.books),
+            silence_s=settings.live_silence_s,
+        )
+        self.helping = Helping(self.tracker, self.following, self.backlog, self.filler, partial(self._run_in, "filler"))
+        self.recording = Recording(
+            self.tracker,
+            self.backlog,
+            self.losses,
+            self.pen,
+            self.helping,
+            in_pen=partial(self._run_in, "pen"),
+            run_id=lease.run_id,
+            book_flush_s=settings.live_book_flush_ms / 1000,
+            ring_s=settings.live_ring_s,
+        )
+        self.figures = Figures(
+            self.tracker,
+            self.backlog,
+            following=self.following,
+            anchoring=self.anchoring,
+            recording=self.recording,
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Whether every book stands: this run could lead at once."""
+        return self.anchoring.ready_since is not None
+
+    async def run(self) -> dict[str, Any]:
+        """Run until told to end, or until the window is over and somebody follows."""
+        ticking = asyncio.create_task(self._tick(), name="ticks")
+        beside = [
+            asyncio.create_task(self._again(every_s, errand), name=errand.__name__)
+            for every_s, errand in (
+                (BEAT_S, self._beat),
+                (TOKENS_S, self._look_at_tokens),
+                (TURN_S, self._turn),
+                (NEWS_S, self._take_news),
+                (HELP_S, self._help),
+            )
+        ]
+        ended: asyncio.Task[Any] = asyncio.create_task(self.ending.wait(), name="end")
+        try:
+            while not self.ending.is_set():
+                listening = [listener.task for listener in self.following.listeners if listener.task]
+                done, _ = await asyncio.wait(
+                    [ended, ticking, *beside, *listening], timeout=1, return_when=asyncio.FIRST_COMPLETED
+                )
+                for finished in done - {ended}:
+                    finished.result()  # none of them ends by itself: this raises
+        finally:
+            self.ending.set()
+            await self._end(ticking, [ended, *beside])
+        return self.figures.totals()
+
+    def _opened(self, listener: Listener) -> None:
+        self.anchoring.opened(listener)
+
+    def _lost(self, listener: Listener, cause: str) -> None:
+        self.anchoring.lost(listener, cause)
+
+    # --- Errands ---
+
+    async def _tick(self) -> None:
+        while not self.ending.is_set():
+            began = monotonic()
+            await self.recording.tick(ready=self.ready, may_lead=self.clerk.loaded)
+            await asyncio.sleep(max(0.001, self._flush_s - (monotonic() - began)))
+
+    async def _again(self, every_s: float, errand: Callable[[], Awaitable[None]]) -> None:
+        """Run an errand again and again; while the database or the exchange is away, it is simply tried again."""
+        while True:
+            with suppress(psycopg.Error, UpstreamError):
+                await errand()
+            await asyncio.sleep(every_s)
+
+    async def _turn(self) -> None:
+        self.anchoring.watch()
+        self.anchoring.turn()
+
+    async def _beat(self) -> None:
+        now, now_ms = monotonic(), int(time() * 1000)
+        recording = self.recording
+        if recording.leading:
+            busy = [listener for listener in self.following.listeners if listener.pulse.rate >= BUSY]
+            heard_ms = [now_ms - int(listener.pulse.silent_s(now) * 1000) for listener in busy]
+            self._written_ms = recording.committed_ms(heard_ms)
+        recording.leases = await self._run_in(
+            "clerk",
+            self.clerk.beat,
+            recording.role,
+            self._detail(now),
+            ready=self.ready,
+            newest_ms=recording.newest_ms,
+        )
+        recording.stand_by(now_ms)
+        age = now - self._began
+        if age > self._lease.window_s and (
+            age > self._lease.window_s * OVERSTAY
+            or (recording.leading and successor(recording.leases, self._lease.run_id))
+        ):
+            self.ending.set()
+        if recording.leading:
+            await self._run_in("clerk", self.clerk.save, self.losses)
+            if now - self._told_at >= FIGURES_S:
+                self._told_at = now
+                await self._run_in("clerk", partial(self.clerk.stats, **self.figures.stats()))
+        if now - self._observed_at >= self._observe_s:
+            self._observed_at = now
+            self._observed(self.figures.observation())
+
+    async def _look_at_tokens(self) -> None:
+        strangers = bool(self.tracker.strangers)
+        self.tracker.strangers.clear()
+        rows, whole = await self._run_in("clerk", self.clerk.tokens, strangers=strangers)
+        self.following.take(rows, whole=whole, fresh=self.ready)
+        self.clerk.loaded = True
+
+    async def _take_news(self) -> None:
+        announced, self.tracker.news = self.tracker.news, []
+        now = monotonic()
+        if self.recording.leading:  # a standby hears the same; if the leader dies over it, discovery sees to it
+            self.news.hear(announced, now)
+            if self.news.due(now) and await self._run_in("news", self.news.settle, now):
+                await self._look_at_tokens()
+
+    async def _help(self) -> None:
+        now_ms = int(time() * 1000)
+        if refusals := self._exchange.take_refusals():
+            self.backlog.add(Batch(refusals=refusals, received_ms=now_ms))
+        if not self.recording.leading:
+            await self.helping.look(now_ms)
+        elif self.ready and not self.losses.open():
+            await self._run_in("clerk", self.clerk.close_abandoned, now_ms)
+            await self._run_in("filler", self.filler.from_data_api, self._settle_s)
+
+    # --- The end ---
+
+    async def _end(self, ticking: asyncio.Task[None], others: list[asyncio.Task[Any]]) -> None:
+        """Commit what is left, say how far that is, and only then let go of the lead."""
+        await asyncio.wait([ticking])
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        with suppress(psycopg.Error):
+            if self.recording.leading:
+                await self.recording.leave()
+                self._written_ms = self.recording.committed_ms([])
+                await self._run_in("clerk", self.clerk.save, self.losses)
+            now = monotonic()
+            await self._run_in("clerk", self.clerk.beat, "gone", self._detail(now), ready=False, newest_ms=0)
+        await self._run_in("pen", self.pen.resign)
+        await self.following.stop()
+        self._observed(self.figures.observation())
+        for name, close in (("clerk", self.clerk.close), ("filler", self.filler.close), ("news", self.news.close)):
+            await self._run_in(name, close)
+        await self._run_in("http", self._exchange.close)
+        for threads in self._threads.values():
+            threads.shutdown(wait=False)
+
+    def _detail(self, now: float) -> dict[str, Any]:
+        ready_since = self.anchoring.ready_since
+        return {
+            "written_ms": self._written_ms,
+            "ready_for_s": 0.0 if ready_since is None else round(now - ready_since, 1),
+            **self.figures.standing(),
+        }
+
+    async def _run_in(self, name: str, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """Run a call that blocks in a thread of its kind, one after the other."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads[name], partial(call, *args, **named))
+
+    def _in(self, name: str, call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
+        return partial(self._run_in, name, call)
