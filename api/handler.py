@@ -56,7 +56,10 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
     def handle_one_request(self) -> Any:
         """Serve one request; None ends the connection."""
         self.environ = None
-        return super().handle_one_request()
+        result = super().handle_one_request()
+        if isinstance(result, tuple) and result[0] == "414":
+            result = ("414", errors.on_the_wire(414, "invalid_parameter", "The request line is too long"))
+        return result
 
     def read_requestline(self) -> str:
         """Give the next request line; nothing when the client has gone quiet."""

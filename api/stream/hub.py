@@ -14,7 +14,7 @@ from gevent.event import Event as Signal
 from api.errors import Problem
 from api.stream import messages
 from api.stream.socket import GOING_AWAY, PING, TRY_LATER
-from api.stream.subscriber import Event, Filter, Subscriber, frames
+from api.stream.subscriber import Event, Filter, Resuming, Subscriber, frames
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
@@ -72,16 +72,27 @@ class Hub:
         if subscriber.held and subscriber in self.subscribers:
             self.restart(subscriber)
 
-    def restart(self, subscriber: Subscriber, wants: Filter | None = None, after: int | None = None) -> None:
-        """Go on from where a client stands, or after another event, with what it wants from now on."""
+    def restart(self, subscriber: Subscriber, wants: Filter | None = None) -> None:
+        """Go on from where a client stands, with what it wants from now on."""
         self._leave(subscriber)
         subscriber.held = False
         subscriber.wants = wants or subscriber.wants
-        subscriber.position = subscriber.position if after is None else after
-        if subscriber.position >= self.last:
+        if subscriber.resuming is None and subscriber.position >= self.last:
             self._go_live(subscriber)
         else:
             gevent.spawn(self._catch_up, subscriber)
+
+    def resume(self, subscriber: Subscriber, wants: Filter, after: int) -> None:
+        """Go on after an event, up to the newest there is now and on from there."""
+        self._leave(subscriber)
+        subscriber.wants = wants
+        try:
+            newest: int = self._pool.read(queries.head) or 0
+            # What is no longer kept, or never was, cannot be told.
+            subscriber.resuming = Resuming(upto=newest, complete=self.oldest <= after + 1 and after <= newest)
+            subscriber.position = min(after, newest)
+        finally:
+            self.restart(subscriber)
 
     def stop(self) -> None:
         """Send everyone away."""
@@ -198,7 +209,10 @@ class Hub:
         turn, moved_at = subscriber.turn, time.monotonic()
         while subscriber.turn == turn and not subscriber.socket.closed:
             if subscriber.position >= self.last:
-                self._go_live(subscriber)
+                if subscriber.resuming is not None and subscriber.position < subscriber.resuming.upto:
+                    gevent.sleep(self._poll_s)  # the hub has not looked since
+                else:
+                    self._go_live(subscriber)
             elif subscriber.socket.owed < self._queue_bytes // 2:
                 moved_at = time.monotonic()
                 self._replay(subscriber, turn)
@@ -209,7 +223,7 @@ class Hub:
 
     def _go_live(self, subscriber: Subscriber) -> None:
         if subscriber.resuming is not None:
-            complete, subscriber.resuming = subscriber.resuming, None
+            complete, subscriber.resuming = subscriber.resuming.complete, None
             subscriber.tell(messages.say("replay_completed", seq=self.last, complete=complete))
         self._join(subscriber)
         subscriber.turn += 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import gevent
 import msgspec
+import psycopg
 
 from api.errors import Problem
 from api.handler import ACCEPT, BadHandshake
@@ -17,6 +18,7 @@ from api.resource import Resource
 from api.shared import connections
 from api.stream import messages
 from api.stream.hub import HOLD_S
+from api.stream.socket import TRY_LATER
 from api.stream.subscriber import Filter, Subscriber
 from sql.queries import stream as queries
 
@@ -69,17 +71,24 @@ class Stream(Resource):
         try:
             subscriber = hub.add(lambda last: Subscriber(socket, last))
         except Problem:
-            socket.close(1013, "the stream cannot be read right now")
+            socket.close(TRY_LATER, "the stream cannot be read right now")
             return
         try:
             hello = {"session": secrets.token_hex(8), "seq": hub.last, "oldest_seq": hub.oldest}
             subscriber.tell(messages.say("hello", **hello, ts=int(time.time() * 1000)))
             if given.resume_from is not None:
-                self._resume(hub, subscriber, Filter(), given.resume_from)
+                hub.resume(subscriber, Filter(), given.resume_from)
             else:
                 gevent.spawn_later(HOLD_S, hub.release, subscriber)
             while (text := socket.receive()) is not None:
-                self._heed(hub, subscriber, text)
+                try:
+                    self._heed(hub, subscriber, text)
+                except Problem as error:
+                    subscriber.tell(messages.error(error.problem, error.description or ""))
+                except psycopg.Error:
+                    subscriber.tell(messages.error("overloaded", "The database does not answer: ask again"))
+        except psycopg.Error:
+            socket.close(TRY_LATER, "the stream cannot be read right now")
         finally:
             hub.remove(subscriber)
 
@@ -88,40 +97,28 @@ class Stream(Resource):
         try:
             wish = messages.read(text)
         except msgspec.ValidationError as error:
-            subscriber.tell(messages.error("invalid_parameter", str(error)))
-            return
+            raise Problem("invalid_parameter", str(error)) from None
         except (msgspec.DecodeError, RecursionError):
-            subscriber.tell(messages.error("invalid_body", "Expected a JSON object with an `action`"))
-            return
+            raise Problem("invalid_body", "Expected a JSON object with an `action`") from None
         if isinstance(wish, messages.Ping):
             subscriber.tell(messages.say("pong", ts=int(time.time() * 1000)))
             return
-        try:
-            named = self._market_ids(wish.markets)
-        except Problem as error:
-            subscriber.tell(messages.error(error.problem, error.description or ""))
-            return
+        named = self._market_ids(wish.markets)
         if isinstance(wish, messages.Unsubscribe):
             wants = subscriber.wants.less(named)
         else:
             wants = subscriber.wants.more(named, wish.types)
         if len(wants.markets or ()) > messages.MOST_MARKETS:
-            subscriber.tell(messages.error("invalid_parameter", f"At most {messages.MOST_MARKETS} markets; or all"))
-            return
+            raise Problem("invalid_parameter", f"At most {messages.MOST_MARKETS} markets; or all")
         said = {
             "markets": "all" if wants.markets is None else sorted(wants.markets),
             "types": "all" if wants.types is None else sorted(wants.types),
         }
         subscriber.tell(messages.say("subscribed", **said))
         if isinstance(wish, messages.Subscribe) and wish.resume_from is not None:
-            self._resume(hub, subscriber, wants, wish.resume_from)
+            hub.resume(subscriber, wants, wish.resume_from)
         else:
             hub.restart(subscriber, wants)
-
-    def _resume(self, hub: Hub, subscriber: Subscriber, wants: Filter, after: int) -> None:
-        """Go on after an event; what is no longer kept, or never was, cannot be told."""
-        subscriber.resuming = hub.oldest <= after + 1 and after <= hub.last
-        hub.restart(subscriber, wants, min(after, hub.last))
 
     def _market_ids(self, given: list[str] | None) -> list[str] | None:
         """Give condition ids; slugs and the exchange's numbers are looked up."""

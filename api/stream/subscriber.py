@@ -48,6 +48,13 @@ class Filter:
         return replace(self, markets=left)
 
 
+class Resuming(NamedTuple):
+    """A replay that was asked for: up to which event, and whether nothing of it is lost."""
+
+    upto: int
+    complete: bool
+
+
 class Subscriber:
     """A client's socket, its filter, and the last event that it was past."""
 
@@ -56,7 +63,7 @@ class Subscriber:
         self.wants = Filter()
         self.live = False  # fed by the hub; otherwise it is catching up
         self.held = True  # waits a moment for a first wish, so that it need not hear what it does not want
-        self.resuming: bool | None = None  # a replay was asked for, and whether it can be whole
+        self.resuming: Resuming | None = None
         self.turn = 0  # changes as it joins and leaves: what was begun for an earlier turn is dropped
 
     def tell(self, text: bytes) -> None:

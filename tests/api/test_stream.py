@@ -1,0 +1,295 @@
+"""The stream, heard by a client that others wrote."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from api import keys
+from sql import database
+from tests.api.conftest import serving
+from tests.factories import add_market
+
+
+class Listener:
+    """A client of the stream."""
+
+    def __init__(self, socket):
+        self.socket = socket
+        self.waiting = []
+        self.hello = self.next()
+        assert self.hello["type"] == "hello"
+
+    def say(self, action, **said):
+        self.socket.send(json.dumps({"action": action, **said}))
+
+    def next(self, timeout=5):
+        while not self.waiting:
+            self.waiting += [json.loads(line) for line in self.socket.recv(timeout).split("\n")]
+        return self.waiting.pop(0)
+
+    def until(self, kind, timeout=5):
+        """What comes before a message of a kind, and that message."""
+        before = []
+        while (message := self.next(timeout))["type"] != kind:
+            before.append(message)
+        return before, message
+
+    def events(self, count, timeout=10):
+        return [self.next(timeout) for _ in range(count)]
+
+
+@contextmanager
+def listening(url):
+    with connect(url, compression=None) as socket:
+        yield Listener(socket)
+
+
+def write(conn, events):
+    """Store events as the feed does: their numbers taken last, within the transaction."""
+    with conn.transaction():
+        (last,) = conn.execute(
+            "update stream_head set last_seq = last_seq + %s returning last_seq", [len(events)]
+        ).fetchone()
+        first = last - len(events) + 1
+        with conn.cursor().copy("copy stream_events (seq, type, market_id, message) from stdin") as copy:
+            for seq, (kind, market_id, data) in enumerate(events, start=first):
+                message = {
+                    "type": kind,
+                    "seq": seq,
+                    "ts": int(time.time() * 1000),
+                    "market_id": market_id,
+                    "data": data,
+                }
+                copy.write_row((seq, kind, market_id, json.dumps(message)))
+    return list(range(first, last + 1))
+
+
+def trades(count, market_id="0x" + "1" * 64):
+    return [("trade", market_id, {"price": 0.5}) for _ in range(count)]
+
+
+def seqs(messages):
+    return [message["seq"] for message in messages]
+
+
+@pytest.fixture
+def listen(server, server_key):
+    def connected(**params):
+        time.sleep(0.05)  # what was written before has been read: the greeting stands after it
+        return listening(server.stream(server_key, **params))
+
+    return connected
+
+
+@pytest.mark.parametrize("key", ["", "wrong"])
+def test_without_a_valid_key_there_is_no_upgrade(server, key):
+    with pytest.raises(InvalidStatus) as refusal, connect(server.stream(key)):
+        pass
+
+    assert refusal.value.response.status_code == 403
+    assert json.loads(refusal.value.response.body)["code"] == "forbidden"
+
+
+def test_a_client_that_says_nothing_hears_everything_in_order(listen, server_conn):
+    with listen() as client:
+        written = [seq for size in (1, 3, 200) for seq in write(server_conn, trades(size))]
+
+        heard = client.events(204)
+
+    assert seqs(heard) == written
+    assert client.hello["seq"] == written[0] - 1
+    assert set(heard[0]) == {"type", "seq", "ts", "market_id", "data"}
+
+
+def test_nothing_written_after_the_greeting_is_missed(listen, server_conn):
+    for _ in range(5):
+        with listen() as client:
+            (seq,) = write(server_conn, trades(1))
+            assert seqs(client.events(1)) == [seq]
+
+
+def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
+    rain, snow = "0x" + "a" * 64, "0x" + "b" * 64
+    with listen() as client:
+        client.say("subscribe", markets=[rain.upper().replace("0X", "0x")], types=["trade", "market"])
+        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": [rain], "types": ["market", "trade"]}
+        kinds = [("price", rain), ("trade", snow), ("trade", rain), ("market", rain), ("trade", None), ("trade", rain)]
+        written = write(server_conn, [(kind, market_id, {}) for kind, market_id in kinds])
+
+        assert seqs(client.events(3)) == [written[2], written[3], written[5]]
+
+        client.say("subscribe", markets=[snow])
+        assert client.until("subscribed")[1]["markets"] == [rain, snow]
+        client.say("unsubscribe", markets=[rain])
+        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": [snow], "types": ["market", "trade"]}
+        written = write(server_conn, [("trade", rain, {}), ("trade", snow, {})])
+        assert seqs(client.events(1)) == [written[1]]
+
+        client.say("unsubscribe")
+        assert client.until("subscribed")[1]["markets"] == []
+        write(server_conn, trades(1))
+        client.say("subscribe", types=["price"])
+        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": "all", "types": ["price"]}
+        written = write(server_conn, [("trade", rain, {}), ("price", rain, {})])
+        assert seqs(client.events(1)) == [written[1]]
+
+
+def test_a_market_may_be_named_by_slug_or_number(listen, server_conn):
+    market = add_market(server_conn, "rain-tomorrow", gamma_id="517")
+    with listen() as client:
+        for name in ("rain-tomorrow", "517"):
+            client.say("subscribe", markets=[name])
+            assert client.until("subscribed")[1]["markets"] == [market["market_id"]]
+
+        client.say("subscribe", markets=["rain-tomorrow", "unheard-of"])
+        error = client.until("error")[1]
+        assert error["code"] == "not_found"
+        assert "unheard-of" in error["detail"]
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("nonsense", "invalid_body"),
+        ("", "invalid_body"),
+        ("[]", "invalid_parameter"),
+        ('{"action":"dance"}', "invalid_parameter"),
+        ('{"action":7}', "invalid_parameter"),
+        ('{"markets":[]}', "invalid_parameter"),
+        ('{"action":"subscribe","markets":"all"}', "invalid_parameter"),
+        ('{"action":"subscribe","types":["gossip"]}', "invalid_parameter"),
+        ('{"action":"subscribe","resume_from":-1}', "invalid_parameter"),
+        ('{"action":"subscribe","colour":"red"}', "invalid_parameter"),
+        ('{"action":"subscribe","markets":["a\\u0000b"]}', "not_found"),
+        ('{"action":"ping","x":' + "[" * 50_000, "invalid_body"),
+    ],
+)
+def test_what_cannot_be_done_is_told_and_the_connection_stays(listen, said, code):
+    with listen() as client:
+        client.socket.send(said)
+        assert client.until("error")[1]["code"] == code
+        client.say("ping")
+        assert client.until("pong")[1]["ts"] > 0
+
+
+@pytest.mark.parametrize("way", ["query", "action"])
+def test_a_client_that_comes_back_is_told_what_it_missed_once_and_in_order(listen, server_conn, way):
+    with listen() as client:
+        last = client.hello["seq"]
+    missed = write(server_conn, trades(2500))
+    stop = threading.Event()
+    later = []
+
+    def keep_writing():
+        with database.connect(server_conn.info.dsn, autocommit=True) as conn:
+            while not stop.is_set():
+                later.extend(write(conn, trades(20)))
+
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        with listen(**({"resume_from": last} if way == "query" else {})) as client:
+            if way == "action":
+                client.say("subscribe", resume_from=last)
+            before, completed = client.until("replay_completed")
+            after = client.events(200)
+            stop.set()
+    finally:
+        stop.set()
+        writer.join()
+    assert completed["complete"] is True
+    told = [message for message in [*before, *after] if message["type"] != "subscribed"]
+    assert seqs(told) == [*missed, *later][: len(told)]
+    assert len(told) >= 2700
+
+
+def test_a_replay_heeds_the_filter(listen, server_conn):
+    rain, snow = "0x" + "c" * 64, "0x" + "d" * 64
+    written = write(server_conn, [("trade", rain if number % 3 else snow, {}) for number in range(30)])
+    with listen() as client:
+        client.say("subscribe", markets=[snow], resume_from=written[0] - 1)
+
+        before, _ = client.until("replay_completed")
+
+    assert seqs(before[1:]) == written[::3]
+
+
+def test_what_is_no_longer_kept_is_not_promised(listen, server_conn):
+    written = write(server_conn, trades(5))
+    server_conn.execute("delete from stream_events where seq < %s", [written[3]])
+    time.sleep(0.1)
+    with listen(resume_from=10**9) as client:
+        assert client.until("replay_completed")[1]["complete"] is False
+
+
+def test_a_stream_on_the_same_database_has_no_gaps_with_many_writers(listen, server_conn):
+    def keep_writing():
+        with database.connect(server_conn.info.dsn, autocommit=True) as conn:
+            for size in range(1, 40):
+                write(conn, trades(size))
+
+    writers = [threading.Thread(target=keep_writing) for _ in range(4)]
+    with listen() as client:
+        for writer in writers:
+            writer.start()
+        heard = client.events(4 * sum(range(1, 40)))
+        for writer in writers:
+            writer.join()
+
+    assert seqs(heard) == list(range(client.hello["seq"] + 1, client.hello["seq"] + 1 + len(heard)))
+
+
+def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
+    key = keys.create(conn, "someone@example.com", "tests")
+    event = ("trade", None, {"padding": "x" * 20_000})
+    with (
+        serving(database_url, PRESAGE_STREAM_QUEUE_BYTES="65536") as server,
+        listening(server.stream(key)) as quick,
+        connect(server.stream(key), max_queue=1, compression=None) as slow,
+    ):
+        slow.recv()
+        time.sleep(0.4)
+        written = []
+        for _ in range(300):
+            written += write(conn, [event] * 2)
+            quick.events(2)
+        heard = []
+        with pytest.raises(ConnectionClosed) as closed:  # noqa: PT012 (the frames before the end are what this is about)
+            while True:
+                heard += seqs(json.loads(line) for line in slow.recv(5).split("\n"))
+
+    assert closed.value.rcvd.code == 1013
+    assert closed.value.rcvd.reason == f"too slow; last_seq={heard[-1]}"
+    assert heard == written[: len(heard)]
+    assert len(heard) < len(written)
+
+
+def test_the_stream_comes_back_after_the_database_did(server, listen, server_conn):
+    with listen() as client:
+        write(server_conn, trades(1))
+        client.events(1)
+        server_conn.execute(
+            "select pg_terminate_backend(pid) from pg_stat_activity"
+            " where application_name = 'presage api' and datname = current_database()"
+        )
+        written = write(server_conn, trades(3))
+        assert seqs(client.events(3)) == written
+        assert client.hello["seq"] < written[0]
+
+
+def test_a_key_that_ends_takes_its_answers_with_it(server, server_conn):
+    key = keys.create(server_conn, "rotating@example.com", "tests")
+    request = urllib.request.Request(f"{server.url}/v1/keys/rotate", method="POST", headers={"X-API-Key": key})
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer)["key"] != key
+
+    with pytest.raises(InvalidStatus), connect(server.stream(key)):
+        pass
