@@ -16,8 +16,10 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 # A bucket is materialised when its trades have surely been committed; until then it is computed as it is read.
 SETTLED = timedelta(minutes=2)
-# What late trades (a reconnect, a correction) may still touch. Older touches are left to the database's own policy.
-TOUCHED = {"candles_1m": timedelta(hours=2), "candles_1h": timedelta(hours=6)}
+# How far back late trades (a reconnect, a correction) are looked for: at each pass, and at the first of each hour.
+# What is filled in from still longer ago is materialised by whoever fills it in.
+LATE = timedelta(hours=2)
+VERY_LATE = timedelta(days=8)
 GENERATIONS_KEPT = HOUR
 
 
@@ -51,18 +53,26 @@ def floor(instant: datetime, step: timedelta) -> datetime:
     return instant - (instant - datetime(2000, 1, 1, tzinfo=UTC)) % step
 
 
-def refresh_candles(conn: psycopg.Connection[Any], now: datetime) -> list[tuple[str, datetime, datetime]]:
+def refresh_candles(
+    conn: psycopg.Connection[Any], now: datetime, *, kept: timedelta = timedelta(days=3650)
+) -> list[tuple[str, datetime, datetime]]:
     """Bring the continuous aggregates up to date, and say which windows were refreshed.
 
-    Takes an autocommit connection, as a refresh commits on its own. Trigger-kept candles need nothing.
+    Takes an autocommit connection, as a refresh commits on its own. Trigger-kept candles need nothing. A window never
+    begins before the trades that are `kept`: to refresh what retention has emptied would take its candles away.
     """
     if database.license(conn) == "apache":
         return []
     refresh = queries.refresh_whole if queries.refresh_takes_options(conn) else queries.refresh
+    last = queries.last_pass(conn)
+    if last is None:  # what lies before the first window would not be seen any more
+        since = queries.oldest_trade(conn) or now
+    else:
+        since = now - (LATE if floor(last, HOUR) == floor(now, HOUR) else VERY_LATE)
     refreshed = []
     for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
         end = floor(now - SETTLED, bucket)
-        start = floor(end - TOUCHED[name], bucket)
+        start = max(floor(min(since, end - bucket), bucket), floor(now - kept, bucket) + bucket)
         refresh(conn, candles=name, start=start, until=end)
         refreshed.append((name, start, end))
     return refreshed

@@ -62,7 +62,7 @@ def not_crossed(conn: psycopg.Connection[Any]) -> Judgement:
     books, crossed, doubted, keys = queries.crossed(conn)
     figures = {"books": books, "crossed": crossed, "not_verified": doubted}
     if crossed:
-        figures["market_keys"] = str(keys)
+        figures["market_keys"] = keys
     return Judgement(crossed == 0, f"{crossed} of {books} crossed, {doubted} not verified", "error", figures)
 
 

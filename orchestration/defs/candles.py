@@ -8,12 +8,11 @@ from typing import Any
 
 import dagster as dg
 
+import settings
 from orchestration import aggregates
 from orchestration.resources import Database
 from sql.queries import aggregates as queries
 from sql.queries import feed
-
-ANALYZE_EVERY = timedelta(hours=1)
 
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
 GROUP, KINDS = "aggregates", {"timescaledb"}
@@ -44,8 +43,9 @@ GROUP, KINDS = "aggregates", {"timescaledb"}
 def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
     """Materialise what trades may have touched; on the Apache licence triggers have done so with each commit."""
     began, now = time.monotonic(), datetime.now(UTC)
+    kept = timedelta(days=settings.get().trades_retention_days)
     with database.connection(autocommit=True, name="presage aggregates") as conn:
-        refreshed = {name: (start, end) for name, start, end in aggregates.refresh_candles(conn, now)}
+        refreshed = {name: (start, end) for name, start, end in aggregates.refresh_candles(conn, now, kept=kept)}
         minutes, hours = queries.candles_between(conn, since=now - aggregates.DAY)
         newest = queries.newest_bucket(conn, since=now - aggregates.DAY)
     for name, rows in (("candles_1m", minutes), ("candles_1h", hours)):

@@ -21,6 +21,7 @@ GRACE_S = 60.0  # a process that starts on a busy machine
 SILENT_S = 15.0  # without the lock: between two assets of a run, and at its end, this takes a moment
 
 KINDS = {"polymarket", "postgres"}
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=30), warn_window=timedelta(minutes=15))
 
 
 @contextmanager
@@ -36,9 +37,7 @@ def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
     kinds=KINDS,
     description="Every market of the exchange, one row each: question, outcomes, tokens, state. All open ones are "
     "walked every ten minutes, new and ended ones looked for each minute; a page is served as soon as it has come.",
-    freshness_policy=dg.FreshnessPolicy.time_window(
-        fail_window=timedelta(minutes=30), warn_window=timedelta(minutes=15)
-    ),
+    freshness_policy=FRESH,
 )
 def markets(context: dg.AssetExecutionContext, database: Database, exchange: Exchange) -> dg.MaterializeResult[None]:
     """Walk what is due; nothing due is a look for changes, as someone has asked by hand."""
@@ -57,6 +56,7 @@ def markets(context: dg.AssetExecutionContext, database: Database, exchange: Exc
     group_name="catalogue",
     kinds=KINDS,
     deps=[markets],
+    freshness_policy=FRESH,
     description="Markets that the exchange has closed, in the same table: its whole history walked once, some "
     "seconds a run, then what was closed since the last look.",
 )

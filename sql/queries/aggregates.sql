@@ -1,7 +1,3 @@
--- name: take_turn()$
--- Whether this session may compute; another that is at it already keeps the turn until it disconnects.
-select pg_try_advisory_lock(hashtextextended('presage.aggregates', 0));
-
 -- name: refresh_takes_options()$
 -- Whether this TimescaleDB lets a refresh be told not to split itself into batches.
 select exists (
@@ -18,9 +14,13 @@ call refresh_continuous_aggregate(
     :candles::regclass, :start::timestamptz, :until::timestamptz, options => '{"buckets_per_batch": 0}'::jsonb
 );
 
--- name: clock()^
--- The stage's own clock, and what it left there.
-select beat_at, detail from stage_clocks where stage = 'aggregates';
+-- name: last_pass()$
+-- When this stage last came to its end; null before the first time.
+select beat_at from stage_clocks where stage = 'aggregates';
+
+-- name: oldest_trade()$
+-- The first trade held.
+select min(ts) from trades;
 
 -- name: upsert_stats(window_start, first_hour, last_hour, window_end)^
 -- The 24 hours of each outcome: whole hours from the hourly candles, both edges from the minutes. Rows whose figures stand are rewritten

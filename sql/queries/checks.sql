@@ -1,3 +1,7 @@
+-- name: up_s()$
+-- Seconds since the database came up.
+select date_part('epoch', now() - pg_postmaster_start_time());
+
 -- name: stages()
 -- How late each stage is, by now.
 select stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at from pipeline_status;
@@ -10,7 +14,7 @@ select lag_counts from feed_stats where ts >= :since;
 -- Books that are served, those among them whose best bid is not below the best ask, and books in doubt, which are not served.
 select count(*) filter (where verified), count(*) filter (where verified and bid_prices[1] >= ask_prices[1]),
        count(*) filter (where not verified),
-       (array_agg(market_key) filter (where verified and bid_prices[1] >= ask_prices[1]))[1:5]
+       left(string_agg(market_key::text, ' ') filter (where verified and bid_prices[1] >= ask_prices[1]), 100)
 from live_books;
 
 -- name: complements(tolerance)^

@@ -1,0 +1,157 @@
+"""The live feed: everything the exchange's sockets say, held by two long runs of which one writes."""
+
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import dagster as dg
+
+import settings
+from orchestration.live import exchange as live_exchange
+from orchestration.live import keeper
+from orchestration.live.feed import Feed
+from orchestration.live.lease import OVERSTAY
+from orchestration.resources import Database, Exchange
+from orchestration.runs import bury, finished, unfinished
+from sql.queries import checks
+from sql.queries import feed as queries
+
+FEED = "polymarket"
+WINDOW_TAG = "presage/window_s"
+OBSERVE_S = 30.0
+MATERIALISE_S = 60.0
+
+# Each asset shows of the feed's figures what it is about.
+LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "trades": ("trades", "messages_since", "rows_since", "backlog_events", "repeats", "refused", *LAG),
+    "quotes": ("quotes", *LAG),
+    "book_events": ("events", "rows_since", *LAG),
+    "live_prices": ("tokens", "messages_since", *LAG),
+    "live_books": ("tokens", "sockets", "mismatches", "reanchored", "reconnects", "database_faults"),
+    "stream_events": ("told", "rows_since"),
+}
+DESCRIPTIONS = {
+    "trades": "The exchange's tape: every trade once, whichever run, or the exchange's own list, told of it.",
+    "quotes": "Best bid and ask of each outcome, one row for each instant at which they changed.",
+    "book_events": "Every snapshot of a book and every change of a level: any past book can be made from them.",
+    "live_prices": "The newest price of each outcome, one row each.",
+    "live_books": "The newest book of each outcome, one row each; served while it agrees with the exchange's best.",
+    "stream_events": "What subscribers of the stream get, numbered without a gap; a day of it is kept for resuming.",
+}
+
+
+@dg.multi_asset(
+    name="feed",
+    specs=[
+        dg.AssetSpec(
+            name,
+            deps=["markets"],
+            group_name="live",
+            kinds={"websocket", "timescaledb"},
+            description=description,
+            freshness_policy=dg.FreshnessPolicy.time_window(
+                fail_window=timedelta(minutes=5), warn_window=timedelta(minutes=2)
+            ),
+            skippable=True,
+        )
+        for name, description in DESCRIPTIONS.items()
+    ],
+)
+def feed(
+    context: dg.AssetExecutionContext, database: Database, exchange: Exchange
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Lead the feed or stand by until the window is over and a successor is ready."""
+    window_s = context.run.tags.get(WINDOW_TAG)
+    told = Telling(context)
+    totals = Feed(
+        settings.get(),
+        database.url,
+        live_exchange.Exchange(
+            exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
+        ),
+        run_id=context.run_id,
+        feed=FEED,
+        window_s=float(window_s) if window_s else None,
+        observe_s=OBSERVE_S,
+    ).run(observe=told.observe)
+    if told.led:
+        for asset in SHOWN:
+            yield dg.MaterializeResult(asset_key=asset, metadata=shown(asset, totals))
+
+
+class Telling:
+    """Tells Dagster how a run goes: observations for the plots, now and then a materialization for the freshness."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.led = False
+        self._context = context
+        self._materialised_at = 0.0
+        self._role = ""
+
+    def observe(self, said: dict[str, Any]) -> None:
+        """Pass on what the feed says; of a standby only that it stands by, as it writes nothing."""
+        role = said["role"]
+        if role != self._role:
+            self._context.log.info("%s: follows %s tokens on %s sockets", role, said["tokens"], said["sockets"])
+            self._role = role
+        if role != "leader":
+            metadata = {name: said[name] for name in ("role", "tokens", "sockets", "messages_since", "backlog_events")}
+            self._context.log_event(dg.AssetObservation("live_books", metadata=metadata))
+            return
+        self.led = True
+        due = time.monotonic() - self._materialised_at >= MATERIALISE_S
+        if due:
+            self._materialised_at = time.monotonic()
+        tell = dg.AssetMaterialization if due else dg.AssetObservation
+        for asset in SHOWN:
+            self._context.log_event(tell(asset, metadata=shown(asset, said)))
+
+
+def shown(asset: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick what an asset shows of the feed's figures."""
+    figures = {name: said[name] for name in SHOWN[asset] if said.get(name) is not None}
+    return {"role": said["role"], **figures}
+
+
+job = dg.define_asset_job(
+    "live",
+    # Checks would run after the feed's end, in the middle of the hand-over.
+    selection=dg.AssetSelection.assets(feed).without_checks(),
+    description="One of the two long runs that hold the exchange's sockets: the leader writes, the standby takes over.",
+    executor_def=dg.in_process_executor,
+    tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "10"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Keeps two live runs: counts by their leases, which each touches every second, buries runs whose "
+    "process is gone, and starts what is missing.",
+)
+def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
+    """Decide by leases, never by the status of runs, which outlives their process."""
+    now = datetime.now(UTC).timestamp()
+    with database.connection(autocommit=True, name="presage live_keeper") as conn:
+        leases = [
+            keeper.Lease(run_id, role, now - silent_s, ready=ready)
+            for run_id, role, ready, _, silent_s, _ in queries.leases(conn, feed=FEED)
+        ]
+        up_s = checks.up_s(conn)
+    ended = finished(context.instance, [lease.run_id for lease in leases])
+    decision = keeper.decide(leases, unfinished(context.instance, job.name), now, ended=ended, database_up_s=up_s)
+    for run_id, why in decision.reap:
+        bury(context.instance, run_id, why)
+    if not decision.windows:
+        return dg.SensorResult(skip_reason=decision.reason)
+    # One a tick, the one that leaves first before the other: two that import at once would delay the first price.
+    window_s = min(decision.windows) * settings.get().live_window_s
+    tags = {
+        WINDOW_TAG: f"{window_s:.0f}",
+        "dagster/max_runtime": f"{window_s * OVERSTAY + 300:.0f}",
+        "presage/why": decision.reason,
+    }
+    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{FEED} {now:.3f}", tags=tags)])

@@ -1,0 +1,161 @@
+"""What the checks say of data that is well, late, crossed, incomplete or refused."""
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from orchestration import checks
+from orchestration.defs.pipeline import SPECS, pipeline_checks
+from orchestration.live.lag import Lag
+from orchestration.resources import Database
+from tests.factories import insert
+
+NOW = datetime.now(UTC)
+
+
+def beat(conn, stage, seconds):
+    conn.execute(
+        "update stage_clocks set beat_at = now() - %(ago)s, last_data_at = now() - %(ago)s where stage = %(stage)s",
+        {"ago": timedelta(seconds=seconds), "stage": stage},
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "holds", "severity", "word"),
+    [(1, True, "error", "fresh"), (30, False, "warn", "late"), (90, False, "error", "stale")],
+)
+def test_a_stage_is_judged_by_its_own_clock(conn, seconds, holds, severity, word):
+    beat(conn, "ingestion", seconds)
+
+    judged = checks.stages(conn)["ingestion"]
+
+    assert (judged.holds, judged.severity) == (holds, severity)
+    assert judged.said.startswith(word)
+    assert judged.figures["lag_s"] == pytest.approx(seconds, abs=1)
+
+
+def test_a_stage_that_never_ran_fails(conn):
+    judged = checks.stages(conn)["aggregates"]
+
+    assert (judged.holds, judged.severity, judged.said) == (False, "error", "missing: nothing yet")
+    assert "lag_s" not in judged.figures
+
+
+def stats(conn, lags_ms, ago=timedelta(minutes=1)):
+    lag = Lag()
+    lag.add(1_000_000, [1_000_000 - ms for ms in lags_ms])
+    row = {"ts": NOW - ago, "feed": "all", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": lag.trimmed()}
+    insert(conn, "feed_stats", row)
+
+
+@pytest.mark.parametrize(
+    ("lags_ms", "holds", "severity"),
+    [
+        ([100] * 99 + [3000], True, "warn"),
+        ([100] * 97 + [3000] * 3, False, "warn"),
+        ([100] * 97 + [9000] * 3, False, "error"),
+    ],
+)
+def test_lag_is_judged_by_its_99th_percentile(conn, lags_ms, holds, severity):
+    stats(conn, lags_ms[:40])
+    stats(conn, lags_ms[40:])
+    stats(conn, [60_000] * 100, ago=timedelta(minutes=6))  # long ago
+
+    judged = checks.lag_p99(conn, NOW)
+
+    assert (judged.holds, judged.severity) == (holds, severity)
+    assert judged.figures["messages"] == 100
+    assert judged.figures["p50_ms"] == pytest.approx(100, rel=0.06)
+
+
+def test_no_lag_is_no_fault(conn):
+    assert checks.lag_p99(conn, NOW).holds
+
+
+def book(conn, market, bid, ask, *, verified=True, outcome=0):
+    row = {"market_key": market["market_key"], "outcome": outcome, "seq": 1, "ts": NOW, "verified": verified}
+    levels = {"bid_prices": bid, "bid_sizes": [1] * len(bid), "ask_prices": ask, "ask_sizes": [1] * len(ask)}
+    insert(conn, "live_books", row | levels)
+
+
+def test_a_crossed_book_is_found_unless_it_is_in_doubt_already(conn, add_market):
+    book(conn, add_market(), [400_000], [410_000])
+    book(conn, add_market(), [], [410_000])
+    book(conn, add_market(), [500_000], [500_000], verified=False)
+    assert checks.not_crossed(conn).holds
+
+    book(conn, add_market(), [500_000], [500_000])
+    judged = checks.not_crossed(conn)
+
+    assert not judged.holds
+    assert (judged.figures["books"], judged.figures["crossed"], judged.figures["not_verified"]) == (3, 1, 1)
+
+
+def price(conn, market, outcome, bid, ask, ts=NOW):
+    mid = None if bid is None else (bid + ask) // 2
+    row = {"market_key": market["market_key"], "outcome": outcome, "ts": ts, "bid": bid, "ask": ask, "mid": mid}
+    insert(conn, "live_prices", row)
+
+
+def test_prices_of_yes_and_no_add_up_to_one(conn, add_market):
+    def pair(yes, no, **columns):
+        market = add_market(**columns)
+        price(conn, market, 0, yes, yes + 10_000)
+        price(conn, market, 1, no, no + 10_000)
+
+    for _ in range(20):
+        pair(400_000, 590_000)
+    pair(400_000, 400_000, status="RESOLVED")
+    one_sided = add_market()
+    price(conn, one_sided, 0, None, None)
+    price(conn, one_sided, 1, 100_000, 110_000)
+    assert checks.complementary(conn).figures["pairs"] == 20
+
+    pair(400_000, 450_000)
+    assert checks.complementary(conn).holds  # one in twenty may be between two messages
+    pair(400_000, 450_000)
+    judged = checks.complementary(conn)
+
+    assert not judged.holds
+    assert (judged.figures["apart"], judged.figures["worst"]) == (2, 0.14)
+
+
+def test_an_open_gap_warns_and_after_a_minute_fails(conn):
+    insert(
+        conn, "coverage_gaps", {"kind": "books", "from_ts": NOW - timedelta(hours=1), "to_ts": NOW, "cause": "socket"}
+    )
+    assert checks.no_open_gaps(conn).holds
+
+    insert(conn, "coverage_gaps", {"kind": "books", "from_ts": NOW, "cause": "socket"})
+    assert (checks.no_open_gaps(conn).holds, checks.no_open_gaps(conn).severity) == (False, "warn")
+    insert(conn, "coverage_gaps", {"kind": "trades", "from_ts": NOW - timedelta(minutes=3), "cause": "socket"})
+
+    judged = checks.no_open_gaps(conn)
+    assert judged.severity == "error"
+    assert judged.figures == {"open": 2, "open_over_60_s": 1, "last_24h": 3, "last_24h_unfilled": 3}
+
+
+def test_what_was_refused_lately_is_counted_by_reason(conn):
+    for ago, reason in ((1, "not a price"), (2, "not a price"), (3, "no token"), (11, "long ago")):
+        row = {"ts": NOW - timedelta(minutes=ago), "source": "gamma", "reason": reason, "payload": "{}"}
+        insert(conn, "quarantine", row)
+
+    judged = checks.nothing_refused(conn, NOW)
+
+    assert (judged.holds, judged.severity) == (False, "warn")
+    assert judged.figures == {"refused": 3, "reasons": "2x gamma: not a price\n1x gamma: no token"}
+
+
+def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
+    beat(conn, "ingestion", 30)
+    beat(conn, "aggregates", 1)
+
+    results = list(pipeline_checks(database=Database(url=database_url)))
+
+    answered = {(result.asset_key, result.check_name): result for result in results}
+    assert set(answered) == {(spec.asset_key, spec.name) for spec in SPECS}
+    late = answered[dg.AssetKey("trades"), "ingestion_fresh"]
+    assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert late.metadata["lag_s"].value == pytest.approx(30, abs=2)
+    assert answered[dg.AssetKey("market_rankings"), "aggregates_fresh"].passed

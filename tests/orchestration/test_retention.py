@@ -1,0 +1,93 @@
+"""What is dropped, and what never is."""
+
+import itertools
+from datetime import UTC, datetime, timedelta
+
+from orchestration import retention
+from settings import Settings
+from tests.factories import insert
+
+NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+SETTINGS = Settings(trades_retention_days=100, books_retention_days=10, stream_retention_h=24)
+numbers = itertools.count(1)
+
+
+def count(conn, table):
+    return conn.execute(f"select count(*) from {table}").fetchone()[0]
+
+
+def test_chunks_beyond_their_days_go_and_candles_stay(conn, add_market, add_trades):
+    market = add_market()
+    for days in (0, 20, 99, 102, 150):
+        ts = NOW - timedelta(days=days)
+        add_trades(market, [{"ts": ts}])
+        key = {"ts": ts, "market_key": market["market_key"], "outcome": 0}
+        insert(conn, "quotes", {**key, "bid": 1})
+        insert(conn, "book_events", {**key, "event_id": next(numbers), "seq": 1})
+    candles = count(conn, "candles_1m"), count(conn, "candles_1h")
+
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert (dropped["trades"], dropped["quotes"], dropped["book_events"]) == (2, 4, 4)
+    assert [count(conn, table) for table in ("trades", "quotes", "book_events")] == [3, 1, 1]
+    assert (count(conn, "candles_1m"), count(conn, "candles_1h")) == candles == (5, 5)
+
+
+def test_a_chunk_with_one_row_in_time_is_kept(conn, add_market, add_trades):
+    edge = datetime(NOW.year, NOW.month, NOW.day, tzinfo=UTC) - timedelta(days=100)
+    add_trades(add_market(), [{"ts": edge + timedelta(hours=1)}, {"ts": edge + timedelta(hours=23)}])
+
+    dropped = retention.drop_old(conn, SETTINGS, edge + timedelta(days=100, hours=12))
+
+    assert dropped["trades"] == 0
+
+
+def events(conn, *told):
+    for seq, age in told:
+        insert(conn, "stream_events", {"seq": seq, "ts": NOW - age, "type": "trade", "message": "{}"})
+
+
+def test_stream_events_go_by_number_once_their_whole_chunk_is_old(conn):
+    day, hour = timedelta(days=1), timedelta(hours=1)
+    events(
+        conn, (5, 3 * day), (1_500_000, 2 * day), (2_000_001, day + hour), (2_000_002, day - hour), (2_000_009, hour)
+    )
+
+    found = retention.first_event_since(conn, NOW - day)
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert found == 2_000_002
+    assert dropped["stream_events"] == 2
+    assert [row[0] for row in conn.execute("select seq from stream_events order by 1")] == [
+        2_000_001,
+        2_000_002,
+        2_000_009,
+    ]
+
+
+def test_the_first_event_since_an_instant_is_found_at_both_ends(conn):
+    assert retention.first_event_since(conn, NOW) is None
+
+    events(conn, (7, timedelta(hours=2)), (8, timedelta(hours=1)))
+
+    assert retention.first_event_since(conn, NOW - timedelta(hours=3)) == 7
+    assert retention.first_event_since(conn, NOW) == 9  # all are older: whatever comes next
+
+
+def test_what_runs_left_behind_goes_by_rows(conn):
+    for days in (0, 2):
+        beat = NOW - timedelta(days=days)
+        insert(
+            conn,
+            "feed_leases",
+            {"run_id": f"{days}", "feed": "all", "role": "gone", "window_ends_at": beat, "beat_at": beat},
+        )
+    for days in (0, 29, 31):
+        insert(
+            conn, "quarantine", {"ts": NOW - timedelta(days=days), "source": "gamma", "reason": "?", "payload": "{}"}
+        )
+
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert (dropped["feed_leases"], dropped["quarantine"]) == (1, 1)
+    assert (count(conn, "feed_leases"), count(conn, "quarantine")) == (1, 2)
