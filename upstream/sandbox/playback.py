@@ -58,6 +58,7 @@ class Playback:
         self._coming: Iterator[Played] = self.tape.play(start_ms, self.speed)
         self._next = next(self._coming, None)
         self._date()
+        self._age()
 
     # --- Playing ---
 
@@ -218,6 +219,20 @@ class Playback:
                 market.has_book = True
                 market.last_price[outcome] = still.last_price
                 _fill(market.books[outcome][0], still.bids, still.asks)
+
+    def _age(self) -> None:
+        """Make a book that waits for its first message as old as its recording: nothing that is played may be older."""
+        if self.played:
+            return
+        for recording, timeline in zip(
+            self.tape.recordings, self.tape.timelines(self.start_ms, self.speed), strict=True
+        ):
+            first_ms = min(timeline(recording.first_ms), self.start_ms)
+            for token in recording.tokens():
+                at = self.exchange.catalogue.find(token)
+                if at is not None:
+                    book = at[0].books[at[1]][0]
+                    book.ts_ms = min(book.ts_ms or first_ms, first_ms)
 
     def _date(self) -> None:
         """Write the times of played markets into their objects, moved as their recordings are."""
