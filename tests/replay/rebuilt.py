@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,8 +18,9 @@ Side = dict[int, int]
 Book = tuple[Side, Side]
 
 
-def micro(text: Any) -> int:
-    return int((Decimal(str(text)) * 1_000_000).to_integral_value())
+@functools.cache
+def micro(text: str) -> int:
+    return int((Decimal(text) * 1_000_000).to_integral_value())
 
 
 def unpacked(path: Path) -> str:
@@ -47,8 +49,8 @@ def _flattened(path: Path, books: dict[str, Book]) -> None:
     """A row is a level. Rows of a `book` that belong to one message replace what was there; others set one level."""
     rows = pd.read_csv(io.StringIO(unpacked(path)), dtype=str, on_bad_lines="skip")
     rows = rows.dropna(subset=["asset_id", "event_type", "price", "side", "size", "hash", "timestamp"])
-    message = rows[["asset_id", "hash", "timestamp", "event_type"]].agg("|".join, axis=1)
-    begins = message.ne(message.shift())
+    message = rows[["asset_id", "hash", "timestamp", "event_type"]]
+    begins = message.ne(message.shift()).any(axis=1)
     for row, first in zip(rows.itertuples(index=False), begins, strict=True):
         if row.event_type == "book" and first:
             books[row.asset_id] = ({}, {})
@@ -68,6 +70,12 @@ def _old_shape(path: Path, books: dict[str, Book]) -> None:
 def levels(side: Side, *, best_is_high: bool) -> list[tuple[int, int]]:
     """A side as it is stored: best first, without the levels that were taken away."""
     return sorted(((price, size) for price, size in side.items() if size), reverse=best_is_high)
+
+
+def crossed(book: Book) -> bool:
+    """Whether somebody bids more than another asks: what is left of a capture that began in the middle."""
+    bids, asks = (levels(side, best_is_high=high) for side, high in zip(book, (True, False), strict=True))
+    return bool(bids and asks) and bids[0][0] >= asks[0][0]
 
 
 def candles(trades: pd.DataFrame, unit: str) -> pd.DataFrame:

@@ -111,39 +111,57 @@ def told(replayed) -> pd.DataFrame:
     return trades[["n", "token", "ts_ms", "side", "price", "size", "tx"]]
 
 
-def test_every_market_of_the_tape_is_listed_and_at_least_five_captures_were_played(replayed, recorded):
+@pytest.fixture(scope="module")
+def captured(recorded) -> dict[str, rebuilt.Book]:
+    return rebuilt.last_books(recorded)
+
+
+def test_every_market_of_the_tape_is_listed_and_every_capture_was_played(replayed, captured, recorded):
     with database.connect(replayed.url) as conn:
         (markets,) = conn.execute("select count(*) from markets where source = 'tape'").fetchone()
-        captured = len(rebuilt.last_books(recorded))
-        (followed,) = conn.execute(
+        (played,) = conn.execute(
             "select count(*) from live_books join tokens using (market_key, outcome) where token_id = any(%s)",
-            [list(rebuilt.last_books(recorded))],
+            [list(captured)],
         ).fetchone()
 
     assert markets >= 1000
     assert len(list(recorded.glob("ws_market/*.csv.gz"))) >= 5
-    assert followed == captured
+    assert played == len(captured)
 
 
-def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, recorded):
+def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, captured):
     expected = {
-        token: (rebuilt.levels(bids, best_is_high=True), rebuilt.levels(asks, best_is_high=False))
-        for token, (bids, asks) in rebuilt.last_books(recorded).items()
+        token: (rebuilt.levels(book[0], best_is_high=True), rebuilt.levels(book[1], best_is_high=False), True)
+        for token, book in captured.items()
+        if not rebuilt.crossed(book)
     }
 
-    with database.connect(replayed.url) as conn:
-        rows = conn.execute(
-            """select token_id, bid_prices, bid_sizes, ask_prices, ask_sizes
-            from live_books join tokens using (market_key, outcome) where token_id = any(%s)""",
-            [list(expected)],
-        ).fetchall()
-    stored = {
-        token: (list(zip(bids, bid_sizes, strict=True)), list(zip(asks, ask_sizes, strict=True)))
-        for token, bids, bid_sizes, asks, ask_sizes in rows
-    }
+    stored = stored_books(replayed.url, list(expected))
 
-    assert len(expected) > 20
+    assert len(expected) >= 40
     assert {token: stored.get(token) for token in expected if stored.get(token) != expected[token]} == {}
+
+
+def test_a_book_whose_capture_began_in_the_middle_is_not_vouched_for(replayed, captured):
+    broken = [token for token, book in captured.items() if rebuilt.crossed(book)]
+
+    stored = stored_books(replayed.url, broken)
+
+    assert broken
+    assert [verified for _, _, verified in stored.values()] == [False] * len(broken)
+
+
+def stored_books(url: str, tokens: list[str]) -> dict[str, tuple[list, list, bool]]:
+    with database.connect(url) as conn:
+        rows = conn.execute(
+            """select token_id, bid_prices, bid_sizes, ask_prices, ask_sizes, verified
+            from live_books join tokens using (market_key, outcome) where token_id = any(%s)""",
+            [tokens],
+        ).fetchall()
+    return {
+        token: (list(zip(bids, bid_sizes, strict=True)), list(zip(asks, ask_sizes, strict=True)), verified)
+        for token, bids, bid_sizes, asks, ask_sizes, verified in rows
+    }
 
 
 def test_every_trade_of_the_tape_is_stored_once(replayed, told):
