@@ -97,7 +97,8 @@ class Anchoring:
                 self._fetching = asyncio.create_task(self._ask(due[:AT_ONCE]), name="fetch books")
         waiting = {token_id for token_id, track in self._tracker.astray.items() if track.asked < BOOKLESS}
         self._settle(waiting)
-        if self.ready_since is None and not waiting and all(each.open for each in self._following.listeners):
+        listeners = self._following.listeners
+        if self.ready_since is None and self._following.loaded and not waiting and all(each.open for each in listeners):
             self.ready_since = monotonic()
 
     async def _ask(self, tracks: list[Track]) -> None:

@@ -20,10 +20,9 @@ class Clerk:
 
     def __init__(self, lease: Lease, *, all_tokens_s: float) -> None:
         self.lease = lease
-        self.loaded = False  # the tokens to follow were read
         self._catalogue = Catalogue()
         self._all_tokens_s = all_tokens_s
-        self._read_all_at = 0.0
+        self._read_all_at = float("-inf")
 
     def beat(self, role: str, detail: dict[str, Any], *, ready: bool, newest_ms: int) -> list[Held]:
         """Touch the lease and, as the leader, the stage's clock; give all leases of the feed."""
@@ -39,7 +38,7 @@ class Clerk:
 
     def tokens(self, *, strangers: bool) -> tuple[list[Sequence[Any]], bool]:
         """Read what to follow: what changed, or now and then everything; say which."""
-        whole = not self.loaded or strangers or monotonic() - self._read_all_at > self._all_tokens_s
+        whole = strangers or monotonic() - self._read_all_at > self._all_tokens_s
         if not whole:
             return self._catalogue.changes(self.lease.conn), False
         rows = self._catalogue.all(self.lease.conn)

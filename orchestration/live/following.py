@@ -42,6 +42,7 @@ class Following:
     ) -> None:
         self.listeners: list[Listener] = []
         self.of_token: dict[str, Listener] = {}
+        self.loaded = False  # the catalogue has said what to follow
         self._url = url
         self._tracker = tracker
         self._assets_per_socket = assets_per_socket
@@ -51,6 +52,7 @@ class Following:
 
     def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> list[asyncio.Task[None]]:
         """Follow what the catalogue says (`whole`: and nothing else); give the tasks of new listeners."""
+        self.loaded = True
         wanted: dict[str, Token] = {}
         unwanted: list[str] = []
         for token_id, market_id, market_key, outcome, tick_size, last, last_ms, volume, follow in rows:

@@ -150,7 +150,7 @@ class Session:
     async def _tick(self) -> None:
         while not self.ending.is_set():
             began = monotonic()
-            await self.recording.tick(ready=self.ready, may_lead=self.clerk.loaded)
+            await self.recording.tick(ready=self.ready, may_lead=self.following.loaded)
             await asyncio.sleep(max(0.001, self._flush_s - (monotonic() - began)))
 
     async def _again(self, every_s: float, errand: Callable[[], Awaitable[None]]) -> None:
@@ -200,7 +200,6 @@ class Session:
         self.tracker.strangers.clear()
         rows, whole = await self._run_in("clerk", self.clerk.tokens, strangers=strangers)
         self.following.take(rows, whole=whole, fresh=self.ready)
-        self.clerk.loaded = True
 
     async def _take_news(self) -> None:
         announced, self.tracker.news = self.tracker.news, []

@@ -1,0 +1,154 @@
+import time
+
+import pytest
+
+from tests.orchestration.live.living import NOTHING, World, now_ms, wait_until
+from upstream.sandbox.server import Sandbox
+
+
+@pytest.fixture
+def world(database_url, tmp_path):
+    log = tmp_path / "truth.jsonl"
+    with Sandbox(simulate=11, rate=150, markets=15, log=log) as sandbox:
+        made = World(sandbox, database_url, log)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+def test_everything_the_exchange_says_is_in_the_database_once(world):
+    feed = world.feed()
+    wait_until(lambda: world.leader() == feed.run_id)
+    began = now_ms()
+    time.sleep(4)
+    until = world.caught_up()
+    totals = feed.stop()
+
+    assert world.exact(began, until) == NOTHING
+    assert (totals["mismatches"], totals["refused"], totals["unknown_tokens"], world.gaps()) == (0, 0, 0, [])
+    assert {said["role"] for said in feed.said} >= {"leader"}
+
+
+def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
+    leader = world.process()
+    wait_until(lambda: world.leader() == leader.run_id)
+    standby = world.feed()
+    wait_until(lambda: world.ready(standby))
+    began = now_ms()
+    time.sleep(2)
+
+    leader.kill()
+    wait_until(lambda: world.leader() == standby.run_id)
+    time.sleep(1)
+
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.gaps() == []
+
+
+def test_a_leader_whose_window_is_over_leaves_to_a_ready_successor(world):
+    first = world.feed(window_s=2)
+    wait_until(lambda: world.leader() == first.run_id)
+    began = now_ms()
+    time.sleep(2.5)
+    assert world.leader() == first.run_id, "nobody follows yet"
+
+    second = world.feed()
+    wait_until(lambda: world.leader() == second.run_id)
+    wait_until(lambda: first.over)
+
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.gaps() == []
+    assert world.conn.execute("select role from feed_leases where run_id = %s", [first.run_id]).fetchone() == ("gone",)
+
+
+def test_a_silent_socket_is_found_and_what_it_missed_comes_from_the_standby(world):
+    leader = world.feed()
+    wait_until(lambda: world.leader() == leader.run_id)
+    standby = world.feed()
+    wait_until(lambda: world.ready(standby))
+    began = now_ms()
+    time.sleep(1)
+
+    world.fault(kind="silent", target="/ws/market#1", for_s=60)
+    wait_until(lambda: len(world.gaps()) == 2 and all(gap[3] for gap in world.gaps()), 10)
+    wait_until(lambda: all(gap[4] for gap in world.gaps()))
+
+    assert [gap[:3] for gap in world.gaps()] == [("books", None, "silent"), ("trades", None, "silent")]
+    assert {gap[4] for gap in world.gaps()} == {f"run {standby.run_id}"}
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.leader() == leader.run_id
+
+
+def test_trades_that_nobody_heard_come_from_the_exchange_afterwards(world):
+    feed = world.feed()
+    wait_until(lambda: world.leader() == feed.run_id)
+    began = now_ms()
+    world.fault(kind="refuse", for_s=3)
+    world.fault(kind="close", status=1001)
+    wait_until(lambda: len(world.gaps()) == 2)
+    wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
+    until = world.caught_up()
+
+    assert world.gaps() == [("books", None, "closed", True, None), ("trades", None, "closed", True, "data_api")]
+    missing, doubled = world.trades_by_hash(began, until)
+    assert (missing, doubled) == ({}, {})
+
+
+def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(world):
+    first = world.feed()
+    wait_until(lambda: world.leader() == first.run_id)
+    began = now_ms()
+    time.sleep(1)
+    first.stop()
+    time.sleep(1.5)
+    second = world.feed()
+    wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
+    until = world.caught_up()
+
+    assert world.gaps()[0] == ("books", None, "no feed running", True, None)
+    assert world.trades_by_hash(began, until) == ({}, {})
+    assert second.stop()["mismatches"] == 0
+
+
+def test_books_that_disagree_are_not_shown_and_stand_again(world):
+    feed = world.feed()
+    wait_until(lambda: world.leader() == feed.run_id)
+    world.fault(kind="drop", probability=0.1, for_s=2)
+    world.fault(kind="duplicate", probability=0.1, for_s=2)
+    time.sleep(2.5)
+    wait_until(lambda: world.conn.execute("select count(*) from live_books where not verified").fetchone() == (0,))
+    world.caught_up()
+
+    totals = feed.stop()
+    assert totals["mismatches"] > 0
+    assert totals["reanchored"] > 0
+    assert ("books", "mismatch") in {(gap[0], gap[2]) for gap in world.gaps()}
+    assert totals["repeats"] > 0
+
+
+def test_new_markets_are_followed_at_once(world):
+    feed = world.feed()
+    wait_until(lambda: world.leader() == feed.run_id)
+    known = world.conn.execute("select count(*) from markets").fetchone()[0]
+    wait_until(lambda: world.conn.execute("select count(*) from markets").fetchone()[0] > known, 30)
+    fresh = world.conn.execute("select market_key from markets order by market_key desc limit 1").fetchone()[0]
+
+    wait_until(
+        lambda: world.conn.execute("select from live_books where market_key = %s", [fresh]).fetchone() is not None
+    )
+    assert feed.stop()["unknown_tokens"] == 0
+
+
+def test_while_the_database_is_away_everything_is_kept(world):
+    leader, standby = world.feed(), world.feed()
+    wait_until(lambda: world.leader() and world.ready(leader) and world.ready(standby))
+    began = now_ms()
+    time.sleep(1)
+
+    with world.database_away():
+        time.sleep(2)
+    wait_until(world.leader)
+
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.gaps() == []
