@@ -15,6 +15,7 @@ from sqlalchemy import (
     CheckConstraint,
     Column,
     DateTime,
+    Double,
     ForeignKey,
     Identity,
     Index,
@@ -82,7 +83,7 @@ markets = Table(
     ),
     Column("event_id", Text, index=True),
     Column("event_title", Text),
-    Column("category", Text, index=True),
+    Column("category", Text),
     Column("series", Text, index=True),
     Column("tags", ARRAY(Text), nullable=False, server_default=EMPTY_ARRAY),
     Column("outcomes", ARRAY(Text), nullable=False),
@@ -109,9 +110,21 @@ markets = Table(
     Column("first_seen_at", Time, nullable=False, server_default=NOW),
     Column("updated_at", Time, nullable=False, server_default=NOW, comment="When a stored field last changed"),
     CheckConstraint("status in ('ACTIVE', 'CLOSED', 'RESOLVED')", name="status"),
-    Index("markets_active_end_time_idx", "end_time", postgresql_where=text("status = 'ACTIVE'")),
+    # Not partial by state: a prepared query has the state as a parameter.
+    Index("markets_end_time_idx", "status", "end_time"),
+    Index("markets_category_end_time_idx", "category", "status", "end_time"),
+    Index("markets_category_created_at_idx", "category", "status", text("created_at desc nulls last")),
     Index("markets_created_at_idx", text("created_at desc")),
     Index("markets_tags_idx", "tags", postgresql_using="gin"),
+    # By trigrams (pg_trgm): finds any part of a title of three letters or more.
+    Index(
+        "markets_title_idx",
+        "question",
+        "slug",
+        "event_title",
+        postgresql_using="gin",
+        postgresql_ops=dict.fromkeys(("question", "slug", "event_title"), "gin_trgm_ops"),
+    ),
 )
 
 tokens = Table(
@@ -304,6 +317,43 @@ market_stats_24h = Table(
     Column("window_end", Time, nullable=False),
     Column("computed_at", Time, nullable=False),
     Index("market_stats_24h_value_idx", text("value_usd desc")),
+)
+
+market_activity = Table(
+    "market_activity",
+    metadata,
+    Column("market_key", Integer, primary_key=True),
+    Column("value_1h", BigInteger, nullable=False, comment="USD traded in the last hour, over all outcomes"),
+    Column("trades_1h", BigInteger, nullable=False),
+    Column("value_24h", BigInteger, nullable=False),
+    Column("trades_24h", BigInteger, nullable=False),
+    Column("value_7d", BigInteger, nullable=False),
+    Column("trades_7d", BigInteger, nullable=False),
+    Column("spike_ratio", Double, comment="The last hour's USD over the 24 hours' hourly mean"),
+    Column("price_now", BigInteger, comment="Of the first outcome"),
+    Column("price_baseline", BigInteger, comment="The earliest sample of the last 65 minutes"),
+    Column("price_move", BigInteger, comment="From the baseline to now"),
+    Column("computed_at", Time, nullable=False, comment="When a figure last changed"),
+    Index("market_activity_value_1h_idx", text("value_1h desc"), text("market_key desc")),
+    Index("market_activity_trades_1h_idx", text("trades_1h desc"), text("market_key desc")),
+    Index("market_activity_value_24h_idx", text("value_24h desc"), text("market_key desc")),
+    Index("market_activity_trades_24h_idx", text("trades_24h desc"), text("market_key desc")),
+    Index("market_activity_value_7d_idx", text("value_7d desc"), text("market_key desc")),
+    Index("market_activity_trades_7d_idx", text("trades_7d desc"), text("market_key desc")),
+    Index("market_activity_spike_ratio_idx", text("spike_ratio desc nulls last"), text("value_1h desc")),
+    Index("market_activity_price_move_idx", text("abs(price_move) desc nulls last")),
+    comment="Markets with trades in seven days or prices in the last hour: what rankings are read from",
+    info={"fillfactor": 70},
+)
+
+taxonomy_counts = Table(
+    "taxonomy_counts",
+    metadata,
+    Column("kind", Text, primary_key=True, comment="category, tag or series"),
+    Column("name", Text, primary_key=True),
+    Column("markets", BigInteger, nullable=False),
+    Column("counted_at", Time, nullable=False),
+    Index("taxonomy_counts_markets_idx", "kind", text("markets desc"), "name"),
 )
 
 # --- The feed and the pipeline's own state --------------------------------------------------------------------------

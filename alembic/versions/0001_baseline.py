@@ -12,7 +12,8 @@ revision, down_revision = "0001", None
 
 
 def upgrade() -> None:
-    op.execute("create extension if not exists timescaledb")
+    for extension in ("timescaledb", "pg_trgm"):
+        op.execute(f"create extension if not exists {extension}")
     for statement in timescale.create(_license()):
         op.execute(statement)
 
@@ -20,7 +21,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     for statement in timescale.drop(_license()):
         op.execute(statement)
-    # The extension stays: it may have been there before us, and others may use it.
+    # The extensions stay: they may have been there before us, and others may use them.
 
 
 def _license() -> database.License:

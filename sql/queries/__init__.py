@@ -12,6 +12,7 @@ def _read(topic: str) -> Any:
     return aiosql.from_path(Path(__file__).parent / f"{topic}.sql", "psycopg")
 
 
+activity = _read("activity")
 aggregates = _read("aggregates")
 books = _read("books")
 candles = _read("candles")

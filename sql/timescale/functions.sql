@@ -15,3 +15,8 @@ return floor(extract(epoch from ts) * 1000)::bigint;
 create function as_unix(ts timestamptz) returns bigint
 language sql stable strict parallel safe
 return floor(extract(epoch from ts))::bigint;
+
+-- A record with more fields after its own.
+create function extended(record json, more json) returns text
+language sql immutable strict parallel safe
+return left(record::text, -1) || ',' || substr(more::text, 2);

@@ -12,6 +12,7 @@ alter table feed_leases set (autovacuum_vacuum_scale_factor = 0, autovacuum_vacu
 alter table credit_usage set (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_cost_delay = 0);
 -- Rewritten whole each minute.
 alter table market_stats_24h set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
+alter table market_activity set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 alter table market_rankings set (autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_cost_delay = 0);
 
 -- Books of a hundred levels are compressed on the way in: by lz4 in a tenth of the time of the default, for a tenth more space.

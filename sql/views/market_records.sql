@@ -1,7 +1,7 @@
 -- Markets as the API shows them, beside what they are looked up and filtered by.
 create view market_records as
 select
-    market_key, market_id, gamma_id, slug, question, status, exchange, event_id, category, series, tags, end_time, created_at,
+    market_key, market_id, gamma_id, slug, question, status, exchange, event_id, event_title, category, series, tags, end_time, created_at,
     (
         select row_to_json(r)
         from (

