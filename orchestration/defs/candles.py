@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,10 +10,14 @@ import dagster as dg
 
 import settings
 from orchestration import aggregates
+from orchestration.live.keeper import Run
 from orchestration.resources import Database
+from orchestration.runs import unfinished
 from sql.queries import aggregates as queries
 from sql.queries import feed
 
+PAUSE_S = 55.0  # with the tick's own 5 s: each minute
+GIVEN_UP_S = 180.0
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
 GROUP, KINDS = "aggregates", {"timescaledb"}
 
@@ -127,10 +131,30 @@ job = dg.define_asset_job(
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
 )
 
-each_minute = dg.ScheduleDefinition(
-    name="aggregates_each_minute",
+
+@dg.sensor(
     job=job,
-    cron_schedule="* * * * *",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Computes what is computed from trades, and checks how fresh every stage is.",
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a pass each minute, the first as soon as there are prices; a schedule waits for the clock.",
 )
+def aggregates_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
+    """One pass at a time, a minute apart."""
+    now = datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage aggregates_due") as conn:
+        last, prices = queries.last_pass(conn), queries.any_price(conn)
+    why = wait(last, now, prices=prices, runs=unfinished(context.instance, job.name))
+    if why is not None:
+        return dg.SkipReason(why)
+    return dg.RunRequest(run_key=f"aggregates {now.isoformat(timespec='seconds')}")
+
+
+def wait(last: datetime | None, now: datetime, *, prices: bool, runs: Sequence[Run]) -> str | None:
+    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    for run in runs:
+        if now.timestamp() - run.since < GIVEN_UP_S:
+            return f"a pass is {run.status.lower()}"
+    if last is None:
+        return None if prices else "no prices yet"
+    ago = (now - last).total_seconds()
+    return None if ago >= PAUSE_S else f"the last pass ended {ago:.0f} s ago"

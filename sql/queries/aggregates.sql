@@ -18,6 +18,10 @@ call refresh_continuous_aggregate(
 -- When this stage last came to its end; null before the first time.
 select beat_at from stage_clocks where stage = 'aggregates';
 
+-- name: any_price()$
+-- Whether there is anything to compute from.
+select exists (select from live_prices);
+
 -- name: oldest_trade()$
 -- The first trade held.
 select min(ts) from trades;
