@@ -145,6 +145,7 @@ class Sandbox:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((self.host, self.port))
+        self._socket.listen(128)  # from now on nobody is refused, though the first may wait a moment
         self.port = self._socket.getsockname()[1]
 
     def run(self) -> None:

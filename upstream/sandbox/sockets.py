@@ -199,7 +199,7 @@ class Hub:
             try:
                 request = self._decode(text)
             except msgspec.MsgspecError:
-                connection.push_first("INVALID OPERATION")
+                connection.push("INVALID OPERATION")
                 continue
             self._obey(connection, request, books)
 
@@ -220,7 +220,7 @@ class Hub:
                 connection.tokens.discard(token)
                 self._unfollow(connection, token)
         else:
-            connection.push_first("INVALID OPERATION")
+            connection.push("INVALID OPERATION")
 
     def _send_books(self, connection: Connection, found: list[BookMessage]) -> None:
         for start in range(0, max(len(found), 1), BOOKS_A_FRAME):

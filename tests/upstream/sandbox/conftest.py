@@ -17,8 +17,11 @@ START_MS = 1_795_000_000_000
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """A simulation of 60 markets that runs while a module's tests do."""
-    with Sandbox(simulate=11, rate=400) as exchange:
+    """A simulation of 60 markets that runs while a module's tests do.
+
+    Its clock starts where a window of five minutes has just begun, so that none of them ends meanwhile.
+    """
+    with Sandbox(simulate=11, rate=400, start_ms=START_MS // 300_000 * 300_000 + 1_000) as exchange:
         wait_until(lambda: exchange.exchange.trades.total > 50)
         yield exchange
 
@@ -91,7 +94,7 @@ def follow(sandbox: Sandbox, conversation: Callable[..., object]) -> Follower:
     """Connect, hold a conversation, and return what was heard."""
 
     async def run() -> Follower:
-        async with websockets.connect(sandbox.socket_url, max_size=1 << 25, proxy=None) as socket:
+        async with websockets.connect(sandbox.socket_url, max_size=1 << 25, proxy=None, close_timeout=0.5) as socket:
             follower = Follower(socket)
             await conversation(follower)
             return follower

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.upstream.sandbox.conftest import token_ids, wait_until, walk
+from tests.upstream.sandbox.conftest import token_ids, walk
 from upstream.sandbox.server import Sandbox
 
 
@@ -14,8 +14,8 @@ from upstream.sandbox.server import Sandbox
 def sandbox() -> Iterator[Sandbox]:
     """A simulation in which markets have just been resolved."""
     with Sandbox(simulate=11, rate=1500, start_ms=1_795_000_199_000) as exchange:
-        wait_until(lambda: exchange.exchange.messages.get("market_resolved", 0) >= 4)
-        exchange.call(lambda: setattr(exchange.source, "rate", 200))
+        exchange.call(lambda: exchange.source.advance(1_795_000_204_000))
+        assert exchange.exchange.messages["market_resolved"] >= 4
         yield exchange
 
 

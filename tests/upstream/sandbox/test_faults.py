@@ -125,7 +125,7 @@ def test_the_first_page_comes_again_and_again(sandbox, http, faulty):
 
     assert [market["id"] for market in again["markets"]] == [market["id"] for market in first["markets"]]
     assert again["next_cursor"] == first["next_cursor"]
-    assert trades[2] != [] and trades[2][0]["timestamp"] >= trades[0][0]["timestamp"]
+    assert trades[2][0]["timestamp"] >= trades[0][0]["timestamp"]
 
 
 def test_a_share_of_the_requests_is_struck(sandbox, http, faulty):
@@ -193,14 +193,14 @@ def test_messages_are_lost_doubled_and_swapped_and_the_log_says_which(kind):
                 websockets.connect(exchange.socket_url, max_size=1 << 25, proxy=None) as sound,
                 websockets.connect(exchange.socket_url, max_size=1 << 25, proxy=None) as faulty,
             ):
-                for socket, frames in zip((sound, faulty), heard, strict=True):
+                for socket in (sound, faulty):
                     await socket.send(json.dumps({"type": "market", "assets_ids": tokens, "initial_dump": False}))
-                await asyncio.sleep(1.5)
+                await asyncio.sleep(0.9)
                 exchange.call(lambda: setattr(exchange.source, "rate", 1e-9))
                 for socket, frames in zip((sound, faulty), heard, strict=True):
                     try:
                         while True:
-                            frames.append(str(await asyncio.wait_for(socket.recv(), 0.5)))
+                            frames.append(str(await asyncio.wait_for(socket.recv(), 0.3)))
                     except TimeoutError:
                         pass
             return heard[0], heard[1]

@@ -61,9 +61,10 @@ def as_levels(book: dict) -> dict[str, dict[int, int]]:
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_whoever_follows_the_messages_has_the_exchanges_books(seed):
-    _, exchange, messages, books = simulate(seed, 6)
+    _, exchange, messages, books = simulate(seed, 5)
+    after_trades = {(message["asset_id"], message["hash"]) for message in messages if message["event_type"] == "book"}
 
     for message in messages:
         if message["event_type"] == "book":
@@ -71,7 +72,8 @@ def test_whoever_follows_the_messages_has_the_exchanges_books(seed):
         for entry in message.get("price_changes", ()):
             levels = books[entry["asset_id"]][entry["side"]]
             if micro(entry["size"]):
-                assert levels.get(micro(entry["price"])) != micro(entry["size"]) or follows_a_book(message, messages)
+                known = levels.get(micro(entry["price"])) == micro(entry["size"])
+                assert not known or (entry["asset_id"], entry["hash"]) in after_trades, "nothing changed"
                 levels[micro(entry["price"])] = micro(entry["size"])
             else:
                 levels.pop(micro(entry["price"]), None)
@@ -84,16 +86,10 @@ def test_whoever_follows_the_messages_has_the_exchanges_books(seed):
     assert books == {token: as_levels(book_of(exchange, token)) for token in exchange.catalogue.by_token}
 
 
-def follows_a_book(message: dict, messages: list[dict]) -> bool:
-    """After a trade the books come first, so the changes that follow say again what is known."""
-    hashes = {entry["asset_id"]: entry["hash"] for entry in message["price_changes"]}
-    return any(other["event_type"] == "book" and other["hash"] == hashes.get(other["asset_id"]) for other in messages)
-
-
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_trades_take_what_rests_at_their_price(seed):
-    _, _, messages, books = simulate(seed, 6)
+    _, _, messages, books = simulate(seed, 5)
     trades = 0
 
     for message in messages:
@@ -121,14 +117,14 @@ def test_trades_take_what_rests_at_their_price(seed):
 
 
 def test_every_trade_is_told_apart_from_every_other():
-    _, _, messages, _ = simulate(3, 20, rate=2000)
+    _, _, messages, _ = simulate(3, 10, rate=2000)
     keys = [
         tuple(message[name] for name in ("transaction_hash", "asset_id", "side", "price", "size"))
         for message in messages
         if message["event_type"] == "last_trade_price"
     ]
 
-    assert len(set(keys)) == len(keys) > 1000
+    assert len(set(keys)) == len(keys) > 500
 
 
 def test_books_of_one_market_mirror_each_other_to_the_end():
@@ -182,7 +178,7 @@ def test_hashes_stand_for_the_book_after_the_change():
 
 
 def test_ticks_become_finer_at_the_ends_of_the_scale_and_prices_keep_to_them():
-    _, exchange, messages, _ = simulate(6, 500, rate=120, markets=40)
+    _, exchange, messages, _ = simulate(6, 400, rate=80, markets=40)
     ticks: dict[str, int] = {}
     refined = 0
     for message in messages:
@@ -200,7 +196,7 @@ def test_ticks_become_finer_at_the_ends_of_the_scale_and_prices_keep_to_them():
 
 
 def test_markets_come_go_and_are_resolved_once():
-    simulation, exchange, messages, _ = simulate(8, 620, rate=60, markets=30)
+    _, exchange, messages, _ = simulate(8, 620, rate=60, markets=30)
     resolved = [message for message in messages if message["event_type"] == "market_resolved"]
     listed = [message for message in messages if message["event_type"] == "new_market"]
     windows = [message for message in resolved if "-updown-5m-" in message["slug"]]
@@ -223,7 +219,7 @@ def test_markets_come_go_and_are_resolved_once():
 
 
 def test_one_member_of_a_neg_risk_event_wins():
-    _, exchange, _, _ = simulate(12, 900, rate=50, markets=60)
+    _, exchange, _, _ = simulate(12, 500, rate=20, markets=60)
     winners = defaultdict(list)
     for market in exchange.catalogue:
         if market.closed and market.neg_risk:
@@ -237,7 +233,7 @@ def test_volumes_of_the_catalogue_are_those_of_the_trades():
     _, exchange, _, _ = simulate(13, 1)
     exchange.refresh()
     before = {market.id: micro(market.gamma["volume"]) for market in exchange.catalogue}
-    simulation, exchange, messages, _ = simulate(13, 20)
+    _, exchange, messages, _ = simulate(13, 20)
     exchange.refresh()
     early, *_ = simulate(13, 1)[2:]
     traded: dict[str, int] = defaultdict(int)

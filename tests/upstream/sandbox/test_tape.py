@@ -1,5 +1,6 @@
 """A tape plays what was recorded: all of it, in its shapes, moved in time alone."""
 
+import gzip
 import json
 from collections import Counter, defaultdict
 
@@ -29,23 +30,22 @@ def rebuilt(path) -> list[dict]:
     rows = pd.read_csv(path, dtype=str, on_bad_lines="skip")
     key = rows[["asset_id", "hash", "timestamp", "event_type"]]
     number = (key != key.shift()).any(axis=1).cumsum()
-    messages = []
-    for _, group in rows.groupby(number, sort=False):
-        first = group.iloc[0]
-        levels = [
-            (side in ("bid", "BUY"), round(float(price) * 1e6), round(float(size) * 1e6))
-            for side, price, size in zip(group["side"], group["price"], group["size"], strict=True)
-        ]
-        messages.append(
+    messages: dict[int, dict] = {}
+    for at, row in zip(number, rows.to_dict("records"), strict=True):
+        message = messages.setdefault(
+            at,
             {
-                "kind": first["event_type"],
-                "asset_id": first["asset_id"],
-                "hash": first["hash"],
-                "at_ms": int(first["timestamp"]),
-                "levels": levels,
-            }
+                "kind": row["event_type"],
+                "asset_id": row["asset_id"],
+                "hash": row["hash"],
+                "at_ms": int(row["timestamp"]),
+                "levels": [],
+            },
         )
-    return messages
+        message["levels"].append(
+            (row["side"] in ("bid", "BUY"), round(float(row["price"]) * 1e6), round(float(row["size"]) * 1e6))
+        )
+    return list(messages.values())
 
 
 def wire_levels(message: dict) -> list[tuple[bool, int, int]]:
@@ -176,8 +176,8 @@ def test_a_whole_small_tape_is_heard_as_it_is_read(small_tape):
         async def talk(follower):
             await follower.say(type="market", assets_ids=tokens)
             await follower.listen(1, lambda: bool(follower.books))
-            http.post(f"{exchange.url}/sandbox/play")
-            await follower.listen(20, lambda: http.get(f"{exchange.url}/sandbox/status").json()["ended"])
+            exchange.call(exchange.play)
+            await follower.listen(20, lambda: exchange.source.ended)
             await follower.listen(0.5)
 
         heard = follow(exchange, talk)
@@ -237,7 +237,8 @@ def last_books(messages: list[dict]) -> dict[str, set[tuple[bool, int, int]]]:
 
 
 def test_a_resolved_market_pays_as_it_did(small_tape):
-    whole = json.loads(__import__("gzip").open(small_tape / "trades/btc5m_1779805500_trades_ticks.json.gz").read())
+    with gzip.open(small_tape / "trades/btc5m_1779805500_trades_ticks.json.gz") as file:
+        whole = json.load(file)
     with httpx.Client(trust_env=False) as http, Sandbox(tape=small_tape, speed=0) as exchange:
         while not http.get(f"{exchange.url}/sandbox/status").json()["ended"]:
             pass
@@ -249,7 +250,7 @@ def test_a_resolved_market_pays_as_it_did(small_tape):
 
 
 def test_gamma_objects_are_served_as_recorded(small_tape):
-    with __import__("gzip").open(small_tape / "gamma/markets_20_2024-07.json.gz") as file:
+    with gzip.open(small_tape / "gamma/markets_20_2024-07.json.gz") as file:
         real = {market["id"]: market for market in json.load(file)}
     with httpx.Client(trust_env=False) as http, Sandbox(tape=small_tape, hold=True) as exchange:
         served = {market["id"]: market for market in walk(http, exchange)}

@@ -19,8 +19,8 @@ def test_lines_are_what_a_socket_heard(http, tmp_path):
             await follower.say(type="market", assets_ids=tokens, custom_feature_enabled=True, initial_dump=False)
             await follower.socket.send("PING")
             await follower.listen(2, lambda: bool(follower.texts))
-            http.post(f"{exchange.url}/sandbox/play")
-            await follower.listen(1.5)
+            exchange.call(exchange.play)
+            await follower.listen(1)
             exchange.call(lambda: setattr(exchange.source, "rate", 1e-9))
             await follower.listen(0.5)
 
@@ -46,12 +46,13 @@ def test_lines_are_what_a_socket_heard(http, tmp_path):
     assert [
         tuple(line[name] for name in ("token", "ts_ms", "side", "price", "size", "tx")) for line in logged
     ] == trades
+    of_entry = ("side", "price", "size", "hash", "best_bid", "best_ask")
     levels = [
-        (entry["asset_id"], message["market"], int(message["timestamp"]), entry["side"], entry["price"], entry["size"], entry["hash"], entry["best_bid"], entry["best_ask"])
+        (entry["asset_id"], message["market"], int(message["timestamp"]), *(entry[name] for name in of_entry))
         for message in heard.of("price_change")
         for entry in message["price_changes"]
-    ]  # fmt: skip
-    names = ("token", "condition_id", "ts_ms", "side", "price", "size", "hash", "best_bid", "best_ask")
+    ]
+    names = ("token", "condition_id", "ts_ms", *of_entry)
     assert [tuple(line[name] for name in names) for line in lines if line["kind"] == "level"] == levels
     assert [line["hash"] for line in lines if line["kind"] == "book"] == [
         message["hash"] for message in heard.of("book")
