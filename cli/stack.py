@@ -225,6 +225,7 @@ class Stack:
         port = self.plan.ports.dagster
         return self._program(
             "webserver",
+            *("nice", "-n", "5"),  # seconds of imports, which nothing waits for; the first data goes before
             *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
             *("--workspace", str(self.plan.workspace)),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
