@@ -57,14 +57,10 @@ class Anchoring:
             track.due_at = float("inf")  # until there is a connection again
         if listener in self._open_losses:
             return  # it was lost again before its books stood
+        from_ms = listener.newest_ms or int(time() * 1000)
         everything = len(token_ids) >= len(self._tracker.tracks)
         self._open_losses[listener] = self._losses.add(
-            Loss(
-                cause,
-                listener.newest_ms or int(time() * 1000),
-                None if everything else token_ids,
-                None if everything else frozenset(track.token.market_key for track in held),
-            )
+            Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [track.token for track in held], from_ms)
         )
 
     def watch(self) -> None:
@@ -139,11 +135,10 @@ class Anchoring:
             return
         tracks, self._tracker.mismatched = self._tracker.mismatched, []
         self._losses.add(
-            Loss(
+            Loss.of(
                 "mismatch",
+                [track.token for track in tracks],
                 min(track.agreed_ms for track in tracks) or int(time() * 1000),
-                frozenset(track.token.token_id for track in tracks),
-                frozenset(track.token.market_key for track in tracks),
                 kinds=("books",),
             )
         )

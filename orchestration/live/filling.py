@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from orchestration.live.exchange import Exchange
-from orchestration.live.rows import Batch, Token
+from orchestration.live.rows import Batch, Token, Trade
 from orchestration.live.writer import Writer
 from sql import database
 from sql.queries import feed as queries
@@ -96,21 +96,26 @@ class Filler:
             self.writer.write(Batch(refusals=refusals), fill=True)
         return added
 
+    def catch_up(self, tokens: Iterable[Token], from_ms: int, to_ms: int) -> int:
+        """Fetch the trades of new markets from before we listened to them; return how many were added."""
+        known = {token.token_id: token for token in tokens}
+        markets = {token.market_id for token in known.values()}
+        return self._add(self._exchange.trades(known, markets, from_ms, to_ms)) if known else 0
+
     def _fetch(self, gap: Gap) -> int:
         keys = None if gap.market_keys is None else sorted(gap.market_keys)
         tokens = {row[0]: Token(*row) for row in queries.tokens_of(self.writer.conn, market_keys=keys)}
         named = {token.market_id for token in tokens.values()}
         from_ms, to_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
-        if not tokens:
-            listed = []
-        else:
-            listed = self._exchange.trades(tokens, named if len(named) <= MANY_MARKETS else (), from_ms, to_ms)
-        added = 0
-        for start in range(0, len(listed), AT_ONCE):
-            some = Batch(trades=listed[start : start + AT_ONCE])
-            added += self.writer.write(some, fill=True).trades
+        markets = named if len(named) <= MANY_MARKETS else ()
+        listed = self._exchange.trades(tokens, markets, from_ms, to_ms) if tokens else []
+        added = self._add(listed)
         self._mark(gap.gap_ids, to_ms, "data_api", {"listed": len(listed), "trades": added})
         return added
+
+    def _add(self, trades: list[Trade]) -> int:
+        pieces = (trades[start : start + AT_ONCE] for start in range(0, len(trades), AT_ONCE))
+        return sum(self.writer.write(Batch(trades=some), fill=True).trades for some in pieces)
 
     def _mark(self, gap_ids: Iterable[int], to_ms: int, filled_by: str, detail: dict[str, Any]) -> None:
         queries.mark_filled(

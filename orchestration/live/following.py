@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -10,8 +11,11 @@ from orchestration.live.listener import Heard, Listener, Lost, Opened
 from orchestration.live.rows import Token
 from orchestration.live.tracker import Tracker
 from sql.queries import feed as queries
+from upstream.market_socket import NewMarket
 
 AT_ONCE = 8  # connections opened at the same time
+ANTICIPATE_S = 60.0
+MOST_AWAITED = 5_000
 
 
 class Catalogue:
@@ -49,9 +53,10 @@ class Following:
         self._opening = asyncio.Semaphore(AT_ONCE)
         self._heard, self._opened, self._lost = heard, opened, lost
         self._numbers = 0
+        self._awaited_until: dict[str, float] = {}
 
-    def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> list[asyncio.Task[None]]:
-        """Follow what the catalogue says (`whole`: and nothing else); give the tasks of new listeners."""
+    def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> None:
+        """Follow what the catalogue says (`whole`: and nothing else)."""
         self.loaded = True
         wanted: dict[str, Token] = {}
         unwanted: list[str] = []
@@ -67,18 +72,41 @@ class Following:
                 track.last, track.last_ms = last, last_ms
             track.volume_24h_usd = volume
         if whole:
-            unwanted = [token_id for token_id in self.of_token if token_id not in wanted]
-        self._leave(unwanted)
-        return self._follow([token for token_id, token in wanted.items() if token_id not in self.of_token])
-
-    def _follow(self, tokens: Sequence[Token]) -> list[asyncio.Task[None]]:
+            awaited = self._awaited_until
+            unwanted = [token_id for token_id in self.of_token if token_id not in wanted and token_id not in awaited]
+        for token_id in wanted:
+            self._awaited_until.pop(token_id, None)
+        self._leave([*unwanted, *self._given_up()])
         markets: dict[int, list[str]] = {}
-        for token in tokens:
-            markets.setdefault(token.market_key, []).append(token.token_id)
+        for token in wanted.values():
+            if token.token_id not in self.of_token:
+                markets.setdefault(token.market_key, []).append(token.token_id)
+        self._follow(markets.values())
+
+    def anticipate(self, announced: Iterable[NewMarket]) -> None:
+        """Listen to markets that were announced just now; what is said of them waits until the catalogue knows them."""
+        until = monotonic() + ANTICIPATE_S
+        for market in announced:
+            token_ids = [token_id for token_id in market.token_ids if token_id not in self.of_token]
+            if token_ids and len(self._awaited_until) < MOST_AWAITED:
+                self._awaited_until.update(dict.fromkeys(token_ids, until))
+                self._tracker.awaited.update({token_id: [] for token_id in token_ids})
+                self._follow([token_ids])
+
+    def _given_up(self) -> list[str]:
+        """Name tokens that were announced and never came."""
+        now = monotonic()
+        gone = [token_id for token_id, until in self._awaited_until.items() if until < now]
+        for token_id in gone:
+            del self._awaited_until[token_id]
+            self._tracker.awaited.pop(token_id, None)
+        return gone
+
+    def _follow(self, markets: Iterable[list[str]]) -> None:
         given: dict[Listener, list[str]] = {}
         started = []
         room = {listener: self._assets_per_socket - len(listener.tokens) for listener in self.listeners}
-        for token_ids in markets.values():
+        for token_ids in markets:
             listener = next((each for each, left in room.items() if left >= len(token_ids)), None)
             if listener is None:
                 self._numbers += 1
@@ -95,7 +123,8 @@ class Following:
         for listener, token_ids in given.items():
             listener.follow(token_ids)
             self.of_token.update(dict.fromkeys(token_ids, listener))
-        return [listener.start() for listener in started]
+        for listener in started:
+            listener.start()
 
     def _leave(self, token_ids: Iterable[str]) -> None:
         gone: dict[Listener, list[str]] = {}

@@ -1,10 +1,12 @@
 """Spans in which messages may have been missed: known at once, written to `coverage_gaps` by whoever leads."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Self
 
 import msgspec
 import psycopg
 
+from orchestration.live.rows import Token
 from sql.queries import feed as queries
 
 KINDS = ("books", "trades")
@@ -24,6 +26,21 @@ class Loss(msgspec.Struct, eq=False):
     missed: bool = True  # False: the books, when they came again, were the same
     gap_ids: list[int] = []
     closed_in_database: bool = False
+
+    @classmethod
+    def of(
+        cls, cause: str, tokens: Iterable[Token], from_ms: int, to_ms: int | None = None, kinds: tuple[str, ...] = KINDS
+    ) -> Self:
+        """Make a loss of some tokens."""
+        concerned = list(tokens)
+        return cls(
+            cause,
+            from_ms,
+            frozenset(token.token_id for token in concerned),
+            frozenset(token.market_key for token in concerned),
+            kinds,
+            to_ms,
+        )
 
 
 class Losses:

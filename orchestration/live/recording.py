@@ -197,14 +197,9 @@ class Recording:
         everything = len(missing) == len(tracks)
         if missing and since_ms:
             others = any(lease.alive for lease in self.leases or () if lease.run_id != self._run_id)
-            self._losses.add(
-                Loss(
-                    "taken over before every book stood" if others else "no feed running",
-                    since_ms,
-                    None if everything else frozenset(track.token.token_id for track in missing),
-                    None if everything else frozenset(track.token.market_key for track in missing),
-                )
-            )
+            cause = "taken over before every book stood" if others else "no feed running"
+            tokens = [track.token for track in missing]
+            self._losses.add(Loss(cause, since_ms, None, None) if everything else Loss.of(cause, tokens, since_ms))
         return everything
 
     def _take_over_live_state(self, unverified: set[tuple[int, int]], since_ms: int, *, cold: bool) -> None:

@@ -1,7 +1,8 @@
 """One run of the feed: sockets, ticks, the lease, and everything that happens beside."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -20,7 +21,7 @@ from orchestration.live.following import Following
 from orchestration.live.helping import BUSY, Helping
 from orchestration.live.lease import OVERSTAY, Lease, successor
 from orchestration.live.listener import Listener
-from orchestration.live.losses import Losses
+from orchestration.live.losses import Loss, Losses
 from orchestration.live.news import News
 from orchestration.live.pen import Pen
 from orchestration.live.recording import Recording
@@ -28,6 +29,7 @@ from orchestration.live.rows import Batch
 from orchestration.live.tracker import Tracker
 from settings import Settings
 from upstream.errors import UpstreamError
+from upstream.market_socket import Message, NewMarket, Refused
 
 BEAT_S = 1.0
 TOKENS_S = 2.0
@@ -61,6 +63,9 @@ class Session:
         self._began = self._told_at = self._observed_at = monotonic()
         self._exchange = exchange
         self._written_ms = 0
+        self._listed: deque[tuple[float, str, int, int]] = (
+            deque()
+        )  # new markets: when to look, which, from when to when
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("pen", "clerk", "filler", "news", "http")
@@ -76,7 +81,7 @@ class Session:
             exchange.socket_url,
             self.tracker,
             settings.live_assets_per_socket,
-            heard=lambda _, messages: self.tracker.take(messages),
+            heard=self._heard,
             opened=self._opened,
             lost=self._lost,
         )
@@ -138,6 +143,12 @@ class Session:
             self.ending.set()
             await self._end(ticking, [ended, *beside])
         return self.figures.totals()
+
+    def _heard(self, _: Listener, messages: Sequence[Message | Refused]) -> int:
+        newest_ms = self.tracker.take(messages)
+        if self.tracker.news:
+            self.following.anticipate(news for news in self.tracker.news if isinstance(news, NewMarket))
+        return newest_ms
 
     def _opened(self, listener: Listener) -> None:
         self.anchoring.opened(listener)
@@ -208,6 +219,8 @@ class Session:
             self.news.hear(announced, now)
             if self.news.due(now) and await self._run_in("news", self.news.settle, now):
                 await self._look_at_tokens()
+            to_ms = int(time() * 1000)
+            self._listed += [(now + self._settle_s, *listed, to_ms) for listed in self.news.take_listed()]
 
     async def _help(self) -> None:
         now_ms = int(time() * 1000)
@@ -218,6 +231,19 @@ class Session:
         elif self.ready and not self.losses.open():
             await self._run_in("clerk", self.clerk.close_abandoned, now_ms)
             await self._run_in("filler", self.filler.from_data_api, self._settle_s)
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        """Fetch what was traded of a new market before we listened to it."""
+        now = monotonic()
+        while self._listed and self._listed[0][0] <= now:
+            _, market_id, from_ms, to_ms = self._listed[0]
+            tokens = [track.token for track in self.tracker.tracks.values() if track.token.market_id == market_id]
+            try:
+                await self._run_in("filler", self.filler.catch_up, tokens, from_ms, to_ms)
+            except UpstreamError:
+                self.losses.add(Loss.of("listed just now", tokens, from_ms, to_ms, kinds=("trades",)))
+            self._listed.popleft()
 
     # --- The end ---
 

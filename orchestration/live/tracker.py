@@ -27,6 +27,7 @@ from upstream.market_socket import (
 SOURCE = "market_socket"
 REFRESH_MS = 1_000  # a live price that does not change is still confirmed this often
 STRANGERS = 10_000
+AWAITED = 5_000  # messages kept of one token
 REFUSALS = 1_000  # kept of one batch; the rest is counted
 
 
@@ -51,6 +52,7 @@ class Tracker:
         self.astray: dict[str, Track] = {}  # books that wait for a snapshot
         self.mismatched: list[Track] = []  # books that were found to disagree
         self.strangers: set[str] = set()  # tokens that were spoken of and are not followed
+        self.awaited: dict[str, list[Message]] = {}  # of tokens that the catalogue does not know yet
         self.news: list[NewMarket | Resolved] = []
         self.touched: dict[str, Track] = {}  # live books to write
         self._clock = clock
@@ -67,6 +69,7 @@ class Tracker:
             track = self.tracks[token.token_id] = Track(token, tick_size, fresh=fresh)
             self.astray[token.token_id] = track
             self.strangers.discard(token.token_id)
+            self.take(self.awaited.pop(token.token_id, ()))
         return track
 
     def leave(self, token_id: str) -> Track | None:
@@ -128,7 +131,7 @@ class Tracker:
         if isinstance(message, Book | LastTrade | BestBidAsk | TickSize):
             track = self.tracks.get(message.asset_id)
             if track is None:
-                self._stranger(message.asset_id)
+                self._stranger(message.asset_id, [message])
                 return message.ts_ms
             self.counts.messages += 1
             if isinstance(message, LastTrade):
@@ -157,7 +160,7 @@ class Tracker:
         first, final = group[0], group[-1]
         track = self.tracks.get(first.asset_id)
         if track is None:
-            self._stranger(first.asset_id, len(group))
+            self._stranger(first.asset_id, group)
             return
         counts, ts_ms = self.counts, first.ts_ms
         counts.messages += len(group)
@@ -315,8 +318,12 @@ class Tracker:
         self.astray[track.token.token_id] = track
         self.mismatched.append(track)
 
-    def _stranger(self, token_id: str, times: int = 1) -> None:
-        self.counts.unknown_tokens += times
+    def _stranger(self, token_id: str, messages: Sequence[Message]) -> None:
+        awaited = self.awaited.get(token_id)
+        if awaited is not None and len(awaited) < AWAITED:
+            awaited.extend(messages)
+            return
+        self.counts.unknown_tokens += len(messages)
         if len(self.strangers) < STRANGERS:
             self.strangers.add(token_id)
 

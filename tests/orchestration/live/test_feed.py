@@ -3,6 +3,7 @@ import time
 import pytest
 
 from tests.orchestration.live.living import NOTHING, World, now_ms, wait_until
+from upstream.sandbox import simulation
 from upstream.sandbox.server import Sandbox
 
 
@@ -127,16 +128,23 @@ def test_books_that_disagree_are_not_shown_and_stand_again(world):
     assert totals["repeats"] > 0
 
 
-def test_new_markets_are_followed_at_once(world):
+@pytest.fixture
+def early_listing(monkeypatch):
+    monkeypatch.setattr(simulation, "FIRST_LISTING_MS", 5_000)
+
+
+def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(early_listing, world):
     feed = world.feed()
     wait_until(lambda: world.leader() == feed.run_id)
-    known = world.conn.execute("select count(*) from markets").fetchone()[0]
-    wait_until(lambda: world.conn.execute("select count(*) from markets").fetchone()[0] > known, 30)
-    fresh = world.conn.execute("select market_key from markets order by market_key desc limit 1").fetchone()[0]
+    began = now_ms()
+    known = world.conn.execute("select max(market_key) from markets").fetchone()
 
-    wait_until(
-        lambda: world.conn.execute("select from live_books where market_key = %s", [fresh]).fetchone() is not None
-    )
+    fresh = "select distinct market_key from trades where market_key > %s"
+    wait_until(lambda: world.conn.execute(fresh, known).fetchone() is not None, 20)
+    time.sleep(2.5)  # until what was traded before we listened has been fetched
+    until = world.caught_up()
+
+    assert world.trades_by_hash(began, until - 1_500) == ({}, {})
     assert feed.stop()["unknown_tokens"] == 0
 
 

@@ -236,3 +236,16 @@ def test_a_token_no_longer_followed_is_no_longer_vouched_for(following):
 
     assert following.counts.unknown_tokens == 1
     assert following.touched[YES.token_id].live_book().verified is False
+
+
+def test_what_is_said_of_a_market_before_the_catalogue_knows_it_waits(following):
+    fresh = token(50)
+    following.awaited[fresh.token_id] = []
+    following.take([book(fresh, BIDS, ASKS)])
+    following.take([trade(fresh, ts_ms=NOW + 1), change(fresh, 1, 390_000, 7, ts_ms=NOW + 2)])
+    assert len(following.cut()) == 0
+
+    following.follow(fresh, fresh=True)
+    batch = following.cut()
+    assert (len(batch.snapshots), len(batch.trades), len(batch.changes)) == (1, 1, 1)
+    assert following.counts.unknown_tokens == 0
