@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
+from cli import guard
 from cli.readiness import fetch
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ class Running:
 
     def whole(self) -> bool:
         """Say whether a leader and a ready standby are there, and every service runs."""
-        leases = self.leases()
+        leases = [lease for lease in self.leases() if guard.alive(lease.pid)]
         roles = sorted(lease.role for lease in leases if lease.ready)
         services = self.running()["services"].values()
         return roles == ["leader", "standby"] and len(leases) == 2 and all(s["state"] == "up" for s in services)

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("PRESAGE_SOAK_SEED", "1"))
 TIMES = int(os.environ.get("PRESAGE_SOAK_TIMES", "4"))  # of each of the five faults
 RATE = os.environ.get("PRESAGE_SOAK_RATE", "300")
+WINDOW_S = "150"  # short, so that runs hand over by themselves meanwhile
 RECOVERY_S = 120.0
 
-TERMINATE = """mutation($run: String!) { terminateRun(runId: $run, terminatePolicy: SAFE_TERMINATE) {
-    __typename ... on TerminateRunFailure { message } ... on PythonError { message } } }"""
 RUNS = (
     """{ runsOrError(filter: {pipelineName: "live"}) { ... on Runs { results { runId status startTime endTime } } } }"""
 )
@@ -48,8 +47,8 @@ def kill_database(demo: Running) -> None:
 
 
 def hand_over(demo: Running) -> None:
-    answer = demo.graphql(TERMINATE, run=demo.lease("leader").run_id)
-    assert answer["terminateRun"]["__typename"] == "TerminateRunSuccess", answer
+    """Ask the leader to leave, as a deployment does. (Runs whose window is over leave by themselves meanwhile.)"""
+    os.kill(demo.lease("leader").pid, signal.SIGTERM)
 
 
 FAULTS: dict[str, Callable[[Running], None]] = {
@@ -64,26 +63,27 @@ FAULTS: dict[str, Callable[[Running], None]] = {
 @pytest.mark.soak
 def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
     order = [name for name in FAULTS for _ in range(TIMES)]
-    random.Random(SEED).shuffle(order)
+    dice = random.Random(SEED)
+    dice.shuffle(order)
     base = choose(None).api
-    demo = Running(tmp_path, "--rate", RATE, "--markets", "40", "--simulate", str(SEED), "--port-base", str(base))
+    options = ("--rate", RATE, "--markets", "40", "--simulate", str(SEED), "--port-base", str(base))
+    demo = Running(tmp_path, *options, PRESAGE_LIVE_WINDOW_S=WINDOW_S)
     pulse = Pulse(demo)
     table = Table("fault", "no commit for", "whole again after", title=f"seed {SEED}, {RATE} messages a second")
     try:
         demo.wait_until(lambda: demo.told().get("time_to_first_price_s") is not None and demo.whole(), 120)
         began_ms = demo.exchange()["clock_ms"] + 1
         pulse.start()
-        for name in order:
-            time.sleep(random.Random().uniform(2, 5))
-            before = {lease.run_id for lease in demo.leases()}
+        for nth, name in enumerate(order, 1):
+            time.sleep(dice.uniform(2, 5))
+            demo.wait_until(demo.whole, RECOVERY_S)  # a run may just have left by itself
             struck = time.monotonic()
             FAULTS[name](demo)
             time.sleep(1.0)  # for the fault to show
             demo.wait_until(demo.whole, RECOVERY_S)
-            if name in ("kill -9 of the leader", "kill -9 of the standby", "hand-over"):
-                assert {lease.run_id for lease in demo.leases()} != before
-            table.add_row(name, f"{pulse.longest_pause(struck):.2f} s", f"{time.monotonic() - struck:.1f} s")
-            Console().print(table.rows[-1] and f"{name}: no commit for {pulse.longest_pause(struck):.2f} s")
+            pause, recovery = pulse.longest_pause(struck), time.monotonic() - struck
+            table.add_row(name, f"{pause:.2f} s", f"{recovery:.1f} s")
+            print(f"{nth}. {name}: no commit for {pause:.2f} s, whole again after {recovery:.1f} s", flush=True)
         ended_ms = demo.exchange()["clock_ms"] - 1
         time.sleep(5)  # for the last of them to be committed
 
