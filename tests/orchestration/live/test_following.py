@@ -1,0 +1,90 @@
+import asyncio
+
+import pytest
+
+from orchestration.live.following import Following
+from orchestration.live.tracker import Tracker
+from upstream.market_socket import NewMarket
+
+
+@pytest.fixture
+def following():
+    """Sockets that are never opened: there is nobody at this address."""
+    loop = asyncio.new_event_loop()
+    made = None
+
+    async def make():
+        return Following(
+            "ws://127.0.0.1:9/", Tracker(), 4, heard=lambda *_: 0, opened=lambda _: None, lost=lambda *_: None
+        )
+
+    made = loop.run_until_complete(make())
+
+    def do(call):
+        async def run():
+            return call(made)
+
+        return loop.run_until_complete(run())
+
+    do.of = made
+    yield do
+    loop.run_until_complete(made.stop())
+    loop.close()
+
+
+def rows(*markets, follow=True):
+    return [
+        (f"{market}-{outcome}", f"0x{market}", market, outcome, None, None, None, None, follow)
+        for market in markets
+        for outcome in (0, 1)
+    ]
+
+
+def announced(market):
+    tokens = [f"{market}-0", f"{market}-1"]
+    return NewMarket(
+        f"0x{market}", 1, "1", "?", "", None, tokens, ["Yes", "No"], [], None, None, None, None, active=True
+    )
+
+
+def spread(following):
+    return [sorted(listener.tokens) for listener in following.of.listeners]
+
+
+def test_outcomes_of_one_market_share_a_socket_and_no_socket_gets_too_many(following):
+    following(lambda it: it.take(rows(1, 2, 3), whole=True, fresh=False))
+
+    assert spread(following) == [["1-0", "1-1", "2-0", "2-1"], ["3-0", "3-1"]]
+
+
+def test_room_that_was_left_is_used_again(following):
+    following(lambda it: it.take(rows(1, 2, 3), whole=True, fresh=False))
+    following(lambda it: it.take([*rows(1, follow=False), *rows(4, 5)], whole=False, fresh=True))
+
+    assert spread(following) == [["2-0", "2-1", "4-0", "4-1"], ["3-0", "3-1", "5-0", "5-1"]]
+    assert "1-0" not in following.of.of_token
+
+
+def test_a_whole_reading_leaves_what_it_does_not_name(following):
+    following(lambda it: it.take(rows(1, 2), whole=True, fresh=False))
+    following(lambda it: it.take(rows(2), whole=True, fresh=False))
+
+    assert spread(following) == [["2-0", "2-1"]]
+
+
+def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(following):
+    following(lambda it: it.take(rows(1), whole=True, fresh=False))
+    following(lambda it: it.anticipate([announced(7), announced(7)]))
+    following(lambda it: it.take(rows(1), whole=True, fresh=True))
+    assert spread(following) == [["1-0", "1-1", "7-0", "7-1"]]
+
+    following(lambda it: it.take(rows(7), whole=False, fresh=True))
+    assert following.of.listeners[0].tokens.keys() == {"1-0", "1-1", "7-0", "7-1"}
+
+
+def test_announced_markets_that_never_come_are_given_up(following, monkeypatch):
+    monkeypatch.setattr("orchestration.live.following.ANTICIPATE_S", -1.0)
+    following(lambda it: it.anticipate([announced(7)]))
+    following(lambda it: it.take([], whole=False, fresh=True))
+
+    assert spread(following) == [[]]
