@@ -130,18 +130,17 @@ class Pulse(threading.Thread):
         self._enough = threading.Event()
 
     def run(self) -> None:
-        conn: psycopg.Connection[Any] | None = None
         head = -1
-        while not self._enough.wait(0.03):
+        while not self._enough.is_set():
             try:
-                conn = conn or self.running.connect()
-                found = conn.execute("select last_seq from stream_head").fetchone()
+                with self.running.connect() as conn:
+                    while not self._enough.wait(0.03):
+                        found = conn.execute("select last_seq from stream_head").fetchone()
+                        if found and found[0] != head:
+                            head = found[0]
+                            self.beats.append(time.monotonic())
             except (psycopg.Error, OSError, KeyError):
-                conn = None
-                continue
-            if found and found[0] != head:
-                head = found[0]
-                self.beats.append(time.monotonic())
+                self._enough.wait(0.03)
 
     def longest_pause(self, since: float) -> float:
         """The longest time without a commit, from an instant on until now."""
