@@ -59,7 +59,9 @@ def main() -> None:
         metavar="X",
         help="tape: times as fast; 0 is as fast as possible (default: %(default)s)",
     )
-    parser.add_argument("--hold", action="store_true", help="play nothing until POST /sandbox/play")
+    parser.add_argument(
+        "--hold", action="store_true", help="play nothing until POST /sandbox/play; wise with --speed 0"
+    )
     parser.add_argument("--faults", metavar="FILE|JSON", help="what shall go wrong, and when")
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the truth to compare with"

@@ -93,13 +93,6 @@ class Book:
         """Forty hex digits standing for the book of a token as of its last change."""
         return hashlib.sha1(f"{token}{self.ts_ms}{self.digest:x}".encode(), usedforsecurity=False).hexdigest()
 
-    def copy(self) -> Book:
-        twin = Book()
-        twin.bids, twin.asks = dict(self.bids), dict(self.asks)
-        twin.digest, twin.ts_ms = self.digest, self.ts_ms
-        twin._bid_prices, twin._ask_prices = list(self._bid_prices), list(self._ask_prices)
-        return twin
-
 
 def _mark(side: Side, price: int, size: int) -> int:
     mixed = (

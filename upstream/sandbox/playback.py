@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox import wire
 from upstream.sandbox.book import BUY, SELL
-from upstream.sandbox.catalogue import Gamma, Market
-from upstream.sandbox.micro import text
+from upstream.sandbox.catalogue import Gamma, Market, listed
+from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed
 from upstream.sandbox.tape import Played, Tape, read_tape
 from upstream.sandbox.trades import Trade
@@ -47,8 +48,11 @@ class Playback:
         self.end_ms = 0
         self._summary = self.tape.summary()
         self._listings: list[Listing] = self.tape.listings
+        self._stale: set[str] = set()
+        self._volume: Counter[str] = Counter()
         self._list()
         self.begin(start_ms)
+        exchange.refreshers.append(self.refresh)
 
     def begin(self, start_ms: int) -> None:
         """Let the tape start at a moment; nothing of it has been played yet."""
@@ -96,6 +100,7 @@ class Playback:
         if at is None:
             raise LookupError(f"{played.recording.name} names a token without a market: {happening.token}")
         market, outcome = at
+        self._stale.add(market.id)
         if isinstance(happening, LevelsChanged):
             self._change(market, outcome, played.ts_ms, happening)
         elif isinstance(happening, BookSeen):
@@ -157,6 +162,7 @@ class Playback:
 
     def _print(self, market: Market, outcome: int, ts_ms: int, happening: Printed) -> None:
         market.printed(outcome, happening.price)
+        self._volume[market.id] += happening.price * happening.size // ONE
         price, size = text(happening.price), text(happening.size)
         fact = wire.Fact(
             0, "trade", happening.token, market.condition_id, ts_ms, happening.side, price, size, happening.tx
@@ -182,6 +188,33 @@ class Playback:
         if not market.closed:
             self.exchange.resolve(market, ts_ms, outcome, short(ts_ms))
             market.gamma["updatedAt"] = iso(ts_ms)
+
+    def refresh(self) -> None:
+        """Write prices and volumes into the made objects of markets that moved; recorded ones stay as they are."""
+        stale, self._stale = self._stale, set()
+        for market_id in stale:
+            market = self.exchange.catalogue.markets[market_id]
+            if "sandboxMadeFrom" in market.gamma and not market.closed:
+                self._figures(market)
+
+    def _figures(self, market: Market) -> None:
+        bid, ask = market.best(0)
+        last = market.last_price[0]
+        middle = (bid + ask) // 2 if market.has_book and (bid, ask) != (0, ONE) else last
+        volume = self._volume[market.id]
+        market.gamma.update(
+            bestBid=bid / ONE,
+            bestAsk=ask / ONE,
+            spread=(ask - bid) / ONE,
+            volume=text(volume),
+            volumeNum=volume / ONE,
+            volume24hr=volume / ONE,
+            updatedAt=iso(self.exchange.now_ms),
+        )
+        if middle is not None:
+            market.gamma["outcomePrices"] = listed((text(middle), text(ONE - middle)))
+        if last is not None:
+            market.gamma["lastTradePrice"] = last / ONE
 
     # --- Listing ---
 

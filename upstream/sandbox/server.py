@@ -253,10 +253,17 @@ class Sandbox:
             self._server.should_exit = True
 
     async def _play(self) -> None:
-        """Let the source catch up with the clock, again and again."""
-        await self._playing.wait()
+        """Let the source catch up with the clock, again and again.
+
+        A tape that was held starts now. A simulation that was held makes up for the time, so that its clock is the
+        world's, unless it was given one of its own.
+        """
         self._began = time.monotonic()
-        if isinstance(self.source, Playback) and self._now_is_start:
+        await self._playing.wait()
+        if not self._now_is_start:
+            self._began = time.monotonic()
+        elif isinstance(self.source, Playback):
+            self._began = time.monotonic()
             self.source.begin(int(time.time() * 1000))
         while not self.source.ended:
             if (

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.faults import Fault, Faults
 
-QUEUE = 20_000  # messages a connection may lag before it is let go
+QUEUE = 50_000  # messages a connection may lag before it is let go
 UNSUBSCRIBED_S = 10  # a connection that asks for nothing is closed
 BOOKS_A_FRAME = 50  # keeps the first frame well below a client's usual limit of 1 MiB
 NO_HANDSHAKE = 1006  # what a client sees when a connection breaks

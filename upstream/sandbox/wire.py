@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -148,17 +148,6 @@ class Fact(msgspec.Struct, omit_defaults=True):
     best_ask: str = ""
     sent: int = 0
     detail: dict[str, Any] | None = None
-
-    KINDS: ClassVar = (
-        "trade",
-        "level",
-        "book",
-        "tick_size",
-        "best_bid_ask",
-        "new_market",
-        "resolved",
-        "fault",
-    )
 
 
 def levels(side: Levels) -> list[Level]:

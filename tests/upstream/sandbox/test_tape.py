@@ -183,6 +183,7 @@ def test_a_whole_small_tape_is_heard_as_it_is_read(small_tape):
         heard = follow(exchange, talk)
         status = http.get(f"{exchange.url}/sandbox/status").json()
         trades = walk_trades(http, exchange)
+        markets = walk(http, exchange)
         books = {token: http.get(f"{exchange.clob_url}/book", params={"token_id": token}) for token in tokens}
 
     tape = read_tape(small_tape)
@@ -193,6 +194,14 @@ def test_a_whole_small_tape_is_heard_as_it_is_read(small_tape):
     )
     assert sorted(trades) == expected
     assert (status["source"], status["ended"], status["played"]["share"]) == ("tape", True, 1.0)
+    volumes = Counter()
+    for line in lines(tape, START_MS, 0, "trades"):
+        volumes[line["condition_id"]] += round(float(line["price"]) * float(line["size"]), 6)
+    open_markets = [market for market in markets if not market["closed"] and market["conditionId"] in volumes]
+    assert open_markets
+    assert all(
+        market["volumeNum"] == pytest.approx(volumes[market["conditionId"]], abs=1e-3) for market in open_markets
+    )
     rebuilt_books = last_books(heard.messages)
     assert len(rebuilt_books) == 6
     for token, levels in rebuilt_books.items():
