@@ -42,6 +42,7 @@ class Endpoint:
     missing: str = ""  # what a 404 says
     hint: str = ""  # and what it suggests
     headers: dict[str, str] = field(default_factory=dict)
+    explained: dict[str, str] = field(default_factory=dict)  # what stands in braces, where it is not a market
 
     def price(self, given: Parameters) -> int:
         """Give the credits that this request costs."""

@@ -13,6 +13,8 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
+from api.table import markets as lists
+from api.table import taxonomy
 from sql.queries import books, markets, pipeline, prices, trades
 
 NO_MARKET = "There is no such market"
@@ -208,6 +210,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Candles as charting libraries take them",
         description="The column format of a UDF data feed. Without `from`, the last 500 bars' time is looked at.",
     ),
+    # --- Lists of markets, and what is told of one
+    *lists.ENDPOINTS,
+    # --- Events, categories, tags and series
+    *taxonomy.ENDPOINTS,
     # --- Live
     Endpoint(
         name="stream",

@@ -30,6 +30,7 @@ TAGS = {
     "Markets": "What is traded.",
     "Prices": "What it costs, now and over time.",
     "Trades": "Who bought and sold what.",
+    "Taxonomy": "Events, categories, tags and series.",
     "Stream": "Everything as it happens.",
 }
 HEADERS: dict[str, dict[str, Any]] = {
@@ -115,7 +116,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": EXPLAINED[name],
+            "description": endpoint.explained.get(name) or EXPLAINED[name],
             "schema": {"type": "string", "minLength": 1, "maxLength": 500},
         }
         for name in endpoint.path_parameters

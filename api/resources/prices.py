@@ -19,22 +19,22 @@ EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h":
 BARS = {"1": (candles.bars_1m, candles.last_bars_1m), "60": (candles.bars_1h, candles.last_bars_1h)}
 
 
-def several(given: Ids) -> list[str]:
-    """Give the ids of a comma-separated list, each once."""
-    ids = list(dict.fromkeys(part.strip() for part in given.ids.split(",") if part.strip()))
-    if not 0 < len(ids) <= MOST_IDS:
+def several(text: str, most: int, name: str = "ids") -> list[str]:
+    """Give the names in a comma-separated list, each once."""
+    ids = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not 0 < len(ids) <= most:
         raise Problem(
             "invalid_parameter",
-            f"`ids` names {len(ids)} markets",
-            hint=f"Allowed: 1 to {MOST_IDS}, separated by commas",
-            errors=[{"name": "ids", "detail": f"{len(ids)} markets", "allowed": f"1 to {MOST_IDS}"}],
+            f"`{name}` names {len(ids)} markets",
+            hint=f"Allowed: 1 to {most}, separated by commas",
+            errors=[{"name": name, "detail": f"{len(ids)} markets", "allowed": f"1 to {most}"}],
         )
     return ids
 
 
 def cost_of_several(given: Ids) -> int:
     """One credit for each started 25."""
-    return -(-len(several(given)) // 25)
+    return -(-len(several(given.ids, MOST_IDS)) // 25)
 
 
 class Prices(Reading):
@@ -42,7 +42,7 @@ class Prices(Reading):
 
     def answer(self, given: Ids, **path: str) -> bytes:  # noqa: ARG002
         """Give an object by market."""
-        return self.found(self.read(ids=several(given)))
+        return self.found(self.read(ids=several(given.ids, MOST_IDS)))
 
 
 class History(AboutOutcome):

@@ -6,13 +6,16 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from api.errors import Problem
-from api.resource import AboutOutcome
+from api.resource import AboutOutcome, Reading
 from api.resources.prices import newest
+from sql.queries import trades as queries
 
 if TYPE_CHECKING:
     from api.parameters import TradesOf
+    from api.parameters_lists import Recent
 
 WINDOW = timedelta(days=1)
+LATELY = timedelta(hours=1)  # what all markets' newest trades are first looked for in
 
 
 def cost_of_rows(given: TradesOf) -> int:
@@ -45,6 +48,28 @@ class Trades(AboutOutcome):
                 limit=given.limit,
             ),
             given.from_,
+            until,
+            WINDOW,
+            given.limit,
+        )
+
+
+class RecentTrades(Reading):
+    """The newest trades of all markets, or of one."""
+
+    def answer(self, given: Recent, **path: str) -> bytes:  # noqa: ARG002
+        """Give them."""
+        until = datetime.now(UTC) + timedelta(minutes=1)
+        if given.market_id is None:
+            return newest(
+                lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
+            )
+        key = self.service.markets.of(given.market_id).key
+        return newest(
+            lambda since: self.read(
+                queries.recent_of_market, market_key=key, since=since, until=until, limit=given.limit
+            ),
+            None,
             until,
             WINDOW,
             given.limit,

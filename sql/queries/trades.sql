@@ -20,3 +20,60 @@ from (
     order by trades.ts desc, seq desc
     limit :limit
 ) as t;
+
+-- name: recent(since, until, limit)^
+-- The newest trades of all markets within a range, and how many they are. Who traded is known from settlements only.
+select coalesce(json_agg(json_build_object(
+    'id', t.trade_id::text,
+    'market_id', m.market_id,
+    'token_id', m.token_ids[t.outcome + 1],
+    'outcome', t.outcome,
+    'price', as_number(t.price),
+    'size', as_number(t.size),
+    'value_usd', as_number(t.value_usd),
+    'side', case when t.side > 0 then 'BUY' else 'SELL' end,
+    'tx_hash', '0x' || encode(t.tx_hash, 'hex'),
+    'ts', as_ms(t.ts),
+    'maker', '',
+    'taker', '',
+    'block_number', null
+) order by t.ts desc, t.seq desc), '[]')::text, count(*)
+from (
+    select * from trades
+    where ts >= :since and ts < :until
+    order by ts desc, seq desc
+    limit :limit
+) as t
+join markets m using (market_key);
+
+-- name: recent_of_market(market_key, since, until, limit)^
+-- The same for all outcomes of one market: of each by the index, then together.
+select coalesce(json_agg(json_build_object(
+    'id', t.trade_id::text,
+    'market_id', t.market_id,
+    'token_id', t.token_ids[t.outcome + 1],
+    'outcome', t.outcome,
+    'price', as_number(t.price),
+    'size', as_number(t.size),
+    'value_usd', as_number(t.value_usd),
+    'side', case when t.side > 0 then 'BUY' else 'SELL' end,
+    'tx_hash', '0x' || encode(t.tx_hash, 'hex'),
+    'ts', as_ms(t.ts),
+    'maker', '',
+    'taker', '',
+    'block_number', null
+) order by t.ts desc, t.seq desc), '[]')::text, count(*)
+from (
+    select m.market_id, m.token_ids, newest.*
+    from markets m
+    cross join generate_series(0, cardinality(m.outcomes) - 1) as place
+    cross join lateral (
+        select * from trades
+        where market_key = :market_key and outcome = place and ts >= :since and ts < :until
+        order by ts desc, seq desc
+        limit :limit
+    ) as newest
+    where m.market_key = :market_key
+    order by newest.ts desc, newest.seq desc
+    limit :limit
+) as t;

@@ -1,0 +1,238 @@
+"""What the lists of markets answer, and what is told of one market."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+from api.parameters import Status  # noqa: TC001 (msgspec resolves annotations)
+from api.records import (
+    BookState,
+    Count,
+    Level,
+    Market,
+    MarketId,
+    Outcome,
+    Price,
+    Price01,
+    Shares,
+    Slug,
+    Stats,
+    TokenId,
+    Trade,
+    UnixMs,
+    UnixSeconds,
+    Usd,
+)
+
+Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
+
+
+class BusyMarket(Market):
+    """A market, and what was traded in the period asked for."""
+
+    period_volume_usd: Usd
+    period_trades: Count
+
+
+class EndingMarket(Market):
+    """A market, and when it ends."""
+
+    resolves_at: UnixSeconds
+    time_to_resolution: Annotated[int, Meta(ge=0, description="Seconds")]
+
+
+class Resolving(Struct):
+    """Active markets, those that end first first."""
+
+    within: str
+    data: list[EndingMarket]
+    count: Returned
+
+
+class TrendingMarket(Market):
+    """A market, and how far its last hour stands out."""
+
+    vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
+    vol_24h: Annotated[Usd, Meta(description="US dollars traded in the last 24 hours, over all outcomes")]
+    spike_ratio: Annotated[float, Meta(ge=0, description="vol_1h over the 24 hours' hourly mean", examples=[3.5])]
+
+
+class Trending(Struct):
+    """Active markets, those whose last hour stands out most first."""
+
+    data: list[TrendingMarket]
+    count: Returned
+
+
+class MovingMarket(Market):
+    """A market, and how far its price has moved. Prices are of the first outcome."""
+
+    price_now: Price01
+    price_baseline: Annotated[Price01, Meta(description="The earliest sample of the last 65 minutes")]
+    price_move: Annotated[float, Meta(ge=-1, le=1, description="price_now less price_baseline")]
+
+
+class Breaking(Struct):
+    """Active markets, those whose price has moved most first."""
+
+    data: list[MovingMarket]
+    count: Returned
+
+
+class NewMarkets(Struct):
+    """Markets listed lately, newest first."""
+
+    hours: int
+    data: list[Market]
+    count: Returned
+
+
+class TimedMarket(Market):
+    """A market, and how long it still runs."""
+
+    mins_until_close: Annotated[float, Meta(ge=0)]
+
+
+class Timeframe(Struct):
+    """Markets with about as much time left."""
+
+    timeframe: Annotated[
+        Literal["5m", "15m", "1h", "4h", "1d", "1w", "long"],
+        Meta(description="The time left is at most this, and more than the timeframe before; `long`: over a week"),
+    ]
+    count: Annotated[int, Meta(ge=0, description="Markets of this timeframe, those not listed included")]
+    markets: list[TimedMarket]
+
+
+class Timeframes(Struct):
+    """Markets by the time left to them; those past their end are in none."""
+
+    timeframes: Annotated[list[Timeframe], Meta(min_length=7, max_length=7)]
+    timestamp: UnixSeconds
+
+
+class ComparedMarket(Market):
+    """A market and its last 24 hours."""
+
+    stats_24h: Stats | None
+
+
+class Comparison(Struct):
+    """Markets side by side, in the order asked for; those unknown are left out."""
+
+    data: list[ComparedMarket]
+    count: Returned
+
+
+class Related(Struct):
+    """The other markets of a market's event."""
+
+    event_id: str | None
+    data: list[Market]
+    count: Returned
+
+
+class Summary(Struct):
+    """What is going on with a market."""
+
+    market_id: MarketId
+    slug: Slug | None
+    question: str
+    status: Status
+    price: Price | None
+    stats_24h: Stats | None
+    signals: Annotated[list[dict[str, Any]], Meta(description="The latest; none while nothing stands out")]
+    ts: UnixMs
+
+
+class MarketStats(Struct):
+    """24 hours of a market's first outcome; without a trade there is no price."""
+
+    market_id: MarketId
+    outcome: Outcome
+    open: Price01 | None
+    high: Price01 | None
+    low: Price01 | None
+    close: Price01 | None
+    volume: Shares
+    volume_usd: Usd
+    trades: Count
+    price_change: float | None
+    price_change_pct: float | None
+    vwap: Price01 | None
+    window_start: UnixMs
+    window_end: UnixMs
+
+
+Freshness = Annotated[
+    Literal["fresh", "stale", "missing"],
+    Meta(
+        description="`fresh`: as the exchange said last; `stale`: the feed is behind, or the book is in doubt; "
+        "`missing`: there is none"
+    ),
+]
+
+
+class BookHealth(BookState):
+    """The state of the order book, and how fresh it is."""
+
+    freshness: Freshness
+
+
+class PriceHealth(Struct):
+    """How fresh the live price is."""
+
+    freshness: Freshness
+    mid: Price01 | None
+    ts: UnixMs | None
+    age_ms: int | None
+
+
+class MarketHealth(Struct):
+    """How fresh a market's data is; the worse of book and price gives the whole its status."""
+
+    market_id: MarketId
+    status: Freshness
+    orderbook: BookHealth
+    price: PriceHealth
+    signal_count: Count
+    checked_at: Annotated[str, Meta(examples=["2026-11-21T12:00:00Z"])]
+
+
+class Liquidity(Struct):
+    """What can be bought and sold right now, best prices first."""
+
+    market_id: MarketId
+    outcome: Outcome
+    token_id: TokenId
+    spread: float | None
+    mid_price: Price01 | None
+    best_bid: Price01 | None
+    best_ask: Price01 | None
+    bids: list[Level]
+    asks: list[Level]
+    depth_usd: Usd
+    ts: UnixMs
+
+
+class Sentiment(Struct):
+    """Where a market leans: bullish or bearish beyond 5 % in 24 hours; volume against its hourly mean, beyond 25 %."""
+
+    market_id: MarketId
+    sentiment: Literal["bullish", "bearish", "neutral"]
+    price_change_pct: float | None
+    volume_trend: Literal["up", "down", "flat"]
+    vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
+    signals_count: Count
+    stats_24h: Stats | None
+    timestamp: UnixSeconds
+
+
+class RecentTrade(Trade):
+    """A trade, and who made it. Without a settlement on the chain the wallets are not known, and empty."""
+
+    maker: str
+    taker: str
+    block_number: int | None

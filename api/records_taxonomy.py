@@ -1,0 +1,47 @@
+"""What is answered about events, categories, tags and series."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from api.records import Count, Market  # noqa: TC001 (msgspec resolves annotations)
+from api.records_markets import Returned  # noqa: TC001
+
+
+class EventMarkets(Struct):
+    """Markets of one event."""
+
+    event_id: str
+    data: list[Market]
+    count: Returned
+
+
+class CategoryMarkets(Struct):
+    """Markets of one category."""
+
+    category: str
+    data: list[Market]
+    count: Returned
+
+
+class CategoryCount(Struct):
+    """A category, and how many markets it has."""
+
+    category: Annotated[str, Meta(examples=["politics"])]
+    market_count: Count
+
+
+class TagCount(Struct):
+    """A tag, and how many markets bear it."""
+
+    tag: Annotated[str, Meta(examples=["bitcoin"])]
+    market_count: Count
+
+
+class SeriesCount(Struct):
+    """A series, and how many markets it has."""
+
+    series: Annotated[str, Meta(examples=["btc-up-or-down-5m"])]
+    market_count: Count

@@ -1,0 +1,182 @@
+"""Lists of markets, each in an order of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from api.errors import Problem
+from api.resource import Reading
+from api.resources.prices import several
+from sql.queries import rankings, taxonomy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from api.parameters import Parameters
+    from api.parameters_lists import ByTimeframe, Compared, OfCategory, OfEvent, SearchFor, Top
+
+TOP = {
+    ("volume", "1h"): rankings.by_volume_1h,
+    ("volume", "24h"): rankings.by_volume_24h,
+    ("volume", "7d"): rankings.by_volume_7d,
+    ("trades", "1h"): rankings.by_trades_1h,
+    ("trades", "24h"): rankings.by_trades_24h,
+    ("trades", "7d"): rankings.by_trades_7d,
+}
+BY_SORT = {
+    ("event_id", "resolution"): taxonomy.event_by_resolution,
+    ("event_id", "created"): taxonomy.event_by_created,
+    ("category", "resolution"): taxonomy.category_by_resolution,
+    ("category", "created"): taxonomy.category_by_created,
+}
+MOST_COMPARED = 10
+MOST_TITLED = 2000  # titles sorted for one search; what more of them contain is looked for among busy markets first
+TRIGRAM = 3  # letters: shorter text is in no trigram
+NEWEST_TITLED = 5000
+
+
+def array(rows: Iterable[tuple[Any, ...]]) -> bytes:
+    """Give records, the last column of each row, as an array."""
+    return f"[{','.join(row[-1] for row in rows)}]".encode()
+
+
+def listed(rows: list[tuple[Any, ...]], **said: Any) -> bytes:
+    """Give records as `data` and their `count`, after what else is said."""
+    before = "".join(f'"{name}":{msgspec.json.encode(value).decode()},' for name, value in said.items())
+    return f'{{{before}"data":[{",".join(row[-1] for row in rows)}],"count":{len(rows)}}}'.encode()
+
+
+class Array(Reading):
+    """Records in an array."""
+
+    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+        """Give them."""
+        assert self.endpoint.query is not None
+        return array(self.rows(self.endpoint.query, **msgspec.structs.asdict(given)))
+
+
+class Listing(Reading):
+    """Records and their count; a kind of list repeats some of what it was asked."""
+
+    repeats: tuple[str, ...] = ()
+
+    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+        """Give them."""
+        assert self.endpoint.query is not None
+        asked = msgspec.structs.asdict(given)
+        return listed(self.rows(self.endpoint.query, **asked), **{name: asked[name] for name in self.repeats})
+
+
+class WithinTime(Listing):
+    """A list that says how far it looks ahead."""
+
+    repeats = ("within",)
+
+
+class InHours(Listing):
+    """A list that says how far it looks back."""
+
+    repeats = ("hours",)
+
+
+class Busiest(Reading):
+    """Markets by what was traded in a period."""
+
+    def answer(self, given: Top, **path: str) -> bytes:  # noqa: ARG002
+        """Give an array."""
+        return array(self.rows(TOP[given.by, given.period], limit=given.limit))
+
+
+class Timed(Reading):
+    """Markets by the time left to them."""
+
+    def answer(self, given: ByTimeframe, **path: str) -> bytes:  # noqa: ARG002
+        """Give the seven timeframes."""
+        asked: dict[str, Any] = {"status": given.status, "limit": given.limit}
+        if given.asset is None:
+            return self.found(self.read(**asked))
+        return self.found(self.read(rankings.by_timeframe_of, pattern=containing(given.asset), **asked))
+
+
+class SideBySide(Reading):
+    """A few markets with their last 24 hours."""
+
+    def answer(self, given: Compared, **path: str) -> bytes:  # noqa: ARG002
+        """Give those that there are."""
+        keys = []
+        for name in several(given.ids, MOST_COMPARED):
+            try:
+                keys.append(self.service.markets.of(name).key)
+            except Problem as problem:
+                if problem.problem != "not_found":
+                    raise
+        return listed(self.rows(rankings.compared, market_keys=list(dict.fromkeys(keys))))
+
+
+class Search(Reading):
+    """Markets whose title contains something, most traded first."""
+
+    def answer(self, given: SearchFor, **path: str) -> bytes:  # noqa: ARG002
+        """Give an array.
+
+        Few titles are sorted all. Many are walked in the order of the answer, and so are those that contain too short a
+        text for an index: among the busy ones, then among the newest or those already found.
+        """
+        asked = {
+            "pattern": containing(given.q),
+            "status": given.status,
+            "exchange": given.exchange,
+            "limit": given.limit,
+        }
+        titled: list[tuple[Any, ...]] = []
+        if len(given.q) >= TRIGRAM:
+            rows = self.rows(rankings.titled, most=MOST_TITLED, **asked)
+            if not rows or rows[0][0] < MOST_TITLED:
+                return array(rows)
+            titled = [row[1:] for row in rows]
+        busy = self.rows(rankings.titled_busy, **asked)
+        if len(busy) < given.limit:
+            more = titled or self.rows(rankings.titled_new, most=NEWEST_TITLED, **asked)
+            met = {key for key, _ in busy}
+            busy += [row for row in more if row[0] not in met]
+        return array(busy[: given.limit])
+
+
+class Belonging(Reading):
+    """Markets of one event or category."""
+
+    of = ""
+
+    def answer(self, given: OfEvent | OfCategory, **path: str) -> bytes:
+        """Give them, or say that there is no such thing."""
+        name = next(iter(path.values()))
+        asked = msgspec.structs.asdict(given)
+        rows = self.rows(BY_SORT[self.of, asked.pop("sort")], name=name, **asked) if "\0" not in name else []
+        if not rows and ("\0" in name or not self.read(name=name)):
+            raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint or None)
+        return listed(rows, **{self.of: name})
+
+
+class EventMarkets(Belonging):
+    """Markets of one event."""
+
+    of = "event_id"
+
+
+class CategoryMarkets(Belonging):
+    """Markets of one category."""
+
+    of = "category"
+
+
+def containing(text: str) -> str:
+    r"""Give the pattern of what contains a text, in which % and _ mean themselves.
+
+    >>> containing("100%_sure")
+    '%100\\%\\_sure%'
+    """
+    for special in ("\\", "%", "_"):
+        text = text.replace(special, f"\\{special}")
+    return f"%{text}%"

@@ -1,0 +1,1 @@
+"""Lines of the endpoint table, by topic; `api.endpoints` puts them together."""

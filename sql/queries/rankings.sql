@@ -1,0 +1,190 @@
+-- Lists of markets in an order of their own. What they are ranked by is computed in activity.sql, and read here.
+
+-- name: by_volume_1h(limit)
+-- Markets, most USD of the last hour first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
+from ranked_markets where value_1h > 0
+order by value_1h desc, market_key desc
+limit :limit;
+
+-- name: by_volume_24h(limit)
+-- Markets, most USD of the last 24 hours first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
+from ranked_markets where value_24h > 0
+order by value_24h desc, market_key desc
+limit :limit;
+
+-- name: by_volume_7d(limit)
+-- Markets, most USD of the last seven days first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
+from ranked_markets where value_7d > 0
+order by value_7d desc, market_key desc
+limit :limit;
+
+-- name: by_trades_1h(limit)
+-- Markets, most trades of the last hour first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
+from ranked_markets where trades_1h > 0
+order by trades_1h desc, market_key desc
+limit :limit;
+
+-- name: by_trades_24h(limit)
+-- Markets, most trades of the last 24 hours first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
+from ranked_markets where trades_24h > 0
+order by trades_24h desc, market_key desc
+limit :limit;
+
+-- name: by_trades_7d(limit)
+-- Markets, most trades of the last seven days first.
+select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
+from ranked_markets where trades_7d > 0
+order by trades_7d desc, market_key desc
+limit :limit;
+
+-- name: trending(limit)
+-- Active markets, those whose last hour stands out most first.
+select extended(record, spike)
+from ranked_markets
+where status = 'ACTIVE' and spike_ratio > 0
+order by spike_ratio desc nulls last, value_1h desc
+limit :limit;
+
+-- name: breaking(limit)
+-- Active markets, those whose price has moved most first.
+select extended(record, move)
+from ranked_markets
+where status = 'ACTIVE' and abs(price_move) > 0
+order by abs(price_move) desc nulls last
+limit :limit;
+
+-- name: resolving(within, exchange, limit, offset)
+-- Active markets that end within a time, those that end first first.
+select extended(record, json_build_object(
+    'resolves_at', as_unix(end_time),
+    'time_to_resolution', ceil(extract(epoch from end_time - now()))::bigint
+))
+from market_records
+where status = 'ACTIVE' and end_time >= now() and end_time < now() + :within::interval and exchange = :exchange
+order by end_time, market_key
+limit :limit offset :offset;
+
+-- name: newest(hours, exchange, limit, offset)
+-- Markets listed within some hours, newest first.
+select record::text
+from market_records
+where created_at >= now() - make_interval(hours => :hours::integer) and created_at <= now() + interval '1 minute'
+    and exchange = :exchange
+order by created_at desc, market_key desc
+limit :limit offset :offset;
+
+-- name: by_timeframe(status, limit)$
+-- Markets of seven timeframes by the time left to them: how many, and those that end first.
+with timeframes (number, timeframe, after, until) as (
+    values
+        (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
+        (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
+)
+select json_build_object(
+    'timeframes', json_agg(json_build_object('timeframe', timeframe, 'count', total, 'markets', markets) order by number),
+    'timestamp', as_unix(now())
+)::text
+from timeframes
+cross join lateral (
+    select count(*) as total
+    from markets m
+    where m.status = :status and m.end_time >= now() and m.end_time > now() + after and m.end_time <= now() + until
+) as counted
+cross join lateral (
+    select coalesce(json_agg(record::json order by end_time, market_key), '[]') as markets
+    from (
+        select
+            m.end_time, m.market_key,
+            extended(m.record, json_build_object(
+                'mins_until_close', round(extract(epoch from m.end_time - now()) / 60, 2)::float8
+            )) as record
+        from market_records m
+        where m.status = :status and m.end_time >= now() and m.end_time > now() + after and m.end_time <= now() + until
+        order by m.end_time, m.market_key
+        limit :limit
+    ) as first
+) as listed;
+
+-- name: by_timeframe_of(status, limit, pattern)$
+-- The same for markets whose title or slug contains something.
+with timeframes (number, timeframe, after, until) as (
+    values
+        (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
+        (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
+),
+found as materialized (
+    select market_key, end_time
+    from markets
+    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern) and status = :status and end_time >= now()
+),
+placed as materialized (
+    select f.market_key, f.end_time, t.number, row_number() over (partition by t.number order by f.end_time, f.market_key) as place
+    from found f
+    join timeframes t on f.end_time > now() + t.after and f.end_time <= now() + t.until
+)
+select json_build_object(
+    'timeframes', json_agg(json_build_object('timeframe', timeframe, 'count', total, 'markets', markets) order by number),
+    'timestamp', as_unix(now())
+)::text
+from timeframes
+cross join lateral (select count(*) as total from placed p where p.number = timeframes.number) as counted
+cross join lateral (
+    select coalesce(json_agg(extended(m.record, json_build_object(
+        'mins_until_close', round(extract(epoch from p.end_time - now()) / 60, 2)::float8
+    ))::json order by p.place), '[]') as markets
+    from placed p
+    join market_records m using (market_key)
+    where p.number = timeframes.number and p.place <= :limit
+) as listed;
+
+-- name: compared(market_keys)
+-- Markets with their last 24 hours, in the order given.
+select extended(m.record, json_build_object('stats_24h', s.record))
+from unnest(:market_keys::integer[]) with ordinality as given (market_key, place)
+join market_records m using (market_key)
+left join stats_records s on s.market_key = m.market_key and s.outcome = 0
+order by given.place;
+
+-- name: titled(pattern, status, exchange, limit, most)
+-- Markets whose title contains something, most traded first; `found` says how many were looked at, no more than `most`.
+with found as materialized (
+    select market_key
+    from markets
+    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
+        and (:status::text is null or status = :status) and exchange = :exchange
+    limit :most
+),
+best as materialized (
+    select f.market_key, a.value_24h
+    from found f
+    left join market_activity a using (market_key)
+    order by a.value_24h desc nulls last, f.market_key desc
+    limit :limit
+)
+select (select count(*) from found) as found, m.market_key, m.record::text
+from best
+join market_records m using (market_key)
+order by best.value_24h desc nulls last, best.market_key desc;
+
+-- name: titled_busy(pattern, status, exchange, limit)
+-- The same among markets with recent activity, for what so many titles contain that looking at them all would take long.
+select market_key, record::text
+from ranked_markets
+where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
+    and (:status::text is null or status = :status) and exchange = :exchange
+order by value_24h desc, market_key desc
+limit :limit;
+
+-- name: titled_new(pattern, status, exchange, limit, most)
+-- The same among the newest markets.
+select market_key, record::text
+from (select * from market_records order by market_key desc limit :most) as newest
+where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
+    and (:status::text is null or status = :status) and exchange = :exchange
+order by market_key desc
+limit :limit;

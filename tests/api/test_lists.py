@@ -1,0 +1,316 @@
+"""Lists of markets, each in its own order."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from orchestration import activity, aggregates
+from tests.factories import insert
+
+NOW = dt.datetime.now(dt.UTC)
+
+
+def ago(**how_long):
+    return NOW - dt.timedelta(**how_long)
+
+
+def ahead(**how_long):
+    return NOW + dt.timedelta(**how_long)
+
+
+def slugs(answer):
+    assert answer.status_code == 200, answer.text
+    markets = answer.json if isinstance(answer.json, list) else answer.json["data"]
+    return [market["slug"] for market in markets]
+
+
+@pytest.fixture
+def compute(conn):
+    """What is computed once a minute."""
+
+    def once():
+        aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
+        return activity.bring_up_to_date(conn, dt.datetime.now(dt.UTC))
+
+    return once
+
+
+@pytest.fixture
+def traded(add_market, add_trades):
+    """`traded("rain", (minutes ago, size), …)` makes a market with trades at 0.5."""
+
+    def make(slug, *trades, outcome=0, **columns):
+        market = add_market(slug, **columns)
+        rows = [{"ts": ago(minutes=minutes), "size": size} for minutes, size in sorted(trades, reverse=True)]
+        add_trades(market, rows, outcome=outcome)
+        return market
+
+    return make
+
+
+# --- Search
+
+
+@pytest.mark.parametrize("q", ["Rain", "rAIn in p", "rain-in-paris", "WEATHER OF", "in"])
+def test_a_search_finds_part_of_question_slug_or_title_in_any_case(client, add_market, q):
+    add_market("rain-in-paris", question="Will it rain in Paris?", event_title="The weather of May")
+    add_market("election", question="Who won?", event_title="Votes")
+
+    assert slugs(client.ask("/v1/markets/search", q=q)) == ["rain-in-paris"]
+
+
+def test_a_search_takes_signs_as_they_are(client, add_market):
+    add_market("a", question="Is it 100% sure?")
+    add_market("b", question="Is it 100 or sure_enough?")
+
+    assert slugs(client.ask("/v1/markets/search", q="100%")) == ["a"]
+    assert slugs(client.ask("/v1/markets/search", q="e_e")) == ["b"]
+    assert slugs(client.ask("/v1/markets/search", q="%")) == ["a"]
+    assert slugs(client.ask("/v1/markets/search", q="\\")) == []
+
+
+def test_what_a_search_finds_is_most_traded_first_and_no_more_than_asked_for(client, add_market, traded, compute):
+    traded("coin-busy", (10, 50))
+    add_market("coin-old")
+    add_market("coin-new")
+    traded("coin-busiest", (10, 500), status="CLOSED")
+    compute()
+
+    assert slugs(client.ask("/v1/markets/search", q="coin")) == ["coin-busiest", "coin-busy", "coin-new", "coin-old"]
+    assert slugs(client.ask("/v1/markets/search", q="co")) == ["coin-busiest", "coin-busy", "coin-new", "coin-old"]
+    assert slugs(client.ask("/v1/markets/search", q="coin", limit=1)) == ["coin-busiest"]
+    assert slugs(client.ask("/v1/markets/search", q="coin", status="ACTIVE")) == ["coin-busy", "coin-new", "coin-old"]
+
+
+def test_what_very_many_titles_contain_is_found_too(client, add_market, traded, compute, monkeypatch):
+    monkeypatch.setattr("api.resources.lists.MOST_TITLED", 3)
+    traded("coin-busy", (10, 50))
+    for number in range(5):
+        add_market(f"coin-{number}")
+    compute()
+
+    found = slugs(client.ask("/v1/markets/search", q="coin", limit=3))
+
+    assert found[0] == "coin-busy"
+    assert len(set(found)) == 3
+
+
+# --- Rankings
+
+
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        ({}, ["day", "hour", "many"]),
+        ({"period": "1h"}, ["hour", "many"]),
+        ({"period": "7d"}, ["week", "day", "hour", "many"]),
+        ({"by": "trades"}, ["many", "day", "hour"]),
+        ({"by": "trades", "period": "1h"}, ["many", "hour"]),
+        ({"by": "trades", "period": "7d"}, ["many", "day", "hour", "week"]),
+        ({"by": "volume", "limit": 2}, ["day", "hour"]),
+    ],
+)
+def test_top_markets_are_those_with_most_volume_or_trades_of_a_period(client, traded, compute, asked, order):
+    traded("week", (3 * 24 * 60, 10_000))
+    traded("hour", (5, 500))
+    traded("day", (300, 800), (301, 800))
+    traded("many", *[(number, 1) for number in range(1, 10)])
+    compute()
+
+    found = slugs(client.ask("/v1/markets/top", **asked))
+
+    assert found[: len(order)] == order or set(found) == set(order), found
+    assert len(found) == len(order)
+
+
+def test_a_top_market_shows_what_it_is_ranked_by_over_all_outcomes(client, add_trades, traded, compute):
+    market = traded("both", (5, 100))
+    add_trades(market, [{"ts": ago(minutes=7), "size": 300, "price": "0.5"}], outcome=1)
+    compute()
+
+    (top,) = client.ask("/v1/markets/top", period="1h").json
+
+    assert (top["period_volume_usd"], top["period_trades"]) == (200, 2)
+
+
+def test_trending_markets_are_those_whose_last_hour_stands_out(client, traded, compute):
+    traded("steady", *[(60 * hour + 30, 10) for hour in range(24)])
+    traded("spike", *[(60 * hour + 30, 10) for hour in range(1, 24)], (10, 240))
+    traded("ended", (5, 100), status="CLOSED")
+    traded("over", (120, 100))
+    compute()
+
+    answer = client.ask("/v1/markets/trending").json
+
+    assert [market["slug"] for market in answer["data"]] == ["spike", "steady"]
+    spike = answer["data"][0]
+    assert spike["vol_1h"] == 120
+    assert spike["vol_24h"] == 235
+    assert spike["spike_ratio"] == pytest.approx(120 / (235 / 24), abs=1e-4)
+    assert answer["count"] == 2
+
+
+def quoted(conn, market, samples, now):
+    key = market["market_key"]
+    for minutes, mid in samples:
+        insert(conn, "quotes", {"ts": ago(minutes=minutes), "market_key": key, "outcome": 0, "mid": mid})
+    insert(conn, "live_prices", {"market_key": key, "outcome": 0, "mid": now, "ts": NOW})
+
+
+def test_breaking_markets_are_those_whose_price_moved_most_since_the_earliest_sample_of_65_minutes(
+    client, conn, add_market, compute
+):
+    quoted(conn, add_market("up"), [(120, 100_000), (60, 400_000), (5, 450_000)], 500_000)
+    quoted(conn, add_market("down"), [(64, 700_000), (30, 300_000)], 300_000)
+    quoted(conn, add_market("still"), [(50, 200_000)], 200_000)
+    quoted(conn, add_market("ended", status="RESOLVED"), [(50, 200_000)], 900_000)
+    compute()
+
+    answer = client.ask("/v1/markets/breaking").json
+
+    shown = [(m["slug"], m["price_baseline"], m["price_now"], m["price_move"]) for m in answer["data"]]
+    assert shown == [("down", 0.7, 0.3, -0.4), ("up", 0.4, 0.5, 0.1)]
+    assert answer["count"] == 2
+
+
+def test_where_nothing_was_quoted_the_first_trade_is_the_baseline(client, conn, add_market, add_trades, compute):
+    market = add_market("traded")
+    add_trades(market, [{"ts": ago(minutes=50), "price": "0.2"}, {"ts": ago(minutes=5), "price": "0.6"}])
+    insert(conn, "live_prices", {"market_key": market["market_key"], "outcome": 0, "last": 600_000, "ts": NOW})
+    compute()
+
+    (moved,) = client.ask("/v1/markets/breaking").json["data"]
+
+    assert (moved["price_baseline"], moved["price_now"], moved["price_move"]) == (0.2, 0.6, 0.4)
+
+
+def test_activity_that_stands_is_not_written_again_and_what_is_over_goes(conn, traded, compute):
+    market = traded("rain", (30, 10))
+    assert compute().written == 1
+
+    assert compute().written == 0
+
+    conn.execute("delete from trades where market_key = %s", [market["market_key"]])
+    assert compute().gone == 1
+
+
+# --- By time
+
+
+def test_resolving_markets_end_within_a_time_soonest_first(client, add_market):
+    add_market("tomorrow", end_time=ahead(hours=23))
+    add_market("soon", end_time=ahead(minutes=30))
+    add_market("next-week", end_time=ahead(days=6))
+    add_market("ended", end_time=ahead(minutes=20), status="CLOSED")
+    add_market("overdue", end_time=ago(minutes=1))
+    add_market("endless")
+
+    answer = client.ask("/v1/markets/resolving")
+    assert slugs(answer) == ["soon", "tomorrow"]
+    assert (answer.json["count"], answer.json["within"]) == (2, "24h")
+    soon = answer.json["data"][0]
+    assert soon["resolves_at"] == int(ahead(minutes=30).timestamp())
+    assert 1700 < soon["time_to_resolution"] <= 1800
+    assert slugs(client.ask("/v1/markets/resolving", within="1h")) == ["soon"]
+    assert slugs(client.ask("/v1/markets/resolving", within="7d")) == ["soon", "tomorrow", "next-week"]
+    assert slugs(client.ask("/v1/markets/resolving", within="7d", offset=1, limit=1)) == ["tomorrow"]
+
+
+def test_new_markets_are_those_listed_lately_newest_first(client, add_market):
+    add_market("old", created_at=ago(hours=30))
+    add_market("older", created_at=ago(days=8))
+    add_market("new", created_at=ago(hours=1))
+    add_market("newest", created_at=ago(minutes=1))
+
+    answer = client.ask("/v1/markets/new")
+    assert slugs(answer) == ["newest", "new"]
+    assert (answer.json["hours"], answer.json["count"]) == (24, 2)
+    assert slugs(client.ask("/v1/markets/new", hours=168)) == ["newest", "new", "old"]
+    assert slugs(client.ask("/v1/markets/new", hours=168, offset=1, limit=1)) == ["new"]
+
+
+def test_timeframes_hold_markets_by_the_time_left_to_them(client, add_market):
+    ends = {"5m": 4, "15m": 14, "1h": 50, "4h": 200, "1d": 1000, "1w": 5000, "long": 20_000}
+    for timeframe, minutes in ends.items():
+        add_market(f"m-{timeframe}", end_time=ahead(minutes=minutes))
+    add_market("m-later", end_time=ahead(minutes=4.5))
+    add_market("over", end_time=ago(minutes=1))
+
+    answer = client.ask("/v1/markets/by-timeframe", limit=1).json
+
+    timeframes = answer["timeframes"]
+    assert [found["timeframe"] for found in timeframes] == list(ends)
+    assert [[market["slug"] for market in found["markets"]] for found in timeframes] == [[f"m-{name}"] for name in ends]
+    assert [found["count"] for found in timeframes] == [2, 1, 1, 1, 1, 1, 1]
+    assert 3 < timeframes[0]["markets"][0]["mins_until_close"] <= 4
+    assert abs(answer["timestamp"] - NOW.timestamp()) < 60
+
+
+def test_timeframes_of_an_asset_hold_what_names_it(client, add_market):
+    add_market("btc-updown", end_time=ahead(minutes=4))
+    add_market("x", question="Is BTC up?", end_time=ahead(minutes=3))
+    add_market("eth-updown", end_time=ahead(minutes=4))
+    add_market("btc-closed", end_time=ahead(minutes=4), status="CLOSED")
+
+    first, second, *_ = client.ask("/v1/markets/by-timeframe", asset="btc").json["timeframes"]
+    assert [market["slug"] for market in first["markets"]] == ["x", "btc-updown"]
+    assert (first["count"], second["count"]) == (2, 0)
+    closed = client.ask("/v1/markets/by-timeframe", asset="BTC", status="CLOSED", limit=1).json["timeframes"][0]
+    assert [market["slug"] for market in closed["markets"]] == ["btc-closed"]
+
+
+# --- Several, and none
+
+
+def test_markets_are_compared_in_the_order_asked_for(client, traded, add_market, compute):
+    traded("busy", (5, 100))
+    add_market("quiet")
+    compute()
+
+    answer = client.ask("/v1/markets/compare", ids="quiet,missing,busy,quiet")
+
+    assert slugs(answer) == ["quiet", "busy"]
+    assert answer.json["count"] == 2
+    assert answer.json["data"][0]["stats_24h"] is None
+    assert answer.json["data"][1]["stats_24h"]["volume_usd"] == 50
+
+
+@pytest.mark.parametrize("ids", [",", ",".join(f"m{number}" for number in range(11))])
+def test_one_to_ten_markets_are_compared(client, ids):
+    answer = client.ask("/v1/markets/compare", ids=ids)
+
+    assert (answer.status_code, answer.json["code"]) == (400, "invalid_parameter")
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("search", {"q": "x", "limit": 101}),
+        ("search", {}),
+        ("search", {"q": ""}),
+        ("top", {"limit": 51}),
+        ("top", {"period": "2h"}),
+        ("top", {"by": "noise"}),
+        ("resolving", {"within": "2h"}),
+        ("resolving", {"limit": 101}),
+        ("trending", {"limit": 101}),
+        ("trending", {"offset": 1}),
+        ("breaking", {"limit": 0}),
+        ("new", {"hours": 169}),
+        ("new", {"limit": 101}),
+        ("by-timeframe", {"limit": 101}),
+        ("by-timeframe", {"status": "OPEN"}),
+        ("compare", {}),
+    ],
+)
+def test_what_is_not_allowed_is_refused(client, path, asked):
+    assert client.ask(f"/v1/markets/{path}", **asked).status_code == 400
+
+
+@pytest.mark.parametrize("path", ["top", "trending", "breaking", "search?q=x", "by-timeframe", "compare?ids=x"])
+def test_computed_lists_cost_two_credits(client, path):
+    answer = client.simulate_get(f"/v1/markets/{path}", headers={"X-API-Key": client.key})
+
+    assert answer.headers["X-Request-Cost"] == "2"
