@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 import settings
-from orchestration import aggregates
+from orchestration import activity, aggregates
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
 from orchestration.runs import unfinished
@@ -86,6 +86,31 @@ def market_stats_24h(database: Database) -> dg.MaterializeResult[None]:
 
 
 @dg.asset(
+    deps=[market_stats_24h, "trades", "quotes", "live_prices"],
+    description="Each market's recent activity: USD and trades of an hour, a day and a week, how far the last hour "
+    "stands out, how far the price has moved. What the lists of markets are read from; beside it, how many markets "
+    "each category, tag and series has.",
+    group_name=GROUP,
+    kinds=KINDS,
+    freshness_policy=FRESH,
+)
+def market_activity(database: Database) -> dg.MaterializeResult[None]:
+    """Bring the activity up to date; the names are counted every few minutes only."""
+    began, now = time.monotonic(), datetime.now(UTC)
+    with database.connection(name="presage aggregates") as conn:
+        passed = activity.bring_up_to_date(conn, now)
+    metadata: dict[str, Any] = {
+        "dagster/row_count": passed.markets,
+        "written": passed.written,
+        "gone": passed.gone,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+    if passed.names is not None:
+        metadata["names_counted"] = passed.names
+    return dg.MaterializeResult(metadata=metadata)
+
+
+@dg.asset(
     deps=[market_stats_24h, "live_prices"],
     description="Markets with activity in the last 24 hours, most traded first, then by the newest activity. Each "
     "pass is a generation of its own, kept for an hour, so that a client's cursor walks an order that stands still.",
@@ -105,7 +130,7 @@ def market_rankings(database: Database) -> dg.MaterializeResult[None]:
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": ranked,
-            "generation": generation,
+            "generation": dg.MetadataValue.timestamp(now),
             "seconds": round(time.monotonic() - began, 3),
             "most_traded": dg.MetadataValue.md(_table(head)),
         }
@@ -125,9 +150,9 @@ def _table(head: list[tuple[Any, ...]]) -> str:
 # The checks of every stage run along: a run costs more to start than all of them.
 job = dg.define_asset_job(
     "aggregates",
-    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_rankings)
+    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings)
     | dg.AssetSelection.all_asset_checks(),
-    description="Each minute: candles, 24-hour figures, the ranking, and every stage's checks.",
+    description="Each minute: candles, 24-hour figures, activity, the ranking, and every stage's checks.",
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
 )
 
