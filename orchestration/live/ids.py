@@ -1,32 +1,23 @@
 """Identities that do not depend on who wrote a row, or when (docs/decisions/0001)."""
 
-from hashlib import blake2b
+from upstream.identity import digest, trade_id
+
+__all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text"]
 
 ORDINAL_BITS = 20
 LAST = (1 << ORDINAL_BITS) - 1  # behind every other of its instant
-
-
-def _digest(text: str) -> int:
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
-
-
-def trade_id(  # noqa: PLR0917 (called for each message)
-    token_id: str, tx_hash: str | None, ts_ms: int, side: int, price: int, size: int, n: int = 0
-) -> int:
-    """Name a trade by what it is: the same from the socket and, when a transaction hash is known, from the Data API."""
-    return _digest(f"{token_id}|{tx_hash.lower() if tx_hash else ts_ms}|{side}|{price}|{size}|{n}")
 
 
 def change_id(  # noqa: PLR0917 (called for each message)
     token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
 ) -> int:
     """Name a level change."""
-    return _digest(f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}")
+    return digest(f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}")
 
 
 def snapshot_id(token_id: str, ts_ms: int, content: str) -> int:
     """Name a snapshot by its content: the exchange's digest or, where it sent none, the levels."""
-    return _digest(f"{token_id}|{ts_ms}|{content}|S||||0")
+    return digest(f"{token_id}|{ts_ms}|{content}|S||||0")
 
 
 def seq(eff_ms: int, ordinal: int) -> int:

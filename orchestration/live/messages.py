@@ -77,29 +77,30 @@ class _Rest(msgspec.Struct, gc=False):
     data: TradeData | PriceData | BookData
 
 
-class Message:
+class Message(msgspec.Struct, gc=False):
     """A message, encoded but for its place in the stream: that is given while the stream's head is held."""
 
-    __slots__ = ("_rest", "market_id", "ts", "type")
-
-    def __init__(self, type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> None:
-        self.type = type_
-        self.ts = ts
-        self.market_id = market_id
-        self._rest = _encode(_Rest(ts, market_id, data))
+    type: str
+    ts: int
+    market_id: str
+    rest: bytes
 
     def at(self, seq: int) -> bytes:
         """Give its text."""
-        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self._rest[1:])
+        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
 
 
 _encode = msgspec.json.Encoder().encode
 
 
+def _message(type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> Message:
+    return Message(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:])
+
+
 def trade(row: Trade) -> Message:
     """Tell of a trade."""
     token = row.token
-    return Message(
+    return _message(
         "trade",
         row.ts_ms,
         token.market_id,
@@ -121,7 +122,7 @@ def trade(row: Trade) -> Message:
 def price(row: LivePrice, now_ms: int) -> Message:
     """Tell of a price."""
     token = row.token
-    return Message(
+    return _message(
         "price",
         row.ts_ms,
         token.market_id,
@@ -179,7 +180,7 @@ def _book(  # noqa: PLR0917 (of this module alone)
     ask: int | None,
 ) -> Message:
     token = row.token
-    return Message(
+    return _message(
         "orderbook",
         row.ts_ms,
         token.market_id,

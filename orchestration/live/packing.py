@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -19,7 +20,7 @@ _SNAPSHOT = struct.Struct(">hiqiiihiqiq").pack
 _QUOTE = struct.Struct(">hiqiiih").pack
 _PRICE = struct.Struct(">hiiihiq").pack
 _BOOK = struct.Struct(">hiiihiqiqi?").pack
-_EVENT = struct.Struct(">hiqiqi").pack
+_EVENT = struct.Struct(">hiqiq").pack
 _BIGINT = struct.Struct(">iq").pack
 _LENGTH = struct.Struct(">i").pack
 _ARRAY = struct.Struct(">iiiiii").pack
@@ -129,9 +130,14 @@ def books(rows: Iterable[LiveBook]) -> bytes:
 def stream_events(now_ms: int, rows: Iterable[tuple[int, Message]]) -> bytes:
     """Pack seq, ts, type, market_id, message."""
     ts = _us(now_ms)
-    return b"".join(
-        _EVENT(5, 8, seq, 8, ts, len(message.type)) + message.type.encode()
-        + _bytes(message.market_id.encode()) + _bytes(message.at(seq))
+    return b"".join([
+        _EVENT(5, 8, seq, 8, ts) + _named(message.type, message.market_id) + _LENGTH(len(text)) + text
         for seq, message in rows
-    )
+        if (text := message.at(seq))
+    ])
+
+
+@lru_cache(maxsize=20_000)
+def _named(type_: str, market_id: str) -> bytes:
+    return _bytes(type_.encode()) + _bytes(market_id.encode())
 # fmt: on

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from operator import attrgetter
 from time import time
 from typing import Any, TypeVar
 
@@ -33,7 +34,8 @@ NEW_PRICES = _copy("new_prices", "market_key outcome ts bid ask mid bid_size ask
 NEW_BOOKS = _copy(
     "new_books", "market_key outcome seq ts verified bid_prices bid_sizes ask_prices ask_sizes tick_size hash"
 )
-PIECE = 500
+PIECE = 500  # rows sent at a time
+_TS = attrgetter("ts")
 STREAM = _copy("stream_events", "seq ts type market_id message")
 
 
@@ -195,7 +197,7 @@ class Writer:
         """Add to the stream, last of all: whoever holds the head keeps others waiting."""
         if not told:
             return 0
-        told.sort(key=lambda message: message.ts)
+        told.sort(key=_TS)
         last = queries.advance_stream(self.conn, events=len(told))
         placed = list(enumerate(told, start=last - len(told) + 1))
         _send(cursor, STREAM, (packing.stream_events(now_ms, some) for some in _pieces(placed)))
