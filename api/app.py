@@ -9,7 +9,7 @@ import falcon
 import psycopg
 
 import settings
-from api import errors, openapi, pool, waiting, worker
+from api import errors, host, openapi, pool, waiting, worker
 from api.endpoints import ENDPOINTS
 from api.middleware import EveryAnswer
 from api.pool import Pool
@@ -61,6 +61,7 @@ def service_of(given: Settings) -> Service:
         reads=reads,
         writes=Pool(url, max(2, given.api_pool // 4), limits),
         hub=Hub(events, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
+        host=host.shared,
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
     )
 
@@ -70,6 +71,7 @@ def _app() -> App:
     waiting.install()
     service = service_of(settings.get())
     worker.farewells.append(service.hub.stop)
+    worker.last_words.append(service.meter.give_back)
     return create_app(service)
 
 

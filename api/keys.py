@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from api.pool import Pool
+    from api.shared import Counter
 
 PREFIX = "psg_"
 SHOWN = 12  # characters of a key that are kept for display
@@ -76,8 +77,9 @@ def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
 class Keys:
     """The keys that this process has seen lately, and the guesses, which must not reach the database each time."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, pool: Pool, ended: Counter) -> None:
+        self._pool, self._ended = pool, ended
+        self._ended_seen = ended.value()
         self._known: dict[bytes, tuple[float, Key | None]] = {}
 
     def of(self, text: str | None) -> Key:
@@ -98,6 +100,9 @@ class Keys:
             return None
         hashed = digest(text)
         now = time.monotonic()
+        if self._ended.value() != self._ended_seen:
+            self._ended_seen = self._ended.value()
+            self._known.clear()
         known = self._known.get(hashed)
         if known is not None and known[0] > now:
             return known[1]
@@ -108,9 +113,6 @@ class Keys:
         self._known[hashed] = (now + (UNKNOWN_S if key is None else KNOWN_S), key)
         return key
 
-    def forget(self, text: str | None = None) -> None:
-        """Ask the database again for a key, or for all of them."""
-        if text is None:
-            self._known.clear()
-        else:
-            self._known.pop(digest(text), None)
+    def forget(self) -> None:
+        """Have every worker of this host ask the database again: a key has ended."""
+        self._ended.add()

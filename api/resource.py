@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from api.errors import Problem
+from api.metering import CannotPay
 from api.parameters import OfOutcome, Parameters, parse
 
 if TYPE_CHECKING:
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     import falcon
 
     from api.endpoint import Endpoint
+    from api.keys import Key
     from api.lookup import Market
+    from api.metering import Grant
     from api.service import Service
 
 JSON = "application/json"
@@ -33,8 +36,17 @@ class Resource:
             key = self.service.keys.of(req.get_header("X-API-Key"))
         given: Parameters = parse(self.endpoint.parameters, req.params)
         if key is not None:
-            req.context.grant = self.service.meter.admit(key, self.endpoint.price(given))
+            self.charge(req, key, self.endpoint.price(given))
         return given
+
+    def charge(self, req: falcon.Request, key: Key, cost: int) -> Grant:
+        """Take the credits; the answer shows how the key stands, also when it cannot pay."""
+        try:
+            grant = req.context.grant = self.service.meter.admit(key, cost)
+        except CannotPay as refusal:
+            req.context.grant = refusal.grant
+            raise
+        return grant
 
     def read(self, query: Callable[..., Any] | None = None, **arguments: Any) -> Any:
         """Run a query: the endpoint's own unless told otherwise."""

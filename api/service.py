@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from api.cache import Cache
 from api.cursor import Cursors
+from api.host import Host
 from api.keys import Keys
 from api.lookup import Markets
 from api.metering import Meter
+from api.slots import Slots
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
@@ -24,13 +26,16 @@ class Service:
     reads: Pool
     writes: Pool
     hub: Hub
+    host: Host = field(
+        default_factory=lambda: Host(slots=Slots(256))
+    )  # of the whole host in a server, its own in a test
     redis_url: str | None = None
     cache: Cache = field(default_factory=Cache)
 
     def __post_init__(self) -> None:
         """Build what rests on the pools."""
-        self.keys = Keys(self.writes)  # the primary: a replica may not yet know a new key
-        self.meter = Meter(self.writes)
+        self.keys = Keys(self.writes, self.host.keys_ended)  # the primary: a replica may not yet know a new key
+        self.meter = Meter(self.writes, self.host.slots)
         self.markets = Markets(self.reads)
         self.cursors = Cursors(self._cursor_secret)
 

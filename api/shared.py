@@ -1,6 +1,6 @@
 """Memory that all workers of a host share: made when gunicorn's master imports the worker class, inherited by forks.
 
-The lock is the kernel's, on the memory's own file: a killed worker lets go of it. Nothing may wait while it holds it.
+The lock is the kernel's, on the memory's own file: a killed worker lets go of it. Nothing may wait while it holds one.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ class Shared:
 
     def __init__(self, size: int) -> None:
         self._file = os.memfd_create("presage")
+        weakref.finalize(self, os.close, self._file)
         os.ftruncate(self._file, size)
         self.memory = mmap.mmap(self._file, size)
 
@@ -31,6 +33,23 @@ class Shared:
             yield
         finally:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
+
+
+class Counter:
+    """A number that any worker may raise and all see."""
+
+    def __init__(self) -> None:
+        self._shared = Shared(8)
+        self._cells = memoryview(self._shared.memory).cast("q")
+
+    def value(self) -> int:
+        """Give the number."""
+        return self._cells[0]
+
+    def add(self) -> None:
+        """Raise it by one."""
+        with self._shared.locked():
+            self._cells[0] += 1
 
 
 class Connections:
@@ -91,6 +110,3 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
-
-
-connections = Connections()

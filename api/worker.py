@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import gevent
 from gunicorn.workers.ggevent import GeventPyWSGIWorker
 
+from api import host  # noqa: F401 (made in gunicorn's master, shared by its workers)
 from api.handler import Handler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-farewells: list[Callable[[], None]] = []  # called once in each worker that is told to stop; must not wait
+farewells: list[Callable[[], object]] = []  # called in a worker that is told to stop; must not wait
+last_words: list[Callable[[], object]] = []  # called when it has answered what it was asked
 
 
 class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
@@ -21,6 +23,11 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
 
     wsgi_handler = Handler
     alive: bool
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        super().run()
+        self._call(last_words)
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002 (a signal's)
         """Stop: finish what is being answered, close the rest."""
@@ -31,15 +38,19 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
     def handle_quit(self, sig: int, frame: Any) -> None:
         """Stop at once, though not without a word."""
         gevent.spawn(self._say_goodbye)
-        gevent.spawn_later(0.2, super().handle_quit, sig, frame)
+        gevent.spawn_later(0.1, self._call, last_words)
+        gevent.spawn_later(0.3, super().handle_quit, sig, frame)
 
     def _say_goodbye(self) -> None:
         Handler.stopping = True
-        for farewell in farewells:
-            try:
-                farewell()
-            except Exception:
-                self.log.exception("a farewell failed")
+        self._call(farewells)
         for handler in list(Handler.idle):
             with contextlib.suppress(OSError):  # gone already
                 handler.socket.shutdown(2)
+
+    def _call(self, several: list[Callable[[], object]]) -> None:
+        for each in several:
+            try:
+                each()
+            except Exception:
+                self.log.exception("stopping, something failed")

@@ -509,6 +509,8 @@ credit_usage = Table(
     metadata,
     Column("key_id", Integer, ForeignKey("api_keys.key_id"), primary_key=True),
     Column("month", Time, primary_key=True, comment="Its first instant, UTC"),
-    Column("used", BigInteger, nullable=False, server_default=text("0")),
+    Column("used", BigInteger, nullable=False, server_default=text("0"), comment="Those leased to a host included"),
+    Column("lease_id", BigInteger, comment="The latest lease: asked for again after a crash, it is not taken twice"),
+    Column("leased", BigInteger, comment="What that lease gave"),
     info={"fillfactor": 50},
 )

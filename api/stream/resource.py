@@ -15,7 +15,6 @@ from api.errors import Problem
 from api.handler import ACCEPT, BadHandshake
 from api.parameters import Connect, parse
 from api.resource import Resource
-from api.shared import connections
 from api.stream import messages
 from api.stream.hub import HOLD_S
 from api.stream.socket import TRY_LATER
@@ -49,8 +48,8 @@ class Stream(Resource):
                 "invalid_parameter", "This is a WebSocket: ask for an upgrade", headers={"Upgrade": "websocket"}
             )
         hub = self.service.hub
-        grant = req.context.grant = self.service.meter.admit(key, self.endpoint.credits)
-        if not connections.acquire(key.key_id, key.max_connections):
+        grant = self.charge(req, key, self.endpoint.credits)
+        if not self.service.host.connections.acquire(key.key_id, key.max_connections):
             raise Problem(
                 "burst_exceeded",
                 f"The key has its {key.max_connections} connections open",
@@ -65,7 +64,7 @@ class Stream(Resource):
                 raise Problem("invalid_parameter", f"The WebSocket handshake is malformed: {error}") from None
             self._serve(hub, socket, given)
         finally:
-            connections.release(key.key_id)
+            self.service.host.connections.release(key.key_id)
 
     def _serve(self, hub: Hub, socket: Socket, given: Connect) -> None:
         try:

@@ -51,9 +51,24 @@ select added.key_id, u.month, u.used
 from added, credit_usage u
 where u.key_id = :old_id and u.month = date_trunc('month', now(), 'UTC');
 
--- name: used(key_id)$
--- Credits that a key has used this month.
-select used from credit_usage where key_id = :key_id and month = date_trunc('month', now(), 'UTC');
+-- name: lease(key_id, month, lease_id, wanted, most)^
+-- Takes credits of a month for a host to spend, never beyond the quota; the same lease asked for again gives the same.
+insert into credit_usage as u (key_id, month, used, lease_id, leased)
+values (
+    :key_id, to_timestamp(:month::bigint), least(:wanted::bigint, :most::bigint), :lease_id, least(:wanted::bigint, :most::bigint)
+)
+on conflict (key_id, month) do update set
+    used = u.used + case when u.lease_id = excluded.lease_id then 0 else greatest(0, least(:wanted::bigint, :most::bigint - u.used)) end,
+    leased = case when u.lease_id = excluded.lease_id then u.leased else greatest(0, least(:wanted::bigint, :most::bigint - u.used)) end,
+    lease_id = excluded.lease_id
+returning leased, used;
+
+-- name: give_back(key_ids, months, credits)!
+-- Credits that were leased and not spent.
+update credit_usage u
+set used = greatest(0, u.used - back.credits)
+from unnest(:key_ids::int[], :months::bigint[], :credits::bigint[]) as back (key_id, month, credits)
+where u.key_id = back.key_id and u.month = to_timestamp(back.month);
 
 -- name: cursor_secret()$
 -- What signs the cursors that clients hand back.

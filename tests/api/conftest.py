@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from contextlib import contextmanager
@@ -69,8 +70,19 @@ def service(conn: psycopg.Connection[Any]) -> Service:
 @pytest.fixture
 def client(service: Service, conn: psycopg.Connection[Any]) -> Client:
     client = Client(create_app(service))
-    client.key = keys.create(conn, "someone@example.com", "tests", "pro")
+    client.key = generous(conn, "someone@example.com")
     return client
+
+
+def generous(conn: psycopg.Connection[Any], email: str, **limits: int | None) -> str:
+    """A key of the pro tier that may ask as fast as a test does; or with the limits given."""
+    key = keys.create(conn, email, "tests", "pro")
+    limits = {"credits_burst": 1_000_000, **limits}
+    columns = ", ".join(f"{name} = %({name})s" for name in limits)
+    conn.execute(
+        f"update api_keys set {columns} where key_hash = %(key_hash)s", {**limits, "key_hash": keys.digest(key)}
+    )
+    return key
 
 
 class Server:
@@ -81,6 +93,8 @@ class Server:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.database_url = database_url
+        # Not a pipe: nobody reads it meanwhile, and a full one stops the writer.
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "-k", worker),
@@ -88,9 +102,8 @@ class Server:
             ],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": database_url, **env},
-            stdout=subprocess.PIPE,
+            stdout=self._log,
             stderr=subprocess.STDOUT,
-            text=True,
         )
         self.log = ""
 
@@ -125,13 +138,14 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.log += self.process.communicate(timeout=20)[0] or ""
-        except subprocess.TimeoutExpired:
+            self.process.wait(timeout=20)
+        finally:
             self.process.kill()
-            self.log += self.process.communicate()[0] or ""
-            raise
-        except ValueError:
-            pass  # stopped already
+            self.process.wait()
+            if not self._log.closed:
+                self._log.seek(0)
+                self.log = self._log.read()
+                self._log.close()
         return self.log
 
 
@@ -162,4 +176,4 @@ def server_conn(server: Server) -> Iterator[psycopg.Connection[Any]]:
 
 @pytest.fixture(scope="module")
 def server_key(server_conn: psycopg.Connection[Any]) -> str:
-    return keys.create(server_conn, "someone@example.com", "tests", "pro")
+    return generous(server_conn, "someone@example.com")

@@ -12,9 +12,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from api import keys
 from sql import database
-from tests.api.conftest import serving
+from tests.api.conftest import generous, serving
 from tests.factories import add_market
 
 
@@ -248,7 +247,7 @@ def test_a_stream_on_the_same_database_has_no_gaps_with_many_writers(listen, ser
 
 
 def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
-    key = keys.create(conn, "someone@example.com", "tests")
+    key = generous(conn, "someone@example.com")
     event = ("trade", None, {"padding": "x" * 20_000})
     with (
         serving(database_url, PRESAGE_STREAM_QUEUE_BYTES="65536") as server,
@@ -286,7 +285,7 @@ def test_the_stream_comes_back_after_the_database_did(server, listen, server_con
 
 
 def test_a_key_that_ends_takes_its_answers_with_it(server, server_conn):
-    key = keys.create(server_conn, "rotating@example.com", "tests")
+    key = generous(server_conn, "rotating@example.com")
     request = urllib.request.Request(f"{server.url}/v1/keys/rotate", method="POST", headers={"X-API-Key": key})
     with urllib.request.urlopen(request) as answer:
         assert json.load(answer)["key"] != key

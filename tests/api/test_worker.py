@@ -11,8 +11,7 @@ import time
 
 import pytest
 
-from api import keys
-from tests.api.conftest import serving
+from tests.api.conftest import generous, serving
 
 
 def ask(server, request: bytes, *, whole: bool = True) -> tuple[int, dict[str, str], bytes]:
@@ -271,8 +270,7 @@ def test_a_message_may_come_in_pieces_with_a_ping_between(server, server_key):
 
 
 def test_a_key_may_have_so_many_streams_and_no_more(server, server_conn, server_key):
-    limited = keys.create(server_conn, "limited@example.com", "tests")
-    server_conn.execute("update api_keys set max_connections = 2 where prefix = %s", [limited[:12]])
+    limited = generous(server_conn, "limited@example.com", max_connections=2)
     first, second = opened(server, limited), opened(server, limited)
 
     status, headers, body = ask(server, upgrade(f"/stream?api_key={limited}"), whole=False)
@@ -286,7 +284,7 @@ def test_a_key_may_have_so_many_streams_and_no_more(server, server_conn, server_
 
 
 def test_secrets_are_not_logged(database_url, conn):
-    key = keys.create(conn, "someone@example.com", "tests")
+    key = generous(conn, "someone@example.com")
     with serving(database_url) as server:
         ask(server, upgrade("/stream?api_key=my-secret"), whole=False)
         ask(server, f"GET /v1/time?key=my-secret HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n".encode())
@@ -300,7 +298,7 @@ def test_secrets_are_not_logged(database_url, conn):
 
 
 def test_a_worker_told_to_stop_says_goodbye_and_is_gone_in_a_moment(database_url, conn):
-    key = keys.create(conn, "someone@example.com", "tests")
+    key = generous(conn, "someone@example.com")
     with serving(database_url, workers=2) as server:
         streams = [opened(server, key) for _ in range(4)]
         idle = server.connect()
@@ -320,8 +318,7 @@ def test_a_worker_told_to_stop_says_goodbye_and_is_gone_in_a_moment(database_url
 
 
 def test_streams_of_a_killed_worker_no_longer_count(database_url, conn):
-    key = keys.create(conn, "someone@example.com", "tests")
-    conn.execute("update api_keys set max_connections = 1")
+    key = generous(conn, "someone@example.com", max_connections=1)
     with serving(database_url) as server:
         lost = opened(server, key)
         os.kill(server.workers()[0], signal.SIGKILL)
