@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 from time import monotonic, time
 
 from orchestration.live.following import Following
@@ -63,6 +64,10 @@ class Anchoring:
             Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [track.token for track in held], from_ms)
         )
 
+    def deaf_for_s(self, now_ms: int) -> float:
+        """Tell for how long some socket could not be brought back."""
+        return max(((now_ms - loss.noted_ms) / 1000 for loss in self._open_losses.values()), default=0.0)
+
     def watch(self) -> None:
         """Cut sockets that are open and dead."""
         now = monotonic()
@@ -91,10 +96,11 @@ class Anchoring:
             ]
             if due:
                 self._fetching = asyncio.create_task(self._ask(due[:AT_ONCE]), name="fetch books")
-        waiting = {token_id for token_id, track in self._tracker.astray.items() if track.asked < BOOKLESS}
-        self._settle(waiting)
-        listeners = self._following.listeners
-        if self.ready_since is None and self._following.loaded and not waiting and all(each.open for each in listeners):
+        waiting = {token_id: track for token_id, track in self._tracker.astray.items() if track.asked < BOOKLESS}
+        self._settle(waiting.keys())
+        if self._open_losses or not self._following.loaded:
+            self.ready_since = None
+        elif self.ready_since is None and not any(track.book.state == "unanchored" for track in waiting.values()):
             self.ready_since = monotonic()
 
     async def _ask(self, tracks: list[Track]) -> None:
@@ -112,7 +118,7 @@ class Anchoring:
             if self._tracker.anchor(book):
                 self._tracker.counts.reanchored += 1
 
-    def _settle(self, waiting: set[str]) -> None:
+    def _settle(self, waiting: AbstractSet[str]) -> None:
         """Close losses whose books all stand again."""
         now_ms = int(time() * 1000)
         for loss in self._losses.open():

@@ -16,6 +16,7 @@ from upstream.errors import UpstreamError
 AROUND_MS = 1_000  # looked at on both sides of a gap: what is there already stays as it is
 MANY_MARKETS = 200  # asked for by name; beyond it all trades of the span are walked
 AT_ONCE = 5_000
+SPAN_MS = 600_000
 RETRY_S = 30.0
 
 
@@ -50,6 +51,7 @@ class Filler:
         self._feed = feed
         self._exchange = exchange
         self._writer: Writer | None = None
+        self.stopped = False  # somebody waits for this to end
 
     @property
     def writer(self) -> Writer:
@@ -106,11 +108,18 @@ class Filler:
         keys = None if gap.market_keys is None else sorted(gap.market_keys)
         tokens = {row[0]: Token(*row) for row in queries.tokens_of(self.writer.conn, market_keys=keys)}
         named = {token.market_id for token in tokens.values()}
-        from_ms, to_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
         markets = named if len(named) <= MANY_MARKETS else ()
-        listed = self._exchange.trades(tokens, markets, from_ms, to_ms) if tokens else []
-        added = self._add(listed)
-        self._mark(gap.gap_ids, to_ms, "data_api", {"listed": len(listed), "trades": added})
+        from_ms, end_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
+        listed = added = 0
+        # A long gap is walked in short spans: what is held in memory, and what one commit spans, stays small.
+        while tokens and from_ms < end_ms and not self.stopped:
+            to_ms = min(from_ms + SPAN_MS, end_ms)
+            trades = self._exchange.trades(tokens, markets, from_ms, to_ms)
+            listed += len(trades)
+            added += self._add(trades)
+            from_ms = to_ms
+        if not self.stopped:
+            self._mark(gap.gap_ids, end_ms, "data_api", {"listed": listed, "trades": added})
         return added
 
     def _add(self, trades: list[Trade]) -> int:

@@ -1,6 +1,7 @@
 """Spans in which messages may have been missed: known at once, written to `coverage_gaps` by whoever leads."""
 
 from collections.abc import Iterable
+from time import time
 from typing import Any, Self
 
 import msgspec
@@ -26,6 +27,7 @@ class Loss(msgspec.Struct, eq=False):
     missed: bool = True  # False: the books, when they came again, were the same
     gap_ids: list[int] = []
     closed_in_database: bool = False
+    noted_ms: int = msgspec.field(default_factory=lambda: int(time() * 1000))
 
     @classmethod
     def of(

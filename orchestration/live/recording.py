@@ -1,7 +1,7 @@
 """Leading and standing by: batches go to the database when this run leads, and into the ring when it does not."""
 
 from collections.abc import Awaitable, Callable, Iterable
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import psycopg
@@ -98,6 +98,13 @@ class Recording:
     def committed_ms(self, heard_ms: Iterable[int]) -> int:
         """Tell up to when what came over the sockets is committed; `heard_ms` says when busy ones were last heard."""
         return min([self.written_ms, *heard_ms, *(loss.from_ms for loss in self._losses.open())])
+
+    async def step_down(self, announce: Callable[[], Awaitable[None]]) -> None:
+        """Let another run lead: commit what is left, have it announced how far that is, and give the lock back."""
+        await self._write(int(time() * 1000))
+        self.role = "standby"
+        await announce()
+        await self._in_pen(self._pen.resign)
 
     async def leave(self) -> None:
         """Commit what is left, as far as that is possible."""

@@ -19,7 +19,7 @@ from orchestration.live.figures import Figures
 from orchestration.live.filling import Filler
 from orchestration.live.following import Following
 from orchestration.live.helping import BUSY, Helping
-from orchestration.live.lease import OVERSTAY, Lease, successor
+from orchestration.live.lease import OVERSTAY, Lease, anybody_else, successor
 from orchestration.live.listener import Listener
 from orchestration.live.losses import Loss, Losses
 from orchestration.live.news import News
@@ -32,12 +32,16 @@ from upstream.errors import UpstreamError
 from upstream.market_socket import Message, NewMarket, Refused
 
 BEAT_S = 1.0
+CLOSE_S = 5.0
 TOKENS_S = 2.0
 ALL_TOKENS_S = 300.0
 TURN_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
 HELP_S = 1.0
+FETCH_S = 5.0
+BEHIND_MS = 2_000
+DEAF_S = 5.0  # a leader that cannot get a socket back for so long leaves the lead to one that hears
 
 
 class Session:
@@ -60,8 +64,9 @@ class Session:
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._observed = observed
-        self._began = self._told_at = self._observed_at = monotonic()
+        self._began = self._told_at = self._observed_at = self._fetched_at = monotonic()
         self._exchange = exchange
+        self._deposed = asyncio.Event()
         self._written_ms = 0
         self._listed: deque[tuple[float, str, int, int]] = (
             deque()
@@ -145,7 +150,11 @@ class Session:
         return self.figures.totals()
 
     def _heard(self, _: Listener, messages: Sequence[Message | Refused]) -> int:
-        newest_ms = self.tracker.take(messages)
+        try:
+            newest_ms = self.tracker.take(messages)
+        except Exception as fault:  # noqa: BLE001 (whatever is wrong with one frame, the next one counts)
+            newest_ms = 0
+            self.tracker.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
         if self.tracker.news:
             self.following.anticipate(news for news in self.tracker.news if isinstance(news, NewMarket))
         return newest_ms
@@ -162,6 +171,10 @@ class Session:
         while not self.ending.is_set():
             began = monotonic()
             await self.recording.tick(ready=self.ready, may_lead=self.following.loaded)
+            if self._deposed.is_set():
+                self._deposed.clear()
+                with suppress(psycopg.Error):
+                    await self.recording.step_down(self._beat)
             await asyncio.sleep(max(0.001, self._flush_s - (monotonic() - began)))
 
     async def _again(self, every_s: float, errand: Callable[[], Awaitable[None]]) -> None:
@@ -190,6 +203,8 @@ class Session:
             ready=self.ready,
             newest_ms=recording.newest_ms,
         )
+        if recording.leading and self.anchoring.deaf_for_s(now_ms) > DEAF_S and self._somebody_hears():
+            self._deposed.set()  # between two ticks
         recording.stand_by(now_ms)
         age = now - self._began
         if age > self._lease.window_s and (
@@ -205,6 +220,9 @@ class Session:
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    def _somebody_hears(self) -> bool:
+        return anybody_else(self.recording.leases or (), self._lease.run_id)
 
     async def _look_at_tokens(self) -> None:
         strangers = bool(self.tracker.strangers)
@@ -230,8 +248,12 @@ class Session:
             await self.helping.look(now_ms)
         elif self.ready and not self.losses.open():
             await self._run_in("clerk", self.clerk.close_abandoned, now_ms)
-            await self._run_in("filler", self.filler.from_data_api, self._settle_s)
             await self._catch_up()
+            # What is still to be written must not be fetched from elsewhere meanwhile.
+            behind_ms = now_ms - self.recording.written_ms
+            if behind_ms < BEHIND_MS and monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
+                await self._run_in("filler", self.filler.from_data_api, self._settle_s)
+                self._fetched_at = monotonic()
 
     async def _catch_up(self) -> None:
         """Fetch what was traded of a new market before we listened to it."""
@@ -249,6 +271,7 @@ class Session:
 
     async def _end(self, ticking: asyncio.Task[None], others: list[asyncio.Task[Any]]) -> None:
         """Commit what is left, say how far that is, and only then let go of the lead."""
+        self.filler.stopped = True
         await asyncio.wait([ticking])
         for task in others:
             task.cancel()
@@ -263,9 +286,11 @@ class Session:
         await self._run_in("pen", self.pen.resign)
         await self.following.stop()
         self._observed(self.figures.observation())
-        for name, close in (("clerk", self.clerk.close), ("filler", self.filler.close), ("news", self.news.close)):
-            await self._run_in(name, close)
-        await self._run_in("http", self._exchange.close)
+        errands = (("clerk", self.clerk.close), ("filler", self.filler.close), ("news", self.news.close))
+        with suppress(TimeoutError):  # one that waits for the exchange ends by itself
+            async with asyncio.timeout(CLOSE_S):
+                await asyncio.gather(*(self._run_in(name, close) for name, close in errands))
+                await self._run_in("http", self._exchange.close)
         for threads in self._threads.values():
             threads.shutdown(wait=False)
 

@@ -127,6 +127,10 @@ class Tracker:
         self._priced = {}
         return batch
 
+    def refuse(self, reason: str, payload: str) -> None:
+        """Put what was said into quarantine as a whole."""
+        self._refuse(SOURCE, reason, payload)
+
     def _other(self, message: Message | Refused) -> int:
         if isinstance(message, Book | LastTrade | BestBidAsk | TickSize):
             track = self.tracks.get(message.asset_id)

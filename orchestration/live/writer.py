@@ -90,6 +90,8 @@ class Writer:
         written = Written()
         now_ms = int(self._clock() * 1000)
         with self.conn.transaction(), self.conn.cursor() as cursor:
+            if fill:
+                queries.fill_alone(self.conn)
             trades, told = self._trades(cursor, batch.trades, slowly=replay or fill, known=fill)
             changes, written.events = self._events(cursor, batch, slowly=replay or fill)
             written.trades = len(trades)

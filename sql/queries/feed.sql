@@ -24,6 +24,10 @@ create temp table if not exists new_books (
     bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], tick_size bigint, hash bytea
 ) on commit delete rows;
 
+-- name: fill_alone()!
+-- One who fills gaps at a time: two sources give the same trade another instant, so each has to see what the other has committed.
+select pg_advisory_xact_lock(hashtextextended('presage.fill', 0));
+
 -- name: insert_trades()
 -- Those of new_trades that are not there yet; gives their ids. Sorted, so that two writers never wait for each other in a circle.
 insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash)
@@ -226,6 +230,7 @@ where to_ts is null and not exists (
 select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
 from coverage_gaps
 where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
+    and from_ts > now() - interval '1 hour'
 order by from_ts;
 
 -- name: trade_gaps_to_fill(settle_s)

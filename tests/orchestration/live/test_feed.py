@@ -2,6 +2,7 @@ import time
 
 import pytest
 
+from orchestration.live import session
 from tests.orchestration.live.living import NOTHING, World, now_ms, wait_until
 from upstream.sandbox import simulation
 from upstream.sandbox.server import Sandbox
@@ -81,8 +82,26 @@ def test_a_silent_socket_is_found_and_what_it_missed_comes_from_the_standby(worl
     assert world.leader() == leader.run_id
 
 
+def test_a_leader_that_hears_nothing_any_more_leaves_the_lead_to_one_that_does(world, monkeypatch):
+    monkeypatch.setattr(session, "DEAF_S", 1.0)
+    deaf = world.feed()
+    wait_until(lambda: world.leader() == deaf.run_id)
+    hearing = world.feed()
+    wait_until(lambda: world.ready(hearing))
+    began = now_ms()
+    time.sleep(1)
+
+    world.fault(kind="refuse", for_s=60)
+    world.fault(kind="close", target="/ws/market#1")
+    wait_until(lambda: world.leader() == hearing.run_id)
+
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert {gap[4] for gap in world.gaps()} == {f"run {hearing.run_id}"}
+    assert not deaf.over
+
+
 def test_trades_that_nobody_heard_come_from_the_exchange_afterwards(world):
-    feed = world.feed()
+    feed = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
     world.fault(kind="refuse", for_s=3)
@@ -97,13 +116,13 @@ def test_trades_that_nobody_heard_come_from_the_exchange_afterwards(world):
 
 
 def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(world):
-    first = world.feed()
+    first = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == first.run_id)
     began = now_ms()
     time.sleep(1)
     first.stop()
     time.sleep(1.5)
-    second = world.feed()
+    second = world.feed(settle_s=1)
     wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
     until = world.caught_up()
 
@@ -115,7 +134,7 @@ def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(wor
 def test_books_that_disagree_are_not_shown_and_stand_again(world):
     feed = world.feed()
     wait_until(lambda: world.leader() == feed.run_id)
-    world.fault(kind="drop", probability=0.1, for_s=2)
+    world.fault(kind="drop", probability=0.3, for_s=2)
     world.fault(kind="duplicate", probability=0.1, for_s=2)
     time.sleep(2.5)
     wait_until(lambda: world.conn.execute("select count(*) from live_books where not verified").fetchone() == (0,))
@@ -134,7 +153,7 @@ def early_listing(monkeypatch):
 
 
 def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(early_listing, world):
-    feed = world.feed()
+    feed = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
     known = world.conn.execute("select max(market_key) from markets").fetchone()

@@ -288,3 +288,14 @@ def test_candles_follow_what_is_written(writer, conn):
     writer.write(heard([trade(YES, 410_000, ts_ms=NOW)], [trade(YES, 430_000, ts_ms=NOW + 1)]).cut())
 
     assert conn.execute("select open, close, trades from candles_1m").fetchall() == [(410_000, 430_000, 2)]
+
+
+def test_two_who_fill_at_once_do_not_give_one_trade_two_instants(database_url, conn):
+    sources = [trade(YES, 410_000, ts_ms=NOW + ms, tx_hash="0x" + "12" * 32) for ms in (345, 0)]
+
+    def fill(message):
+        with database.connect(database_url, autocommit=True) as own:
+            return Writer(own).write(heard([message]).cut(), fill=True).trades
+
+    with ThreadPoolExecutor() as pool:
+        assert sum(pool.map(fill, sources)) == 1
