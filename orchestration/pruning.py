@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 import sqlalchemy as sa
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
+from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable as Checks
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from datetime import datetime
 
 KEPT = {
@@ -22,6 +21,7 @@ KEPT = {
     dg.DagsterRunStatus.FAILURE: timedelta(days=7),
 }
 AT_ONCE = 5000
+NEWEST_CHECKS = sa.select(sa.func.max(Checks.c.id)).group_by(Checks.c.asset_key, Checks.c.check_name)
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,10 @@ class Pruned:
     finished: bool
 
 
-def prune(
-    instance: dg.DagsterInstance, now: datetime, checks: Iterable[dg.AssetCheckKey] = (), *, seconds: float = 60.0
-) -> Pruned:
+def prune(instance: dg.DagsterInstance, now: datetime, *, seconds: float = 60.0) -> Pruned:
     """Delete what is older than `KEPT`, oldest first, for at most some seconds: the next pass goes on."""
     deadline = time.monotonic() + seconds
-    newest = newest_runs(instance, checks)
+    newest = newest_runs(instance)
     deleted = spared = 0
     for status, kept in KEPT.items():
         old = dg.RunsFilter(statuses=[status], created_before=now - kept)
@@ -57,7 +55,7 @@ def prune(
     return Pruned(deleted, spared, prune_checks(instance, now - KEPT[dg.DagsterRunStatus.SUCCESS]), finished=True)
 
 
-def newest_runs(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey] = ()) -> set[str]:
+def newest_runs(instance: dg.DagsterInstance) -> set[str]:
     """Collect the newest run of each asset and of each check."""
     newest: set[str | None] = set()
     for record in instance.get_asset_records():
@@ -65,8 +63,10 @@ def newest_runs(instance: dg.DagsterInstance, checks: Iterable[dg.AssetCheckKey]
         newest.add(entry.last_run_id)
         for event in (entry.last_materialization_record, entry.last_observation_record):
             newest.add(event.run_id if event is not None else None)
-    summaries = instance.event_log_storage.get_asset_check_summary_records(list(checks))
-    newest |= {summary.last_run_id for summary in summaries.values()}
+    storage = instance.event_log_storage
+    if isinstance(storage, SqlEventLogStorage):
+        with storage.index_connection() as conn:
+            newest |= set(conn.execute(sa.select(Checks.c.run_id).where(Checks.c.id.in_(NEWEST_CHECKS))).scalars())
     return {run_id for run_id in newest if run_id is not None}
 
 
@@ -75,8 +75,8 @@ def prune_checks(instance: dg.DagsterInstance, before: datetime) -> int:
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
-    table = AssetCheckExecutionsTable
-    newest = sa.select(sa.func.max(table.c.id)).group_by(table.c.asset_key, table.c.check_name)
-    old = table.delete().where(table.c.create_timestamp < before.replace(tzinfo=None), table.c.id.not_in(newest))
+    old = Checks.delete().where(
+        Checks.c.create_timestamp < before.replace(tzinfo=None), Checks.c.id.not_in(NEWEST_CHECKS)
+    )
     with storage.index_connection() as conn:
         return int(conn.execute(old).rowcount)

@@ -50,10 +50,10 @@ def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
     kept = timedelta(days=settings.get().trades_retention_days)
     with database.connection(autocommit=True, name="presage aggregates") as conn:
         refreshed = {name: (start, end) for name, start, end in aggregates.refresh_candles(conn, now, kept=kept)}
-        minutes, hours = queries.candles_between(conn, since=now - aggregates.DAY)
-        newest = queries.newest_bucket(conn, since=now - aggregates.DAY)
-    for name, rows in (("candles_1m", minutes), ("candles_1h", hours)):
-        metadata: dict[str, Any] = {"last_24h": rows, "seconds": round(time.monotonic() - began, 3)}
+        lately = queries.candles_lately(conn, minutes_since=now - aggregates.HOUR, hours_since=now - aggregates.DAY)
+        newest = queries.newest_bucket(conn, since=now - aggregates.HOUR)
+    for name, span, rows in zip(("candles_1m", "candles_1h"), ("last hour", "last 24 hours"), lately, strict=True):
+        metadata: dict[str, Any] = {span: rows, "seconds": round(time.monotonic() - began, 3)}
         if newest is not None:
             metadata["newest_bucket"] = dg.MetadataValue.timestamp(newest)
         if name in refreshed:
@@ -124,7 +124,7 @@ def market_rankings(database: Database) -> dg.MaterializeResult[None]:
     with database.connection(name="presage aggregates") as conn:
         generation, ranked = aggregates.rank(conn, now)
         head = list(queries.top(conn, most=10))
-        newest = queries.newest_bucket(conn, since=now - aggregates.DAY)
+        newest = queries.newest_bucket(conn, since=now - aggregates.HOUR)
         detail = {"generation": generation, "ranked": ranked, "newest_bucket": newest and newest.isoformat()}
         feed.beat(conn, stage="aggregates", last_data_at=now, detail=json.dumps(detail))
     return dg.MaterializeResult(

@@ -47,8 +47,7 @@ def storage(context: dg.AssetExecutionContext, database: Database) -> dg.Materia
 def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Delete old runs, for a minute at most."""
     began = time.monotonic()
-    keys = context.repository_def.asset_graph.asset_check_keys
-    pruned = pruning.prune(context.instance, datetime.now(UTC), keys)
+    pruned = pruning.prune(context.instance, datetime.now(UTC))
     return dg.MaterializeResult(
         metadata={
             "deleted": pruned.deleted,

@@ -36,10 +36,14 @@ SPECS = [
 
 
 @dg.multi_asset_check(
-    name="pipeline_checks", specs=SPECS, description="How late each stage is, and whether its newest data can be true."
+    name="pipeline_checks",
+    specs=SPECS,
+    can_subset=True,
+    description="How late each stage is, and whether its newest data can be true.",
 )
-def pipeline_checks(database: Database) -> Iterator[dg.AssetCheckResult]:
-    """Judge everything within one look at the database."""
+def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
+    """Judge everything within one look at the database; tell what was asked for."""
+    wanted = context.op_execution_context.selected_asset_check_keys
     now = datetime.now(UTC)
     with database.connection(name="presage freshness") as conn:
         stages = checks.stages(conn)
@@ -54,7 +58,8 @@ def pipeline_checks(database: Database) -> Iterator[dg.AssetCheckResult]:
             ("markets", "nothing_refused"): checks.nothing_refused(conn, now),
         }
     for (asset, name), judgement in judged.items():
-        yield result(asset, name, judgement)
+        if dg.AssetCheckKey(dg.AssetKey(asset), name) in wanted:
+            yield result(asset, name, judgement)
 
 
 def result(asset: str, name: str, judgement: Judgement) -> dg.AssetCheckResult:

@@ -94,9 +94,10 @@ delete from market_rankings where generation < :before;
 -- The newest minute that holds a trade.
 select max(bucket) from candles_1m where bucket >= :since;
 
--- name: candles_between(since)^
--- How many candles the last day holds, for the run's page.
-select (select count(*) from candles_1m where bucket >= :since), (select count(*) from candles_1h where bucket >= :since);
+-- name: candles_lately(minutes_since, hours_since)^
+-- How many candles there are of late, for the run's page.
+select (select count(*) from candles_1m where bucket >= :minutes_since),
+       (select count(*) from candles_1h where bucket >= :hours_since);
 
 -- name: top(most)
 -- The head of the newest ranking, for the run's page.

@@ -151,9 +151,13 @@ def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     beat(conn, "ingestion", 30)
     beat(conn, "aggregates", 1)
 
-    results = list(pipeline_checks(database=Database(url=database_url)))
+    run = dg.materialize(
+        [pipeline_checks],
+        selection=dg.AssetSelection.all_asset_checks(),
+        resources={"database": Database(url=database_url)},
+    )
 
-    answered = {(result.asset_key, result.check_name): result for result in results}
+    answered = {(result.asset_key, result.check_name): result for result in run.get_asset_check_evaluations()}
     assert set(answered) == {(spec.asset_key, spec.name) for spec in SPECS}
     late = answered[dg.AssetKey("trades"), "ingestion_fresh"]
     assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)

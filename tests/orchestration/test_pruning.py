@@ -51,10 +51,9 @@ def test_old_runs_go_and_the_newest_of_each_asset_stay(instance):
         for _ in range(2)
     ]
     failed = breaks.execute_in_process(instance=instance, raise_on_error=False).run_id
-    checks = [dg.AssetCheckKey(dg.AssetKey("once"), "well")]
 
-    early = pruning.prune(instance, later(hours=23), checks)
-    late = pruning.prune(instance, later(hours=25), checks)
+    early = pruning.prune(instance, later(hours=23))
+    late = pruning.prune(instance, later(hours=25))
 
     assert early == pruning.Pruned(deleted=0, spared=0, checks=0, finished=True)
     assert late == pruning.Pruned(deleted=3, spared=3, checks=1, finished=True)
@@ -67,7 +66,7 @@ def test_old_runs_go_and_the_newest_of_each_asset_stay(instance):
     assert instance.get_latest_materialization_event(dg.AssetKey("often")).run_id == runs[-1]
     assert instance.all_logs(runs[0]) == []
 
-    after_a_week = pruning.prune(instance, later(days=8), checks)
+    after_a_week = pruning.prune(instance, later(days=8))
     assert after_a_week.deleted == 1
     assert instance.get_run_by_id(failed) is None
 
