@@ -108,10 +108,11 @@ def test_discovery_starts_at_once_on_an_empty_database_and_not_twice(tick, add_r
 
 
 def test_discovery_waits_until_something_is_due(tick, conn):
-    state = {name: NOW.isoformat() for name in ("tried_at", "full_at", "looked_at")}
+    now = datetime.now(UTC)
+    state = {name: now.isoformat() for name in ("tried_at", "full_at", "looked_at")}
     conn.execute("insert into settings (name, value) values ('discovery', %s)", [json.dumps(state)])
     waiting = tick(markets.discovery_due)
-    state["looked_at"] = (NOW - timedelta(minutes=2)).isoformat()
+    state["looked_at"] = (now - timedelta(minutes=2)).isoformat()
     conn.execute("update settings set value = %s where name = 'discovery'", [json.dumps(state)])
     looking = tick(markets.discovery_due)
 
