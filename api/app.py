@@ -60,7 +60,7 @@ def service_of(given: Settings) -> Service:
     return Service(
         reads=reads,
         writes=Pool(url, max(2, given.api_pool // 4), limits),
-        hub=Hub(events, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
+        hub=Hub(events, host.shared.keys_ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
         host=host.shared,
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
     )

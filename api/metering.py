@@ -142,10 +142,11 @@ class Meter:
         most = BOUNDLESS if key.credits_month is None else key.credits_month
         wanted = max(least, min(max(most // 1000, LEAST), MOST))
         try:
-            with self._pool.connection() as conn:
-                given, used = queries.lease(
+            given, used = self._pool.read(  # twice if need be: one lease_id is granted once
+                lambda conn: queries.lease(
                     conn, key_id=key.key_id, month=slot.month, lease_id=slot.lease_id, wanted=wanted, most=most
                 )
+            )
         except BaseException:
             self._settle(key, slot, None)
             raise

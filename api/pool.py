@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import time
 from contextlib import contextmanager
@@ -72,11 +73,11 @@ class Pool:
 
     def _forget(self) -> None:
         """Close all idle connections: when one was dead, so are probably the others."""
-        for _ in range(self._idle.qsize()):
-            try:
-                conn = self._idle.get_nowait()
-            except queue.Empty:
-                return
+        idle: list[Connection | None] = []
+        with contextlib.suppress(queue.Empty):
+            while True:
+                idle.append(self._idle.get_nowait())
+        for conn in idle:
             if conn is not None:
                 conn.close()
             self._idle.put(None)

@@ -13,7 +13,7 @@ from gevent.event import Event as Signal
 
 from api.errors import Problem
 from api.stream import messages
-from api.stream.socket import GOING_AWAY, PING, TRY_LATER
+from api.stream.socket import GOING_AWAY, NOT_ALLOWED, PING, TRY_LATER
 from api.stream.subscriber import Event, Filter, Resuming, Subscriber, frames
 from sql.queries import stream as queries
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.pool import Connection, Pool
+    from api.shared import Counter
 
 log = logging.getLogger("presage.stream")
 
@@ -37,8 +38,9 @@ RETRY_S = 0.5
 class Hub:
     """The subscribers of one worker. Runs while there are any."""
 
-    def __init__(self, pool: Pool, *, poll_ms: int = 15, queue_bytes: int = 2 << 20) -> None:
+    def __init__(self, pool: Pool, keys_ended: Counter, *, poll_ms: int = 15, queue_bytes: int = 2 << 20) -> None:
         self._pool, self._poll_s, self._queue_bytes = pool, poll_ms / 1000, queue_bytes
+        self._keys_ended = keys_ended
         self.subscribers: set[Subscriber] = set()
         self._live: dict[Filter, set[Subscriber]] = {}
         self._by_market: dict[str, set[Filter]] = defaultdict(set)
@@ -131,7 +133,7 @@ class Hub:
 
     def _run(self) -> None:
         """Follow the events until nobody is left to hear them."""
-        pinged = time.monotonic()
+        pinged, ended = time.monotonic(), self._keys_ended.value()
         while True:
             try:
                 with self._pool.connection() as conn:
@@ -141,10 +143,11 @@ class Hub:
                         self._ready.set()
                     while True:
                         self._look(conn)
-                        if time.monotonic() - pinged > PING_S:
-                            pinged = time.monotonic()
+                        if time.monotonic() - pinged > PING_S or self._keys_ended.value() != ended:
+                            pinged, ended = time.monotonic(), self._keys_ended.value()
                             self._look_back(conn)
                             self._ping()
+                            gevent.spawn(self._check_keys)
                             if not self.subscribers:
                                 return
                         gevent.sleep(self._poll_s)
@@ -241,6 +244,15 @@ class Hub:
             for data, seq in frames(filter(subscriber.wants.passes, events)):
                 subscriber.socket.push(data, seq)
             subscriber.position = events[-1].seq if events else span["upto"]
+
+    def _check_keys(self) -> None:
+        """Send those away whose key has ended since."""
+        for subscriber in list(self.subscribers):
+            try:
+                if not subscriber.allowed():
+                    subscriber.socket.close(NOT_ALLOWED, "the key is no longer valid")
+            except (psycopg.Error, Problem):
+                return  # not to be known right now; the next look is soon
 
     def _ping(self) -> None:
         now = time.monotonic()

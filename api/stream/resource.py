@@ -22,6 +22,8 @@ from api.stream.subscriber import Filter, Subscriber
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import falcon
 
     from api.stream.hub import Hub
@@ -62,13 +64,13 @@ class Stream(Resource):
                 socket = accept(answer)
             except BadHandshake as error:
                 raise Problem("invalid_parameter", f"The WebSocket handshake is malformed: {error}") from None
-            self._serve(hub, socket, given)
+            self._serve(hub, socket, given, lambda: self.service.keys.find(text) is not None)
         finally:
             self.service.host.connections.release(key.key_id)
 
-    def _serve(self, hub: Hub, socket: Socket, given: Connect) -> None:
+    def _serve(self, hub: Hub, socket: Socket, given: Connect, allowed: Callable[[], bool]) -> None:
         try:
-            subscriber = hub.add(lambda last: Subscriber(socket, last))
+            subscriber = hub.add(lambda last: Subscriber(socket, last, allowed))
         except Problem:
             socket.close(TRY_LATER, "the stream cannot be read right now")
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from api.stream.socket import frame
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from api.stream.socket import Socket
 
@@ -58,8 +58,8 @@ class Resuming(NamedTuple):
 class Subscriber:
     """A client's socket, its filter, and the last event that it was past."""
 
-    def __init__(self, socket: Socket, position: int) -> None:
-        self.socket, self.position = socket, position
+    def __init__(self, socket: Socket, position: int, allowed: Callable[[], bool]) -> None:
+        self.socket, self.position, self.allowed = socket, position, allowed
         self.wants = Filter()
         self.live = False  # fed by the hub; otherwise it is catching up
         self.held = True  # waits a moment for a first wish, so that it need not hear what it does not want

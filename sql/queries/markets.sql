@@ -17,18 +17,23 @@ select max(generation) from market_rankings;
 select exists (select from market_rankings where generation = :generation);
 
 -- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
--- Markets of one ranking, most active first.
-select k.rank, m.record::text
-from market_rankings k
-join market_records m using (market_key)
-where k.generation = :generation and k.rank > :after
-    and (:status::text is null or m.status = :status)
-    and (:category::text is null or m.category = :category)
-    and (:tag::text is null or m.tags @> array[:tag::text])
-    and (:series::text is null or m.series = :series)
-    and (:exchange::text is null or m.exchange = :exchange)
-order by k.rank
-limit :limit offset :offset;
+-- Markets of one ranking, most active first. Records are made of those shown only, not of those an offset passes over.
+select k.rank, r.record::text
+from (
+    select k.rank, k.market_key
+    from market_rankings k
+    join markets m using (market_key)
+    where k.generation = :generation and k.rank > :after
+        and (:status::text is null or m.status = :status)
+        and (:category::text is null or m.category = :category)
+        and (:tag::text is null or m.tags @> array[:tag::text])
+        and (:series::text is null or m.series = :series)
+        and (:exchange::text is null or m.exchange = :exchange)
+    order by k.rank
+    limit :limit offset :offset
+) as k
+join market_records r using (market_key)
+order by k.rank;
 
 -- name: count_ranked(generation, status, category, tag, series, exchange)$
 -- How many markets of one ranking pass the filter.
@@ -43,18 +48,23 @@ where k.generation = :generation
     and (:exchange::text is null or m.exchange = :exchange);
 
 -- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
--- Markets that a ranking does not have, newest first. The keys ascend, so a market that comes while this is walked is not met twice.
-select m.market_key, m.record::text
-from market_records m
-where m.market_key < :before
-    and not exists (select from market_rankings k where k.generation = :generation and k.market_key = m.market_key)
-    and (:status::text is null or m.status = :status)
-    and (:category::text is null or m.category = :category)
-    and (:tag::text is null or m.tags @> array[:tag::text])
-    and (:series::text is null or m.series = :series)
-    and (:exchange::text is null or m.exchange = :exchange)
-order by m.market_key desc
-limit :limit offset :offset;
+-- Markets that a ranking does not have, newest first. The keys ascend, so one that comes while this is walked is not met twice.
+select market_key, r.record::text
+from (
+    select m.market_key
+    from markets m
+    where m.market_key < :before
+        and not exists (select from market_rankings k where k.generation = :generation and k.market_key = m.market_key)
+        and (:status::text is null or m.status = :status)
+        and (:category::text is null or m.category = :category)
+        and (:tag::text is null or m.tags @> array[:tag::text])
+        and (:series::text is null or m.series = :series)
+        and (:exchange::text is null or m.exchange = :exchange)
+    order by m.market_key desc
+    limit :limit offset :offset
+) as m
+join market_records r using (market_key)
+order by market_key desc;
 
 -- name: detail(market_key)$
 -- A market with its live price, the state of its order book, and its last 24 hours.

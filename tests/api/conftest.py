@@ -20,7 +20,9 @@ from falcon import testing
 
 from api import keys
 from api.app import create_app
+from api.host import Host
 from api.service import Service
+from api.slots import Slots
 from api.stream.hub import Hub
 from sql import database
 
@@ -64,7 +66,8 @@ class Client(testing.TestClient):
 @pytest.fixture
 def service(conn: psycopg.Connection[Any]) -> Service:
     pool: Any = OneConnection(conn)
-    return Service(reads=pool, writes=pool, hub=Hub(pool))
+    host = Host(slots=Slots(256))
+    return Service(reads=pool, writes=pool, hub=Hub(pool, host.keys_ended), host=host)
 
 
 @pytest.fixture

@@ -284,11 +284,14 @@ def test_the_stream_comes_back_after_the_database_did(server, listen, server_con
         assert client.hello["seq"] < written[0]
 
 
-def test_a_key_that_ends_takes_its_answers_with_it(server, server_conn):
+def test_a_key_that_ends_takes_its_streams_with_it(server, server_conn):
     key = generous(server_conn, "rotating@example.com")
     request = urllib.request.Request(f"{server.url}/v1/keys/rotate", method="POST", headers={"X-API-Key": key})
-    with urllib.request.urlopen(request) as answer:
-        assert json.load(answer)["key"] != key
-
+    with listening(server.stream(key)) as client:
+        with urllib.request.urlopen(request) as answer:
+            assert json.load(answer)["key"] != key
+        with pytest.raises(ConnectionClosed) as closed:
+            client.next()
+    assert closed.value.rcvd.code == 1008
     with pytest.raises(InvalidStatus), connect(server.stream(key)):
         pass
