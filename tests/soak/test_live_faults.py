@@ -14,7 +14,7 @@ from rich.table import Table
 
 from cli.ports import choose
 from tests.soak.running import Pulse, Running
-from tests.soak.truth import compare, held, told
+from tests.soak.truth import compare, held, story, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,10 +100,13 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
         demo.stop()
 
     report(table, differences, gaps, runs)
+    for difference in differences.values():
+        for line in story(demo.truth, difference):
+            print(line)
     for kind, difference in differences.items():
         assert difference.compared > 0, kind
-        assert difference.lost.total() == 0, (kind, difference.lost.most_common(5))
-        assert difference.doubled.total() == 0, (kind, difference.doubled.most_common(5))
+        assert difference.lost.total() == 0, (kind, difference.lost)
+        assert difference.doubled.total() == 0, (kind, difference.doubled)
     assert quarantined == (0,)
     assert not [gap for gap in gaps if gap[3] is None]
     # Dagster's own record: each killed run is marked as failed, each run that was told to end says so.

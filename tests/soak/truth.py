@@ -81,3 +81,11 @@ def compare(truth: dict[str, Counter[Any]], found: dict[str, Counter[Any]]) -> d
         kind: Difference(expected.total(), expected - found[kind], found[kind] - expected)
         for kind, expected in truth.items()
     }
+
+
+def story(file: Path, difference: Difference, most: int = 3) -> list[str]:
+    """Find what the exchange says around rows that are lost or too much: every line of those tokens and instants."""
+    wanted = {(row[0], row[1]) for row in [*difference.lost, *difference.doubled][:most]}
+    decode = msgspec.json.Decoder(Line).decode
+    with file.open("rb") as lines:
+        return [text.decode().strip() for text in lines if ((line := decode(text)).token, line.ts_ms) in wanted]
