@@ -13,6 +13,7 @@ from api import errors, host, openapi, pool, waiting, worker
 from api.endpoints import ENDPOINTS
 from api.middleware import EveryAnswer
 from api.pool import Pool
+from api.proxy import Exchange
 from api.resources.service import Document
 from api.service import Service
 from api.stream.hub import Hub
@@ -63,6 +64,7 @@ def service_of(given: Settings) -> Service:
         hub=Hub(events, host.shared.keys_ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
         host=host.shared,
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
+        exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),
     )
 
 

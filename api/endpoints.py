@@ -13,8 +13,8 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
+from api.table import exchange, taxonomy
 from api.table import markets as lists
-from api.table import taxonomy
 from sql.queries import books, markets, pipeline, prices, trades
 
 NO_MARKET = "There is no such market"
@@ -110,7 +110,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=MarketFilter,
         answers=records.MarketPage,
         cache_s=1,
-        errors=("invalid_cursor",),
+        errors=("invalid_cursor", "upstream_unavailable"),
         tag="Markets",
         summary="Markets, most active first",
         description="Ranked by the last 24 hours' activity, then the rest, newest first. Following `next_cursor` to "
@@ -177,7 +177,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=list[records.Trade],
         cost=cost_of_rows,
         cost_rule="1 for each started 1,000 of `limit`",
-        errors=("not_found",),
+        errors=("not_found", "upstream_unavailable"),
         missing=NO_MARKET,
         tag="Trades",
         summary="Trades of an outcome, newest first",
@@ -214,6 +214,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *lists.ENDPOINTS,
     # --- Events, categories, tags and series
     *taxonomy.ENDPOINTS,
+    # --- What the exchange says right now
+    *exchange.ENDPOINTS,
     # --- Live
     Endpoint(
         name="stream",

@@ -24,6 +24,7 @@ REF = "#/components/schemas/{name}"
 EXPLAINED = {
     "id": "The market: its market_id, its slug, or the exchange's numeric id",
 }
+ALSO = {"upstream_unavailable": (504,)}  # when the exchange does not answer in time
 TAGS = {
     "Keys": "Getting an API key, and replacing it.",
     "Service": "The service itself: that it lives, what time it has, how fresh its data is.",
@@ -31,6 +32,7 @@ TAGS = {
     "Prices": "What it costs, now and over time.",
     "Trades": "Who bought and sold what.",
     "Taxonomy": "Events, categories, tags and series.",
+    "Positions": "Who holds what, as the exchange tells it.",
     "Stream": "Everything as it happens.",
 }
 HEADERS: dict[str, dict[str, Any]] = {
@@ -152,7 +154,8 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
         said["304"] = {"description": "As the client has it (If-None-Match)", "headers": _headers()}
     by_status: dict[int, list[str]] = {}
     for code in _codes(endpoint):
-        by_status.setdefault(CATALOGUE[code][0], []).append(code)
+        for status in (CATALOGUE[code][0], *ALSO.get(code, ())):
+            by_status.setdefault(status, []).append(code)
     for status, codes in sorted(by_status.items()):
         said[str(status)] = {
             "description": "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes),

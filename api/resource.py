@@ -34,10 +34,14 @@ class Resource:
         key = None
         if self.endpoint.key == "header":
             key = self.service.keys.of(req.get_header("X-API-Key"))
-        given: Parameters = parse(self.endpoint.parameters, req.params)
+        given = self.given(req)
         if key is not None:
             self.charge(req, key, self.endpoint.price(given))
         return given
+
+    def given(self, req: falcon.Request) -> Parameters:
+        """Check what was asked."""
+        return parse(self.endpoint.parameters, req.params)
 
     def charge(self, req: falcon.Request, key: Key, cost: int) -> Grant:
         """Take the credits; the answer shows how the key stands, also when it cannot pay."""

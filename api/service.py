@@ -11,6 +11,7 @@ from api.host import Host
 from api.keys import Keys
 from api.lookup import Markets
 from api.metering import Meter
+from api.proxy import Exchange
 from api.slots import Slots
 from sql.queries import keys as queries
 
@@ -31,6 +32,7 @@ class Service:
     )  # of the whole host in a server, its own in a test
     redis_url: str | None = None
     cache: Cache = field(default_factory=Cache)
+    exchange: Exchange = field(default_factory=Exchange)
 
     def __post_init__(self) -> None:
         """Build what rests on the pools."""

@@ -9,16 +9,18 @@ import msgspec
 from upstream.data_positions import (
     Activity,
     ClosedPosition,
+    Holder,
     Position,
     read_activity,
     read_closed_position,
+    read_holders,
     read_position,
 )
 from upstream.data_trades import Trade, numbered, read_v1, read_v2
 from upstream.errors import FAULTS, Incomplete, Refused, refused
 from upstream.http import Client, Value
 
-__all__ = ["Activity", "ClosedPosition", "DataApi", "Position", "Trade", "numbered"]
+__all__ = ["Activity", "ClosedPosition", "DataApi", "Holder", "Position", "Trade", "numbered"]
 
 URL = "https://data-api.polymarket.com"
 LIMITS = {"": 1000, "/trades": 200, "/v2/trades": 200, "/positions": 150, "/closed-positions": 150}
@@ -29,6 +31,7 @@ TRADES_OFFSET_CAP = 3000
 ROWS_A_PAGE = 500
 ROWS_OFFSET_CAP = 10_000
 CONDITIONS_A_CALL = 20
+MOST_HOLDERS = 20
 MOST_PAGES = 100_000
 
 SOURCE = "data_api"
@@ -133,6 +136,15 @@ class DataApi:
         """Walk what a wallet held before."""
         pages = self._offset_pages("/closed-positions", {**filters, "user": user}, ROWS_A_PAGE, ROWS_OFFSET_CAP)
         return (position for page in pages for position in self._read(page, read_closed_position, "closed position"))
+
+    def holders(self, condition_id: str, most: int = MOST_HOLDERS) -> list[Holder]:
+        """Who holds most of each outcome of a market; the exchange shows no more than twenty of each."""
+        sent = self.client.get(f"{self.url}/holders", _rows, {"market": condition_id, "limit": most})
+        return [
+            holder
+            for of_token in self._read([bytes(piece) for piece in sent], read_holders, "holders")
+            for holder in of_token
+        ]
 
     def activity(
         self,

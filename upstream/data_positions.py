@@ -58,6 +58,21 @@ class ClosedPosition(msgspec.Struct, rename="camel"):
     end_date: str | None = None
 
 
+class Holder(msgspec.Struct, rename="camel"):
+    """Who holds how much of an outcome, as sent."""
+
+    proxy_wallet: str
+    amount: Number
+    asset: str
+    outcome_index: int | None = None
+
+
+class _Holders(msgspec.Struct):
+    """{"token":"7132…","holders":[{"proxyWallet":"0x…","amount":12.5,"asset":"7132…","outcomeIndex":0,…}]}"""
+
+    holders: list[Holder]
+
+
 class Activity(msgspec.Struct, frozen=True):
     """One thing a wallet did: TRADE, SPLIT, MERGE, REDEEM, REWARD, CONVERSION, …"""
 
@@ -93,6 +108,7 @@ class _SentActivity(msgspec.Struct, rename="camel"):
 _position = msgspec.json.Decoder(Position)
 _closed = msgspec.json.Decoder(ClosedPosition)
 _activity = msgspec.json.Decoder(_SentActivity)
+_holders = msgspec.json.Decoder(_Holders)
 
 
 def read_position(piece: msgspec.Raw | bytes) -> Position:
@@ -103,6 +119,11 @@ def read_position(piece: msgspec.Raw | bytes) -> Position:
 def read_closed_position(piece: msgspec.Raw | bytes) -> ClosedPosition:
     """Read one row of /closed-positions."""
     return _closed.decode(piece)
+
+
+def read_holders(piece: msgspec.Raw | bytes) -> list[Holder]:
+    """Read one row of /holders: those of one outcome."""
+    return _holders.decode(piece).holders
 
 
 def read_activity(piece: msgspec.Raw | bytes) -> Activity:

@@ -8,6 +8,7 @@ import msgspec
 
 from api import cursor
 from api.resource import Reading
+from api.resources import exchange
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Markets(Reading):
 
     def answer(self, given: MarketFilter, **path: str) -> bytes:  # noqa: ARG002
         """Give one page."""
+        if given.source == "polymarket":
+            return exchange.markets(self, given)
         rows, following = self._page(given, self._place(given))
         tail = self.service.cursors.write(following) if following else ""
         data = ",".join(rows)

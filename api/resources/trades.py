@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from api.errors import Problem
 from api.resource import AboutOutcome, Reading
+from api.resources import exchange
 from api.resources.prices import newest
 from sql.queries import trades as queries
 
@@ -36,6 +37,8 @@ class Trades(AboutOutcome):
                 errors=[{"name": "wallet", "detail": "needs source=data-api"}],
             )
         market, outcome = self.outcome(given, path)
+        if given.source == "data-api":
+            return exchange.traded(self.service.exchange, market, outcome, given)
         until = given.to or datetime.now(UTC) + timedelta(minutes=1)  # the exchange's clock may be ahead of ours
         return newest(
             lambda since: self.read(
