@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PR_SET_CHILD_SUBREAPER = 36
 LAST_WORDS = 15  # lines of a log worth showing
+REAP_EVERY_S = 1.0
 STEADY_S = 20.0  # having run this long, a program that dies is no longer counted as failing again
 Report = Callable[[str], None]
 
@@ -166,6 +167,7 @@ class Supervisor:
         self._guard: subprocess.Popen[str] | None = None
         self._before: set[int] = set()
         self._zombies: dict[int, float] = {}
+        self._reaped_at = 0.0
 
     # --- Beginning and end ---
 
@@ -323,8 +325,11 @@ class Supervisor:
 
     def _reap(self, after_s: float = 2.0) -> None:
         """Collect orphans that ended; not at once, as most zombies are about to be collected by their own Popen."""
-        own = {w.service.pid for w in self.watched.values()} | self._before
         now = time.monotonic()
+        if after_s and now - self._reaped_at < REAP_EVERY_S:
+            return
+        self._reaped_at = now
+        own = {w.service.pid for w in self.watched.values()} | self._before
         zombies = guard.zombies_of(os.getpid()) - own
         self._zombies = {pid: self._zombies.get(pid, now) for pid in zombies}
         for pid, since in self._zombies.items():
