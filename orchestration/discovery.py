@@ -38,7 +38,7 @@ class State(msgspec.Struct, omit_defaults=True):
     full_at: datetime | None = None
     """When the last full walk came to its end."""
     looked_at: datetime | None = None
-    """When new and ended markets were last looked for."""
+    """When a look for new and ended markets last began; also when it failed, so that the next waits its time."""
     history_cursor: str | None = None
     history_until: datetime | None = None
     """When the walk through closed markets came to its end; null while it is under way."""
@@ -100,7 +100,7 @@ class Discovery:
         """Walk every open market; then ask for those of ours that were not among them."""
         began = self.now()
         taking_stock = self.state.full_at is None
-        self.remember(tried_at=began)
+        self.remember(tried_at=began, looked_at=began)
         seen: set[str] = set()
 
         def take(page: Page[Market], cause: str) -> None:
@@ -122,7 +122,7 @@ class Discovery:
         unpaid = [row[0] for row in queries.unpaid(self.conn, since=began - PAYOUT_WITHIN)]
         self.ask_again(unpaid, "payout")
         ended = self.now()
-        self.remember(full_at=ended, looked_at=ended)
+        self.remember(full_at=ended)
         figures = {
             "full_walk_at": ended,
             "open_markets": len(seen),
@@ -132,6 +132,7 @@ class Discovery:
 
     def look(self) -> None:
         """Take the newest markets, back to those that we know, and ask for those that have just passed their end."""
+        self.remember(looked_at=self.now())
         newest = self.gamma.market_pages(None, closed=False, order="createdAt", ascending=False)
         for _, page in zip(range(NEW_PAGES), newest, strict=False):
             if not self.take(page, "listed").inserted:
@@ -139,7 +140,6 @@ class Discovery:
         since = self.now() - ENDED_WITHIN
         ended = [row[0] for row in queries.ended(self.conn, since=since, most=ENDED_AT_ONCE)]
         self.ask_again(ended, "ended")
-        self.remember(looked_at=self.now())
 
     def walk_closed(self, seconds: float = HISTORY_S) -> None:
         """Go on with the walk through closed markets for some time; once it is through, take those closed since."""

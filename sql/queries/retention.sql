@@ -23,11 +23,20 @@ delete from feed_leases where beat_at < :before;
 delete from quarantine where ts < :before;
 
 -- name: sizes()
--- The largest tables, chunks included.
-select c.relname, pg_total_relation_size(c.oid) + coalesce(
-           (select sum(pg_total_relation_size(format('%%I.%%I', h.chunk_schema, h.chunk_name)::regclass))::bigint
-            from timescaledb_information.chunks h where h.hypertable_name = c.relname and h.hypertable_schema = 'public'), 0) as bytes
-from pg_class c
-where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+-- The largest tables and continuous aggregates, chunks and columns included.
+select * from (
+    select c.relname::text as name, pg_total_relation_size(c.oid) as bytes
+    from pg_class c
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r'
+      and not exists (select from timescaledb_information.hypertables h where h.hypertable_name = c.relname)
+    union all
+    select hypertable_name::text, hypertable_size(format('%%I.%%I', hypertable_schema, hypertable_name)::regclass)
+    from timescaledb_information.hypertables
+    where hypertable_schema = 'public'
+    union all
+    select view_name::text,
+           hypertable_size(format('%%I.%%I', materialization_hypertable_schema, materialization_hypertable_name)::regclass)
+    from timescaledb_information.continuous_aggregates
+) as sizes
 order by bytes desc
-limit 15;
+limit 20;

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -251,3 +252,16 @@ def test_writers_at_once_neither_lose_nor_repeat(database_url):
         assert len(per_market) == 40
         for steps in per_market.values():  # each step starts where the one before ended
             assert [was for was, _ in steps] == [None, *(became for _, became in steps[:-1])]
+
+
+def test_a_walk_over_many_pages_is_stored_in_seconds(conn):
+    description = "What decides how this market resolves, in words and at length. " * 60  # 4 kB, as they are
+    rows = [market(number, description=description, raw=json.dumps({"d": description})) for number in range(1, 1501)]
+    pages = [rows[start : start + 100] for start in range(0, 1500, 100)]
+    began = time.monotonic()
+
+    first = sum((store(conn, page, cause="walk", announce_new=False) for page in pages), Stored())
+    second = sum((store(conn, page, cause="walk") for page in pages), Stored())
+
+    assert (first, second) == (Stored(inserted=1500), Stored())
+    assert time.monotonic() - began < 30  # one on a quiet machine

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import dagster as dg
@@ -95,13 +96,15 @@ def test_no_secret_stands_in_what_the_ui_is_told(monkeypatch):
     assert "very-secret" not in dg.serialize_value(told)
 
 
-def test_the_workspace_names_the_location_that_the_project_names():
-    workspace = yaml.safe_load((ROOT / "workspace.yaml").read_text())
-    project = (ROOT / "pyproject.toml").read_text()
-    (entry,) = workspace["load_from"]
+@pytest.mark.parametrize(
+    ("file", "kind"), [("workspace.yaml", "python_module"), ("workspace.docker.yaml", "grpc_server")]
+)
+def test_a_workspace_names_the_location_that_the_project_names(file, kind):
+    (entry,) = yaml.safe_load((ROOT / file).read_text())["load_from"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["dg"]["project"]
 
-    assert f'code_location_name = "{entry["python_module"]["location_name"]}"' in project
-    assert entry["python_module"]["module_name"] == "orchestration.definitions"
+    assert entry[kind]["location_name"] == project["code_location_name"]
+    assert entry[kind].get("module_name", "orchestration.definitions") == project["code_location_target_module"]
 
 
 def test_dagsters_own_settings_are_understood(tmp_path, monkeypatch):

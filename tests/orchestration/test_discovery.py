@@ -206,7 +206,7 @@ def test_a_walk_that_broke_off_is_begun_again_after_a_minute(database_url, conn)
         Discovery(mine, Gamma(client), Settings(), now=lambda: NOW).walk_open()
 
     state, settings = State.read(conn), Settings()
-    assert due(state, NOW + timedelta(seconds=1), settings) == "changes"
+    assert due(state, NOW + timedelta(seconds=1), settings) is None
     assert due(state, NOW + timedelta(seconds=settings.discovery_changes_s), settings) == "full"
 
 
