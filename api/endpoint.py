@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from api.resource import Resource
 
-KeyIn = Literal["header", "query", "none"]
+KeyIn = Literal["header", "query", "either", "debug", "none"]
+JSON = "application/json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,7 @@ class Endpoint:
     cost_rule: str = ""  # the same in words
     cache_s: float = 0
     status: int = 200
+    media: str = JSON
     errors: tuple[str, ...] = ()  # codes beyond those every endpoint may answer
     missing: str = ""  # what a 404 says
     hint: str = ""  # and what it suggests

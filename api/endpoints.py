@@ -13,7 +13,7 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
-from api.table import exchange, taxonomy
+from api.table import charts, exchange, taxonomy
 from api.table import markets as lists
 from sql.queries import books, markets, pipeline, prices, trades
 
@@ -216,6 +216,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *taxonomy.ENDPOINTS,
     # --- What the exchange says right now
     *exchange.ENDPOINTS,
+    # --- Charts
+    *charts.ENDPOINTS,
     # --- Live
     Endpoint(
         name="stream",

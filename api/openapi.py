@@ -31,6 +31,7 @@ TAGS = {
     "Markets": "What is traded.",
     "Prices": "What it costs, now and over time.",
     "Trades": "Who bought and sold what.",
+    "Charts": "A data feed for TradingView's charting library, by its UDF protocol.",
     "Taxonomy": "Events, categories, tags and series.",
     "Positions": "Who holds what, as the exchange tells it.",
     "Stream": "Everything as it happens.",
@@ -78,6 +79,7 @@ def document() -> dict[str, Any]:
             "securitySchemes": {
                 "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "ApiKeyQuery": {"type": "apiKey", "in": "query", "name": "api_key"},
+                "DebugToken": {"type": "apiKey", "in": "header", "name": "X-Debug-Token"},
             },
         },
     }
@@ -106,6 +108,10 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     if endpoint.key == "none":
         said["security"] = []
+    elif endpoint.key == "either":
+        said["security"] = [{"ApiKey": []}, {"ApiKeyQuery": []}]
+    elif endpoint.key == "debug":
+        said["security"] = [{"DebugToken": []}]
     elif endpoint.key == "query":
         said["security"] = [{"ApiKeyQuery": []}]
         said["x-messages"] = _messages()
@@ -125,7 +131,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
     ]
     required = {field.encode_name for field in msgspec.structs.fields(endpoint.parameters) if field.required}
     for name, described in fields(endpoint.parameters).items():
-        if endpoint.key == "query" and name == "api_key":
+        if endpoint.key in {"query", "either"} and name == "api_key":
             continue  # it is the security scheme's
         schema = _without_null(described)
         parameter = {"name": name, "in": "query", "required": name in required, "schema": schema}
@@ -173,7 +179,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 def _success(endpoint: Endpoint) -> dict[str, Any]:
     said: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase, "headers": _headers()}
     if endpoint.answers is not None:
-        said["content"] = {"application/json": {"schema": _schema(endpoint.answers)}}
+        said["content"] = {endpoint.media: {"schema": _schema(endpoint.answers)}}
     return said
 
 
@@ -191,7 +197,9 @@ def _codes(endpoint: Endpoint) -> Iterable[str]:
     )
     codes += {
         "header": ["invalid_api_key", "quota_exhausted", "burst_exceeded"],
+        "either": ["invalid_api_key", "quota_exhausted", "burst_exceeded"],
         "query": ["quota_exhausted", "burst_exceeded"],
+        "debug": ["forbidden"],
         "none": [],
     }[endpoint.key]
     codes += endpoint.errors

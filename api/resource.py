@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from api.metering import Grant
     from api.service import Service
 
-JSON = "application/json"
-
 
 class Resource:
     """An endpoint at work: what reading and writing ones have in common."""
@@ -31,13 +29,20 @@ class Resource:
 
     def admit(self, req: falcon.Request) -> Any:
         """Check key and parameters, and take the credits."""
-        key = None
-        if self.endpoint.key == "header":
-            key = self.service.keys.of(req.get_header("X-API-Key"))
+        key = self.holder(req)
         given = self.given(req)
         if key is not None:
             self.charge(req, key, self.endpoint.price(given))
         return given
+
+    def holder(self, req: falcon.Request) -> Key | None:
+        """Tell whose key this is; None where none is needed."""
+        if self.endpoint.key not in {"header", "either"}:
+            return None
+        sent = req.get_header("X-API-Key")
+        if sent is None and self.endpoint.key == "either":
+            sent = req.get_param("api_key")
+        return self.service.keys.of(sent)
 
     def given(self, req: falcon.Request) -> Parameters:
         """Check what was asked."""
@@ -92,7 +97,7 @@ class Reading(Resource):
             if tag in tags or tags == ["*"]:
                 resp.status = "304 Not Modified"
                 return
-        resp.content_type = JSON
+        resp.content_type = self.endpoint.media
         resp.data = body
 
     def on_head(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:

@@ -10,9 +10,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from api import keys
+from api.endpoint import JSON
 from api.errors import Problem
 from api.parameters import parse
-from api.resource import JSON, Resource
+from api.resource import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable

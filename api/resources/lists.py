@@ -119,29 +119,8 @@ class Search(Reading):
     """Markets whose title contains something, most traded first."""
 
     def answer(self, given: SearchFor, **path: str) -> bytes:  # noqa: ARG002
-        """Give an array.
-
-        Few titles are sorted all. Many are walked in the order of the answer, and so are those that contain too short a
-        text for an index: among the busy ones, then among the newest or those already found.
-        """
-        asked = {
-            "pattern": containing(given.q),
-            "status": given.status,
-            "exchange": given.exchange,
-            "limit": given.limit,
-        }
-        titled: list[tuple[Any, ...]] = []
-        if len(given.q) >= TRIGRAM:
-            rows = self.rows(rankings.titled, most=MOST_TITLED, **asked)
-            if not rows or rows[0][0] < MOST_TITLED:
-                return array(rows)
-            titled = [row[1:] for row in rows]
-        busy = self.rows(rankings.titled_busy, **asked)
-        if len(busy) < given.limit:
-            more = titled or self.rows(rankings.titled_new, most=NEWEST_TITLED, **asked)
-            met = {key for key, _ in busy}
-            busy += [row for row in more if row[0] not in met]
-        return array(busy[: given.limit])
+        """Give an array."""
+        return array(search(self, given.q, given.limit, given.status, given.exchange))
 
 
 class Belonging(Reading):
@@ -169,6 +148,29 @@ class CategoryMarkets(Belonging):
     """Markets of one category."""
 
     of = "category"
+
+
+def search(
+    reading: Reading, text: str, limit: int, status: str | None = None, exchange: str = "polymarket"
+) -> list[tuple[Any, ...]]:
+    """Give markets whose title contains a text, most traded first.
+
+    Few titles are sorted all. Many are walked in the order of the answer, and so are those with too short a text for an
+    index: among the busy ones, then among those already found or the newest.
+    """
+    asked = {"pattern": containing(text), "status": status, "exchange": exchange, "limit": limit}
+    titled: list[tuple[Any, ...]] = []
+    if len(text) >= TRIGRAM:
+        rows = reading.rows(rankings.titled, most=MOST_TITLED, **asked)
+        if not rows or rows[0][0] < MOST_TITLED:
+            return rows
+        titled = [row[1:] for row in rows]
+    busy = reading.rows(rankings.titled_busy, **asked)
+    if len(busy) < limit:
+        more = titled or reading.rows(rankings.titled_new, most=NEWEST_TITLED, **asked)
+        met = {key for key, _ in busy}
+        busy += [row for row in more if row[0] not in met]
+    return busy[:limit]
 
 
 def containing(text: str) -> str:

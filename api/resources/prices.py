@@ -54,12 +54,12 @@ class History(AboutOutcome):
         step = STEPS[given.resolution]
         now = datetime.now(UTC)
         span = timedelta(seconds=step * given.limit)
-        since = _up(given.from_, step) if given.from_ else None
-        until = _up(given.to or now, step)
+        since = ceiling(given.from_, step) if given.from_ else None
+        until = ceiling(given.to or now, step)
         of = {"market_key": market.key, "outcome": outcome}
         if given.fill == "previous":
-            until = min(until, _up(now, step))
-            since = max(since or EARLIEST, _back(until, span.total_seconds()))
+            until = min(until, ceiling(now, step))
+            since = max(since or EARLIEST, back(until, span.total_seconds()))
             text = self.read(
                 candles.filled, resolution=given.resolution, step=f"{step} seconds", since=since, until=until, **of
             )
@@ -82,14 +82,14 @@ class Bars(AboutOutcome):
         market, outcome = self.outcome(given, path)
         step = int(given.resolution) * 60
         until = EARLIEST + timedelta(seconds=given.to) if given.to is not None else datetime.now(UTC)
-        since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else _back(until, 500 * step)
+        since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else back(until, 500 * step)
         bars, last = BARS[given.resolution]
         of = {"market_key": market.key, "outcome": outcome}
         text = self.read(bars, since=since, until=until, limit=MOST_BUCKETS, **of)
         if text is not None:
             return self.found(text)
         for before in (timedelta(days=31), timedelta(days=3660)):
-            found = self.read(last, since=_back(since, before.total_seconds()), until=min(since, until), **of)
+            found = self.read(last, since=back(since, before.total_seconds()), until=min(since, until), **of)
             if found is not None:
                 return f'{{"s":"no_data","nextTime":{found}}}'.encode()
         return b'{"s":"no_data"}'
@@ -103,17 +103,18 @@ def newest(
         return excerpt(since)[0].encode()
     text = "[]"
     for times in (1, 30, None):
-        text, count = excerpt(_back(until, span.total_seconds() * times) if times else EARLIEST)
+        text, count = excerpt(back(until, span.total_seconds() * times) if times else EARLIEST)
         if count >= limit:
             break
     return text.encode()
 
 
-def _up(moment: datetime, step: int) -> datetime:
+def ceiling(moment: datetime, step: int) -> datetime:
     """Give the next beginning of a bucket, or this one."""
     past = (moment - EARLIEST) % timedelta(seconds=step)
     return moment + (timedelta(seconds=step) - past) if past else moment
 
 
-def _back(moment: datetime, seconds: float) -> datetime:
+def back(moment: datetime, seconds: float) -> datetime:
+    """Give a moment some time before, no earlier than there are any."""
     return EARLIEST + max(moment - EARLIEST - timedelta(seconds=seconds), timedelta(0))

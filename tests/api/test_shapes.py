@@ -18,6 +18,11 @@ QUERIES = {
     "prices": {"ids": "full,empty,missing"},
     "search_markets": {"q": "full"},
     "compare_markets": {"ids": "full,empty,missing"},
+    "udf_symbols": {"symbol": "full"},
+    "udf_history": {"symbol": "full", "resolution": "1", "to": 4_000_000_000},
+    "udf_quotes": {"symbols": "full,missing"},
+    "udf_marks": {"symbol": "full", "to": 4_000_000_000},
+    "udf_timescale_marks": {"symbol": "full", "to": 4_000_000_000},
 }
 PLACES = {"/v1/events/{id}": "/v1/events/12", "{slug}": "weather", "{id}": "full"}
 
