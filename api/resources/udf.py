@@ -30,6 +30,7 @@ KIND, EXCHANGE = "prediction", "Polymarket"
 MOST_QUOTES = 50
 MOST_MARKS, LOOKED_AT, LARGE_USD = 50, 20_000, 10_000 * 1_000_000
 DAY = 86_400
+LOOKS = (1, 30, 1000)  # counting back, how many times the time that so many bars take without a gap
 
 
 class Source(NamedTuple):
@@ -169,7 +170,7 @@ class Bars(Chart):
         limit = given.countback or MOST_BUCKETS
         starts = [ceiling(EARLIEST + timedelta(seconds=given.from_), made.step_s)]
         if given.countback is not None:
-            starts = [ceiling(back(until, made.step_s * limit * times), made.step_s) for times in (1, 30)]
+            starts = [ceiling(back(until, made.step_s * limit * times), made.step_s) for times in LOOKS]
         text, count = "", 0
         for since in starts:
             text, count = self.read(
