@@ -14,7 +14,7 @@ from sql.queries import feed as queries
 from upstream.market_socket import NewMarket
 
 AT_ONCE = 8  # connections opened at the same time
-ANTICIPATE_S = 60.0
+ANTICIPATE_S = 180.0  # should nobody have asked for it, discovery looks for new markets each minute
 MOST_AWAITED = 5_000
 
 

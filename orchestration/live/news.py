@@ -34,6 +34,12 @@ class News:
             if cause == "new_market":
                 self._announced_ms[message.market] = message.ts_ms
 
+    def forget(self, before: float) -> None:
+        """Forget what was announced before a time: somebody else has dealt with it."""
+        for market in [market for market, (at, _, _) in self._waiting.items() if at < before]:
+            del self._waiting[market]
+            self._announced_ms.pop(market, None)
+
     def due(self, now: float) -> bool:
         """Whether something is to be asked for."""
         return any(at <= now for at, _, _ in self._waiting.values())

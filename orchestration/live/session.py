@@ -38,6 +38,7 @@ ALL_TOKENS_S = 300.0
 TURN_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
+NEWS_KEPT_S = 120.0  # by a standby: should it come to lead, it asks for what the last leader may not have dealt with
 HELP_S = 1.0
 FETCH_S = 5.0
 BEHIND_MS = 2_000
@@ -233,8 +234,10 @@ class Session:
     async def _take_news(self) -> None:
         announced, self.tracker.news = self.tracker.news, []
         now = monotonic()
-        if self.recording.leading:  # a standby hears the same; if the leader dies over it, discovery sees to it
-            self.news.hear(announced, now)
+        self.news.hear(announced, now)  # whoever leads: nobody may, while the database is away
+        if not self.recording.leading:
+            self.news.forget(now - NEWS_KEPT_S)
+        else:
             if self.news.due(now) and await self._run_in("news", self.news.settle, now):
                 await self._look_at_tokens()
             to_ms = int(time() * 1000)
