@@ -16,7 +16,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 class Settings(BaseSettings):
     """What an operator may change."""
 
-    model_config = SettingsConfigDict(env_prefix="PRESAGE_", env_file=".env", extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="PRESAGE_", env_file=".env", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     database_url: SecretStr | None = Field(
         None,
@@ -66,6 +68,9 @@ class Settings(BaseSettings):
     api_workers: int = Field(2, ge=1, description="API processes.")
     api_pool: int = Field(8, ge=1, description="Database connections of one API process.")
     api_statement_timeout_ms: int = Field(5000, ge=100, description="Milliseconds one query of the API may take.")
+    debug_token: SecretStr | None = Field(
+        None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."
+    )
     stream_poll_ms: int = Field(15, ge=5, description="Milliseconds between two looks for new stream events.")
     stream_queue_bytes: int = Field(2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed.")
 

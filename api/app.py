@@ -64,6 +64,7 @@ def service_of(given: Settings) -> Service:
         hub=Hub(events, host.shared.keys_ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
         host=host.shared,
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
+        debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),
     )
 

@@ -13,7 +13,7 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
-from api.table import charts, exchange, taxonomy
+from api.table import charts, debug, exchange, taxonomy
 from api.table import markets as lists
 from sql.queries import books, markets, pipeline, prices, trades
 
@@ -218,6 +218,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *exchange.ENDPOINTS,
     # --- Charts
     *charts.ENDPOINTS,
+    # --- Debugging
+    *debug.ENDPOINTS,
     # --- Live
     Endpoint(
         name="stream",

@@ -35,6 +35,7 @@ TAGS = {
     "Taxonomy": "Events, categories, tags and series.",
     "Positions": "Who holds what, as the exchange tells it.",
     "Stream": "Everything as it happens.",
+    "Debug": "What the service holds, as it holds it: for whoever runs it.",
 }
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Credits-Limit": {"description": "Credits of the key in a month", "schema": {"type": "string"}},

@@ -31,6 +31,7 @@ class Service:
         default_factory=lambda: Host(slots=Slots(256))
     )  # of the whole host in a server, its own in a test
     redis_url: str | None = None
+    debug_token: str | None = None  # opens /debug to who has it
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)
 

@@ -1,0 +1,48 @@
+"""What the service holds, as it holds it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from api.endpoint import Endpoint
+from api.resources.debug import Debug, DebugBook, DebugMarkets, DebugTrades
+from sql.queries import debug
+
+_debug = partial(Endpoint, tag="Debug", key="debug", credits=0)
+_of_market = partial(_debug, errors=("not_found",), missing="There is no such market")
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    _debug(
+        name="debug_markets",
+        path="/debug/markets",
+        resource=DebugMarkets,
+        query=debug.markets,
+        answers=dict[str, Any],
+        summary="What is tracked: the feed's runs, the stages, and the 1,000 outcomes heard of last",
+    ),
+    _of_market(
+        name="debug_market",
+        path="/debug/markets/{id}",
+        resource=Debug,
+        query=debug.market,
+        answers=dict[str, Any],
+        summary="Everything that is held of one market",
+    ),
+    _debug(
+        name="debug_trades",
+        path="/debug/trades",
+        resource=DebugTrades,
+        query=debug.trades,
+        answers=list[dict[str, Any]],
+        summary="The 100 newest trades",
+    ),
+    _of_market(
+        name="debug_orderbook",
+        path="/debug/orderbook/{id}",
+        resource=DebugBook,
+        query=debug.orderbook,
+        answers=dict[str, Any],
+        summary="Books of one market, those in doubt included, with their newest changes",
+    ),
+)
