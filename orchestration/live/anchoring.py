@@ -1,7 +1,6 @@
 """Books brought back onto the exchange's own: on a new connection, after silence, and when one disagrees."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 from time import monotonic, time
 
@@ -10,16 +9,15 @@ from orchestration.live.listener import Listener
 from orchestration.live.losses import Loss, Losses
 from orchestration.live.track import Track
 from orchestration.live.tracker import Tracker
-from upstream.book import Book
+from orchestration.live.watchdog import Fetch, Watchdog
 from upstream.errors import UpstreamError
 
 GREETING_S = 3.0  # a new connection sends the books by itself: those that do not come are fetched, if any came
+STALL_S = 1.0
 FIRST_RETRY_S = 0.25
 LAST_RETRY_S = 300.0
 AT_ONCE = 100
 BOOKLESS = 2  # times a book was asked for in vain: the exchange has none, nothing waits for it
-
-Fetch = Callable[[list[str]], Awaitable[list[Book]]]
 
 
 class Anchoring:
@@ -34,9 +32,10 @@ class Anchoring:
         self._following = following
         self._losses = losses
         self._fetch = fetch
-        self._silence_s = silence_s
+        self._watchdog = Watchdog(tracker, fetch, silence_s)
         self._open_losses: dict[Listener, Loss] = {}
         self._settled_at = 0.0
+        self._watched_at = 0.0
         self._fetching: asyncio.Task[None] | None = None
 
     def opened(self, listener: Listener) -> None:
@@ -70,19 +69,20 @@ class Anchoring:
 
     def watch(self) -> None:
         """Cut sockets that are open and dead."""
-        now = monotonic()
+        now, before = monotonic(), self._watched_at
+        self._watched_at = now
+        if now - before > STALL_S:
+            return  # it was us who did not listen: first hear what has come meanwhile
         listeners = [listener for listener in self._following.listeners if listener.open]
         if now - self._settled_at >= 1:
             self._settled_at = now
             for listener in listeners:
                 listener.pulse.settle(now)
-        silences = sorted(listener.pulse.silent_s(now) for listener in listeners)
         for listener in listeners:
-            silent = listener.pulse.silent_s(now)
-            others = silences[0] if silences[0] < silent else silences[1] if len(silences) > 1 else float("inf")
-            mute = not listener.greeted and listener.tokens and now - listener.opened_at > GREETING_S
-            if mute or listener.pulse.dead(now, self._silence_s, others):
+            if not listener.greeted and listener.tokens and now - listener.opened_at > GREETING_S:
                 listener.cut("silent")
+            else:
+                self._watchdog.watch(listener, now)
 
     def turn(self) -> None:
         """Fetch what is due, and settle what is over; called some times a second."""
@@ -132,8 +132,6 @@ class Anchoring:
         for listener, loss in list(self._open_losses.items()):
             if loss.to_ms is not None:
                 del self._open_losses[listener]
-                if not loss.missed:
-                    listener.pulse.was_quiet()
 
     def _take_mismatches(self) -> None:
         """Note what was missed when a book turned out to be wrong; one loss for all of this turn."""

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
+from upstream.book import Book as Snapshot
+
 Level = tuple[int, int]  # price and size, micro
 State = Literal["unanchored", "verified", "broken"]
 
@@ -69,6 +71,7 @@ class Book:
         for side, price, size, changed_ms, changed_hash in pending:
             if changed_ms >= ts_ms:
                 self.change(side, price, size, changed_ms, changed_hash)
+        self.verify(None, None)  # a crossed book cannot be right, whoever sent it
         return told
 
     def change(  # noqa: C901, PLR0912 (one flat run through: this is the busiest code there is)
@@ -124,6 +127,12 @@ class Book:
         if self.state == "verified" and not self.agrees(best_bid, best_ask):
             self.state = "broken"
         return self.state == "verified"
+
+    def behind(self, told: Snapshot) -> bool:
+        """Tell whether the exchange's book, fetched by other means, shows what we have not heard."""
+        if told.hash and told.hash == self.hash:
+            return False
+        return told.ts_ms >= self.ts_ms and (dict(told.bids) != self.bids or dict(told.asks) != self.asks)
 
     def lose(self) -> None:
         """Forget the anchor: changes may have been missed, so nothing counts until the next snapshot."""

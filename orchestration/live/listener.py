@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from time import monotonic
 
 from orchestration.live.watchdog import Pulse
+from upstream.book import Book
 from upstream.market_socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
 
 Heard = Callable[["Listener", Sequence[Message | Refused]], int]
@@ -107,7 +108,7 @@ class Listener:
             if data or not messages:
                 self.greeted = True
             if data:
-                self.pulse.beat(received, len(data))
+                self.pulse.beat(received, sum(type(message) is not Book for message in data))
                 self.newest_ms = max(self.newest_ms, self._heard(self, data))
 
     async def _close(self, socket: MarketSocket) -> None:

@@ -1,6 +1,8 @@
 """The leader's pen: one connection that holds the feed's lock and writes. If it dies, so does the right to write."""
 
+import struct
 from collections.abc import Sequence
+from contextlib import suppress
 
 import psycopg
 
@@ -8,6 +10,8 @@ from orchestration.live.rows import Batch, LiveBook, Refusal, Token
 from orchestration.live.writer import Writer, Written
 from sql import database
 from sql.queries import feed as queries
+
+REFUSED = (psycopg.DataError, psycopg.errors.CheckViolation, struct.error)  # by the database, or by its formats
 
 
 class Pen:
@@ -57,7 +61,7 @@ class Pen:
         assert self._writer is not None
         try:
             return self._writer.write(batch, books, disavowed, replay=replay), 0
-        except (psycopg.DataError, psycopg.errors.CheckViolation) as fault:
+        except REFUSED as fault:
             if len(batch) <= 1:
                 return self._refuse(batch, fault)
         written, refused = self.write(Batch(prices=batch.prices), books, disavowed, replay=replay)
@@ -67,7 +71,7 @@ class Pen:
             refused += less
         return written, refused
 
-    def _refuse(self, batch: Batch, fault: psycopg.Error) -> tuple[Written, int]:
+    def _refuse(self, batch: Batch, fault: Exception) -> tuple[Written, int]:
         assert self._writer is not None
         payload = repr([batch.trades, batch.changes, batch.snapshots, list(batch.quotes.values())])[:65536]
         reason = f"the database refuses it: {fault}".replace("\0", "")
@@ -77,5 +81,7 @@ class Pen:
     def resign(self) -> None:
         """Give the lead up, if it is ours, and the connection."""
         if self._writer is not None:
-            self._writer.conn.close()  # a lock ends with its session
+            with suppress(psycopg.Error):
+                queries.resign(self._writer.conn, feed=self.feed)  # at once: a session takes a moment to end
+            self._writer.conn.close()
             self._writer = None

@@ -8,7 +8,7 @@ import msgspec
 from orchestration.live import ids
 from orchestration.live.books import EMPTY_ASK
 from orchestration.live.doubts import Doubts
-from orchestration.live.plausible import instant_fault, trade_fault
+from orchestration.live.plausible import AHEAD_MS, instant_fault, trade_fault
 from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Token, Trade, value_usd
 from orchestration.live.track import Track
 from upstream.market_socket import (
@@ -61,6 +61,7 @@ class Tracker:
         self._doubts = Doubts()
         self._batch = Batch()
         self._now_ms = int(clock() * 1000)
+        self._heard_ms = 0  # the newest instant of the exchange
 
     def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> Track:
         """Begin to follow a token, or go on; a fresh one was listed while we were listening."""
@@ -113,12 +114,14 @@ class Tracker:
             newest = max(newest, ts_ms)
         for group in groups.values():
             self._changes(group)
+        if self._heard_ms < newest < self._now_ms + AHEAD_MS:
+            self._heard_ms = newest
         return newest
 
     def cut(self) -> Batch:
         """Close the batch: everything since the last one, with the live prices as they stand."""
         now_ms = self._now_ms = int(self._clock() * 1000)
-        for track in self._doubts.settle(now_ms):
+        for track in self._doubts.settle(now_ms, self._heard_ms):
             self.touched[track.token.token_id] = track
             self._stray(track)
         batch, self._batch = self._batch, Batch()

@@ -135,26 +135,30 @@ def test_while_a_book_is_broken_the_exchanges_own_best_prices_are_shown(followin
     assert (price.bid, price.ask, price.bid_size) == (410_000, None, None)
 
 
-def test_announced_best_prices_that_never_come_true_break_the_book():
+@pytest.mark.parametrize("later", ["the exchange goes on", "it says nothing more"])
+def test_announced_best_prices_that_never_come_true_break_the_book(later):
     now = [NOW / 1000]
-    following = tracker(YES, clock=lambda: now[0])
-    following.take([book(YES, BIDS, ASKS)])
+    following = tracker(YES, NO, clock=lambda: now[0])
+    following.take([book(YES, BIDS, ASKS), book(NO, [], [])])
     following.take([BestBidAsk(YES.token_id, YES.market_id, NOW + 5, 410_000, 420_000)])
+    now[0] += 1.1
     following.cut()
     assert following.tracks[YES.token_id].book.state == "verified"
 
-    now[0] += 1.1
+    if later == "the exchange goes on":
+        following.take([trade(NO, ts_ms=NOW + 1_006)])
+    else:
+        now[0] += 9
     following.cut()
     assert list(following.astray) == [YES.token_id]
 
 
 def test_announced_best_prices_that_come_true_in_time_change_nothing():
-    now = [NOW / 1000]
-    following = tracker(YES, clock=lambda: now[0])
+    following = tracker(YES, clock=lambda: NOW / 1000 + 60)
     following.take([book(YES, BIDS, ASKS)])
     following.take([BestBidAsk(YES.token_id, YES.market_id, NOW + 5, 410_000, 420_000)])
-    following.take([change(YES, 1, 410_000, 5, ts_ms=NOW + 5)])
-    now[0] += 1.1
+    following.take([change(YES, 1, 410_000, 5, ts_ms=NOW + 900)])
+    following.take([trade(YES, ts_ms=NOW + 2_000)])
     following.cut()
 
     assert following.astray == {}

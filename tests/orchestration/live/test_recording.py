@@ -1,0 +1,142 @@
+import asyncio
+from contextlib import contextmanager
+
+import msgspec
+import pytest
+
+from orchestration.live.backlog import Backlog
+from orchestration.live.losses import Losses
+from orchestration.live.pen import Pen
+from orchestration.live.recording import Recording
+from orchestration.live.rows import Batch
+from tests.orchestration.live.making import NOW, book, change, token, tracker, trades
+
+YES = token(7, 0)
+
+
+@pytest.fixture
+def pen(database_url):
+    pen = Pen(database_url, "polymarket")
+    yield pen
+    pen.resign()
+
+
+class NoHelp:
+    needed_since_ms = 1 << 62
+
+    async def inherit(self, now_ms):
+        pass
+
+
+def recording(pen, *, capacity=1000):
+    async def in_pen(call, *args, **named):
+        return call(*args, **named)
+
+    following, backlog, losses = tracker(YES), Backlog(capacity), Losses("me")
+    made = Recording(following, backlog, losses, pen, NoHelp(), in_pen=in_pen, run_id="me", book_flush_s=0.3, ring_s=15)
+    return made, following, backlog, losses
+
+
+def tick(made, **how):
+    asyncio.run(made.tick(ready=True, **how))
+
+
+def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_stored(pen, conn):
+    rows = trades(9, YES)
+    rows[4] = msgspec.structs.replace(rows[4], size=1 << 70)
+    assert pen.try_lead()
+
+    written, refused = pen.write(Batch(trades=rows), (), (), replay=False)
+
+    assert (written.trades, refused) == (8, 1)
+    assert conn.execute("select count(*) from trades").fetchone() == (8,)
+    assert str(1 << 70) in conn.execute("select payload from quarantine").fetchone()[0]
+
+
+def test_only_one_leads_until_it_resigns(database_url, pen):
+    with closing(Pen(database_url, "polymarket")) as other, closing(Pen(database_url, "elsewhere")) as elsewhere:
+        assert pen.try_lead()
+        assert not other.try_lead()
+        assert elsewhere.try_lead()
+
+        pen.resign()
+        assert other.try_lead()
+
+
+@contextmanager
+def closing(pen):
+    try:
+        yield pen
+    finally:
+        pen.resign()
+
+
+def test_a_standby_writes_nothing_and_keeps_everything(pen, conn):
+    made, following, backlog, _ = recording(pen)
+    following.take([book(YES, [(400_000, 1)], [])])
+    tick(made, may_lead=False)
+
+    assert backlog.events == 1
+    assert conn.execute("select count(*) from book_events").fetchone() == (0,)
+
+
+def test_a_new_leader_writes_what_it_kept(pen, conn):
+    made, following, backlog, _ = recording(pen)
+    following.take([book(YES, [(400_000, 1)], [])])
+    tick(made, may_lead=False)
+    made.leases = []
+    tick(made)
+    tick(made)
+
+    assert made.leading
+    assert backlog.events == 0
+    assert conn.execute("select bid_prices, verified from live_books").fetchall() == [([400_000], True)]
+
+
+def test_what_does_not_fit_while_the_database_is_away_becomes_a_gap(pen):
+    made, following, backlog, losses = recording(pen, capacity=10)
+    following.take([book(YES, [(400_000, 1)], [])])
+    for nth in range(30):
+        following.take([change(YES, 1, 390_000, 1 + nth, ts_ms=NOW + nth)])
+        tick(made, may_lead=False)
+
+    assert backlog.events == 10
+    assert [(loss.cause, loss.from_ms, loss.to_ms, loss.token_ids) for loss in losses.all][-1] == (
+        "database away",
+        NOW + 19,
+        NOW + 19,
+        None,
+    )
+
+
+def test_a_live_book_is_written_a_few_times_a_second_at_most_unless_it_is_wrong(pen, conn):
+    made, following, _, _ = recording(pen)
+    made.leases = []
+    following.take([book(YES, [(400_000, 1)], [])])
+    tick(made)
+    tick(made)
+    following.take([change(YES, 1, 390_000, 5, ts_ms=NOW + 1)])
+    tick(made)
+    assert conn.execute("select bid_prices from live_books").fetchall() == [([400_000],)]
+
+    following.take([change(YES, 1, 380_000, 5, 410_000, None, ts_ms=NOW + 2)])
+    tick(made)
+    assert conn.execute("select verified from live_books").fetchall() == [(False,)]
+
+
+def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(pen, conn):
+    made, following, backlog, _ = recording(pen)
+    made.leases = []
+    tick(made)
+    assert made.leading
+    conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%leader'")
+    following.take([book(YES, [(400_000, 1)], [])])
+    tick(made)
+
+    assert (made.role, backlog.events) == ("standby", 1)
+    made._retry_at = 0
+    tick(made)
+    tick(made)
+    assert made.leading
+    assert backlog.events == 0
+    assert conn.execute("select count(*) from book_events").fetchone() == (1,)
