@@ -1,0 +1,105 @@
+"""Every endpoint of the interface specification is there, with its parameters, defaults and maximums."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from api.endpoints import ENDPOINTS
+from api.parameters import fields
+
+SPEC = (Path(__file__).parents[2] / "../shared/spec.md").resolve()
+SECTIONS = {"4.1", "4.2", "4.3", "4.4", "4.5", "4.7"}
+# What comes with the work on signals and on the chain. One of these that is routed has to leave this list.
+LATER = {
+    "/v1/leaderboard",
+    "/v1/markets/{id}/signals",
+    "/v1/signals/top",
+    "/debug/signals",
+    "/debug/signals/{id}",
+}
+# Values of parameters that the specification leaves to us to name.
+NAMED = {"<upstream_market_source>": "polymarket"}
+# Beyond it: which outcome is meant, how gaps between candles are filled, where the stream goes on.
+OURS = {"outcome", "fill", "resume_from"}
+
+ROUTED = {(endpoint.method, endpoint.path): endpoint for endpoint in ENDPOINTS}
+
+
+def rows():
+    """Each row of the tables: method, path, what it takes, what it answers."""
+    section = ""
+    for line in SPEC.read_text().splitlines():
+        if heading := re.match(r"### (\d\.\d)", line):
+            section = heading[1]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if section in SECTIONS and len(cells) == 4 and cells[1].startswith("/"):
+            yield cells
+
+
+ROWS = list(rows())
+BUILT = [row for row in ROWS if row[1] not in LATER]
+
+
+def named(parameters):
+    """The parameters that a row names, with what it says of each."""
+    found = re.split(r"[;:.,] (?=`)|^(?=`)", parameters)
+    told = {}
+    for part in found:
+        for name in re.match(r"((?:`\w+`,? ?)*)", part)[1].replace("`", "").replace(",", " ").split():
+            told[name] = part
+    return told
+
+
+def test_the_specification_is_read():
+    assert len(ROWS) == 48
+    assert {path for _, path, *_ in ROWS} >= LATER
+
+
+@pytest.mark.parametrize(("method", "path"), [row[:2] for row in BUILT], ids=lambda value: value)
+def test_every_path_is_routed(method, path):
+    assert (method, path) in ROUTED
+
+
+@pytest.mark.parametrize("path", sorted(LATER))
+def test_what_comes_later_is_not_there_yet(path):
+    assert path not in {endpoint.path for endpoint in ENDPOINTS}, "it is there: take it off LATER"
+
+
+@pytest.mark.parametrize("row", BUILT, ids=lambda row: row[1])
+def test_an_endpoint_takes_the_parameters_named_and_no_others(row):
+    method, path, given, _ = row
+    endpoint = ROUTED[method, path]
+    taken = set(fields(endpoint.parameters)) - OURS
+    if endpoint.body is not None:
+        taken = {field.name for field in msgspec.structs.fields(endpoint.body)}
+    told = set(named(given)) if "`" in given else set()
+    if path == "/stream":
+        told = {"api_key"}
+
+    assert taken == told - {"id"}
+
+
+@pytest.mark.parametrize("row", [row for row in BUILT if "`" in row[2]], ids=lambda row: row[1])
+def test_defaults_maximums_and_values_are_those_of_the_specification(row):
+    method, path, given, _ = row
+    schemas = fields(ROUTED[method, path].parameters)
+    for name, told in named(given).items():
+        schema = schemas.get(name, {})
+        options = [schema, *schema.get("anyOf", [])]
+        if most := re.search(r"max (\d+)\b", told):
+            limit = int(most[1])
+            if name == "ids":
+                assert f"{limit} markets" in schema["description"]
+            else:
+                assert limit in [option.get("maximum") for option in options], (name, told)
+        if usual := re.search(r"[(,;] ?default (?!is )(\w+)", told):
+            assert str(schema["default"]) == usual[1], (name, told)
+        if values := re.search(r"enum ([\w, <>-]+)", told.split("(")[0]):
+            said = re.split(r", | or ", values[1].strip())
+            assert {NAMED.get(value, value) for value in said} <= {
+                value for option in options for value in option.get("enum", [])
+            }, (name, told)
