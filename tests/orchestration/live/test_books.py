@@ -1,4 +1,4 @@
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from orchestration.live.books import Book
@@ -25,6 +25,7 @@ class Naive:
 
 @given(bids=sides, asks=sides, given_changes=st.lists(changes, max_size=40))
 def test_a_book_is_what_its_snapshot_and_every_change_since_make_it(bids, asks, given_changes):
+    assume(max(bids, default=0) < min(asks, default=1_000_000))
     book, naive = Book(), Naive(bids, asks)
     book.snapshot(list(bids.items()), list(asks.items()), ts_ms=1)
 
@@ -42,6 +43,16 @@ def test_a_book_is_what_its_snapshot_and_every_change_since_make_it(bids, asks, 
         sorted(naive.sides[-1]),
         [naive.sides[-1][price] for price in sorted(naive.sides[-1])],
     )
+
+
+def test_a_crossed_snapshot_is_not_vouched_for_and_the_next_right_one_is():
+    book = Book()
+
+    book.snapshot([(500_000, 1)], [(500_000, 1)], ts_ms=1)
+    assert book.state == "broken"
+
+    book.snapshot([(490_000, 1)], [(500_000, 1)], ts_ms=2)
+    assert book.state == "verified"
 
 
 @given(bids=sides, asks=sides, early=st.lists(changes, max_size=10), late=st.lists(changes, max_size=10))
