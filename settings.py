@@ -26,10 +26,14 @@ class Settings(BaseSettings):
         description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded database is installed and started.",
     )
     database_read_url: SecretStr | None = Field(
-        None, validation_alias="DATABASE_READ_URL", description="A read replica for the API's reads; empty: DATABASE_URL."
+        None,
+        validation_alias="DATABASE_READ_URL",
+        description="A read replica for the API's reads; empty: DATABASE_URL.",
     )
     redis_url: SecretStr | None = Field(
-        None, validation_alias="REDIS_URL", description="A cache that the pipeline status reports on; nothing depends on it."
+        None,
+        validation_alias="REDIS_URL",
+        description="A cache that the pipeline status reports on; nothing depends on it.",
     )
     data_dir: Path = Field(Path(".presage"), description="Where the embedded database and Dagster keep their files.")
     cache_dir: Path | None = Field(
@@ -49,7 +53,9 @@ class Settings(BaseSettings):
     live_window_s: int = Field(720, ge=30, description="Seconds a live run holds the sockets before it hands over.")
     live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
     live_ring_s: int = Field(15, ge=1, description="Seconds of messages a standby keeps, to replay when it takes over.")
-    live_silence_s: float = Field(10.0, gt=0, description="Seconds an open socket may stay silent before it counts as dead.")
+    live_silence_s: float = Field(
+        10.0, gt=0, description="Seconds an open socket may stay silent before it counts as dead."
+    )
     live_buffer_events: int = Field(
         500_000, ge=1000, description="Events held in memory while the database is away; beyond it a gap is recorded."
     )
@@ -72,7 +78,9 @@ class Settings(BaseSettings):
         None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."
     )
     stream_poll_ms: int = Field(15, ge=5, description="Milliseconds between two looks for new stream events.")
-    stream_queue_bytes: int = Field(2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed.")
+    stream_queue_bytes: int = Field(
+        2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed."
+    )
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
 

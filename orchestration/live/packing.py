@@ -16,10 +16,7 @@ PG_EPOCH_MS = 946_684_800_000  # timestamptz counts from 2000
 
 _TRADE = struct.Struct(">hiqiiihiqiqihiqiqiq").pack
 _CHANGE = struct.Struct(">hiqiiihiqiqihiiiq").pack
-_SNAPSHOT = struct.Struct(">hiqiiihiqiq").pack
-_QUOTE = struct.Struct(">hiqiiih").pack
-_PRICE = struct.Struct(">hiiihiq").pack
-_BOOK = struct.Struct(">hiiihiqiqi?").pack
+_STATE = struct.Struct(">hihiiihiqiq").pack
 _EVENT = struct.Struct(">hiqiq").pack
 _BIGINT = struct.Struct(">iq").pack
 _LENGTH = struct.Struct(">i").pack
@@ -84,11 +81,10 @@ def changes(rows: Iterable[Change]) -> bytes:
 
 
 def snapshots(rows: Iterable[Snapshot]) -> bytes:
-    """Pack ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash."""
+    """Pack rows of kind 1."""
     return b"".join(
-        _SNAPSHOT(
-            10, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
-        )
+        _STATE(19, 2, 1, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
+        + _BIGINT(8, row.event_id) + _NULL * 8
         + _ints([price for price, _ in row.bids]) + _bigints([size for _, size in row.bids])
         + _ints([price for price, _ in row.asks]) + _bigints([size for _, size in row.asks])
         + _bytes(as_bytes(row.hash))
@@ -97,33 +93,39 @@ def snapshots(rows: Iterable[Snapshot]) -> bytes:
 
 
 def quotes(rows: Iterable[Quote]) -> bytes:
-    """Pack ts, market_key, outcome, bid, ask, mid, bid_size, ask_size."""
+    """Pack rows of kind 2."""
     return b"".join(
-        _QUOTE(8, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome)
-        + _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
-        + _bigint(row.bid_size) + _bigint(row.ask_size)
+        _STATE(19, 2, 2, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
+        + _NULL * 2 + _best(row) + _NULL * 7
         for row in rows
     )
 
 
 def prices(rows: Iterable[LivePrice]) -> bytes:
-    """Pack market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts."""
+    """Pack rows of kind 3."""
     return b"".join(
-        _PRICE(10, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms))
-        + _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
-        + _bigint(row.bid_size) + _bigint(row.ask_size)
-        + _bigint(row.last) + _bigint(None if row.last_ms is None else _us(row.last_ms))
+        _STATE(19, 2, 3, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
+        + _NULL * 2 + _best(row)
+        + _bigint(row.last) + _bigint(None if row.last_ms is None else _us(row.last_ms)) + _NULL * 5
         for row in rows
     )
 
 
 def books(rows: Iterable[LiveBook]) -> bytes:
-    """Pack market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash."""
+    """Pack rows of kind 4."""
     return b"".join(
-        _BOOK(11, 4, row.token.market_key, 2, row.token.outcome, 8, row.seq, 8, _us(row.ts_ms), 1, row.verified)
+        _STATE(19, 2, 4, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
+        + _NULL + _bigint(row.tick_size) + _NULL * 7
         + _ints(row.bid_prices) + _bigints(row.bid_sizes) + _ints(row.ask_prices) + _bigints(row.ask_sizes)
-        + _bigint(row.tick_size) + _bytes(as_bytes(row.hash))
+        + _bytes(as_bytes(row.hash))
         for row in rows
+    )
+
+
+def _best(row: Quote | LivePrice) -> bytes:
+    return (
+        _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
+        + _bigint(row.bid_size) + _bigint(row.ask_size)
     )
 
 

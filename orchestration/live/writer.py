@@ -1,6 +1,7 @@
 """Batches into the database, each in one short transaction: what is there already stays, and is not told again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from operator import attrgetter
 from time import time
@@ -15,6 +16,8 @@ from orchestration.live.rows import Batch, Change, LiveBook, Token, Trade
 from sql.queries import feed as queries
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+Cursor = psycopg.Cursor[tuple[Any, ...]]
+Place = tuple[Any, ...]  # market key and outcome
 Row = TypeVar("Row")
 
 
@@ -25,14 +28,12 @@ def _copy(table: str, columns: str) -> sql.Composed:
 
 _TRADE = "ts market_key outcome trade_id seq side price size value_usd tx_hash"
 _CHANGE = "ts market_key outcome event_id seq side price size hash"
-_SNAPSHOT = "ts market_key outcome event_id seq bid_prices bid_sizes ask_prices ask_sizes hash"
 TRADES, NEW_TRADES = _copy("trades", _TRADE), _copy("new_trades", _TRADE)
-CHANGES, NEW_CHANGES = _copy("book_events", _CHANGE), _copy("new_events", _CHANGE)
-NEW_SNAPSHOTS = _copy("new_events", _SNAPSHOT)
-NEW_QUOTES = _copy("new_quotes", "ts market_key outcome bid ask mid bid_size ask_size")
-NEW_PRICES = _copy("new_prices", "market_key outcome ts bid ask mid bid_size ask_size last last_ts")
-NEW_BOOKS = _copy(
-    "new_books", "market_key outcome seq ts verified bid_prices bid_sizes ask_prices ask_sizes tick_size hash"
+CHANGES, NEW_CHANGES = _copy("book_events", _CHANGE), _copy("new_changes", _CHANGE)
+NEW_STATE = _copy(
+    "new_state",
+    "kind market_key outcome ts seq event_id tick_size bid ask mid bid_size ask_size last last_ts"
+    " bid_prices bid_sizes ask_prices ask_sizes hash",
 )
 PIECE = 500  # rows sent at a time
 _TS = attrgetter("ts")
@@ -87,52 +88,58 @@ class Writer:
         `replay` says that much of it may be there already. `fill` says that it is of the past: no live state, no prices
         and books told, and trades that are stored under another instant are left out.
         """
-        written = Written()
+        if not (replay or fill):
+            with suppress(psycopg.errors.UniqueViolation):  # something was there already
+                return self._write(batch, books, disavowed, straight=True, fill=False)
+        return self._write(batch, books, disavowed, straight=False, fill=fill)
+
+    def _write(
+        self, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, straight: bool, fill: bool
+    ) -> Written:
+        """Write a batch; `straight` into the tables is half again as fast, and raises when a row is there already."""
         now_ms = int(self._clock() * 1000)
         with self.conn.transaction(), self.conn.cursor() as cursor:
             if fill:
                 queries.fill_alone(self.conn)
-            trades, told = self._trades(cursor, batch.trades, slowly=replay or fill, known=fill)
-            changes, written.events = self._events(cursor, batch, slowly=replay or fill)
-            written.trades = len(trades)
-            quoted = self._quotes(cursor, batch)
-            written.quotes = len(quoted)
-            if batch.refusals:
-                queries.refuse(
-                    self.conn,
-                    sources=[row.source for row in batch.refusals],
-                    reasons=[row.reason for row in batch.refusals],
-                    payloads=[row.payload for row in batch.refusals],
-                )
+            trades, told = self._trades(cursor, batch.trades, straight=straight, fill=fill)
+            changes = self._changes(cursor, batch.changes, straight=straight)
+            snapshots, quoted, shown = self._state(cursor, batch, books, disavowed, fill=fill)
             if not fill:
-                told += self._live(cursor, batch, books, disavowed, changes=changes)
-                moved = set(quoted)
-                moved.update((row.token.market_key, row.token.outcome) for row in trades)
+                whole = shown | {_place(book.token) for book in books if book.jumped}
+                told += [messages.snapshot(book) for book in books if _place(book.token) in whole]
+                told += messages.deltas(row for row in changes if row.told and _place(row.token) not in whole)
+                moved = {_place(row.token) for row in trades}.union(quoted)
                 told += [messages.price(row, now_ms) for row in batch.prices.values() if _place(row.token) in moved]
-            written.told = self._tell(cursor, told, now_ms)
-        written.books = len(books)
-        written.committed_ms = int(self._clock() * 1000)
-        written.repeats = len(batch.trades) + len(batch.changes) - len(trades) - len(changes)
-        if not fill:
-            written.instants_ms = [row.ts_ms for row in trades]
-            written.instants_ms += [row.ts_ms for row in changes]
-        return written
+            self._tell(cursor, told, now_ms)
+        return Written(
+            trades=len(trades),
+            events=len(changes) + snapshots,
+            quotes=len(quoted),
+            books=len(books),
+            told=len(told),
+            repeats=len(batch.trades) + len(batch.changes) - len(trades) - len(changes),
+            committed_ms=int(self._clock() * 1000),
+            instants_ms=[] if fill else [row.ts_ms for row in trades] + [row.ts_ms for row in changes],
+        )
 
     def _trades(
-        self, cursor: psycopg.Cursor[Any], rows: list[Trade], *, slowly: bool, known: bool
+        self, cursor: Cursor, rows: list[Trade], *, straight: bool, fill: bool
     ) -> tuple[Sequence[Trade], list[messages.Message]]:
         """Insert trades; give those that were new, and the messages that tell of them."""
-        told: list[messages.Message] = []
+        if not rows:
+            return rows, []
+        if straight:
+            told: list[messages.Message] = []
 
-        def pieces() -> Iterator[bytes]:
-            for some in _pieces(rows):
-                yield packing.trades(some)
-                told.extend(map(messages.trade, some))  # while the server is busy with what it was just sent
+            def pieces() -> Iterator[bytes]:
+                for some in _pieces(rows):
+                    yield packing.trades(some)
+                    told.extend(map(messages.trade, some))  # while the server is busy with what it was just sent
 
-        if not rows or (not slowly and self._straight(TRADES, pieces())):
+            _send(cursor, TRADES, pieces())
             return rows, told
         _send(cursor, NEW_TRADES, map(packing.trades, _pieces(rows)))
-        if known:
+        if fill:
             span = {
                 "earliest": _instant(min(row.ts_ms for row in rows)),
                 "latest": _instant(max(row.ts_ms for row in rows)),
@@ -143,79 +150,68 @@ class Writer:
         inserted = _inserted(rows, ids, lambda row: row.trade_id)
         return inserted, [messages.trade(row) for row in inserted]
 
-    def _events(self, cursor: psycopg.Cursor[Any], batch: Batch, *, slowly: bool) -> tuple[Sequence[Change], int]:
-        """Insert changes and snapshots; give the changes that were new, and how many of both were."""
-        changes = batch.changes
-        straight = not changes or (not slowly and self._straight(CHANGES, map(packing.changes, _pieces(changes))))
-        if not straight:
-            _send(cursor, NEW_CHANGES, map(packing.changes, _pieces(changes)))
-        if batch.snapshots:
-            _send(cursor, NEW_SNAPSHOTS, map(packing.snapshots, _pieces(batch.snapshots)))
-        if straight and not batch.snapshots:
-            return changes, len(changes)
-        ids = {event_id for (event_id,) in queries.insert_events(self.conn)}
+    def _changes(self, cursor: Cursor, rows: list[Change], *, straight: bool) -> Sequence[Change]:
+        """Insert changes; give those that were new."""
+        if not rows:
+            return rows
+        _send(cursor, CHANGES if straight else NEW_CHANGES, map(packing.changes, _pieces(rows)))
         if straight:
-            return changes, len(changes) + len(ids)
-        return _inserted(changes, set(ids), lambda row: row.event_id), len(ids)
+            return rows
+        ids = {event_id for (event_id,) in queries.insert_changes(self.conn)}
+        return _inserted(rows, ids, lambda row: row.event_id)
 
-    def _quotes(self, cursor: psycopg.Cursor[Any], batch: Batch) -> list[tuple[int, int]]:
-        if not batch.quotes:
-            return []
-        _send(cursor, NEW_QUOTES, map(packing.quotes, _pieces([*batch.quotes.values()])))
-        return list(queries.upsert_quotes(self.conn))
+    def _state(
+        self, cursor: Cursor, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, fill: bool
+    ) -> tuple[int, set[Place], set[Place]]:
+        """Write snapshots, quotes and live state; give how many snapshots were new, and whose quotes and books are."""
+        prices = () if fill else batch.prices.values()
+        packed = [
+            *map(packing.snapshots, _pieces(batch.snapshots)),
+            *map(packing.quotes, _pieces([*batch.quotes.values()])),
+            *map(packing.prices, _pieces([*prices])),
+            *map(packing.books, _pieces(books)),
+        ]
+        if packed:
+            _send(cursor, NEW_STATE, packed)
+        snapshots, quoted, shown = self.conn.cursor(), self.conn.cursor(), self.conn.cursor()
+        with self.conn.pipeline():  # one round trip for all of it
+            if batch.snapshots:
+                snapshots.execute(queries.insert_snapshots.sql)
+            if batch.quotes:
+                quoted.execute(queries.upsert_quotes.sql)
+            if prices:
+                queries.upsert_prices(self.conn)
+            if disavowed:
+                places = zip(*(_place(token) for token in disavowed), strict=True)
+                market_keys, outcomes = map(list, places)
+                cursor.execute(queries.disavow_books.sql, {"market_keys": market_keys, "outcomes": outcomes})
+            if books:
+                shown.execute(queries.newly_verified_books.sql)
+                cursor.execute(queries.upsert_books.sql)
+            if batch.refusals:
+                queries.refuse(
+                    self.conn,
+                    sources=[row.source for row in batch.refusals],
+                    reasons=[row.reason for row in batch.refusals],
+                    payloads=[row.payload for row in batch.refusals],
+                )
+        return (
+            len(snapshots.fetchall()) if batch.snapshots else 0,
+            set(quoted.fetchall()) if batch.quotes else set(),
+            set(shown.fetchall()) if books else set(),
+        )
 
-    def _live(
-        self,
-        cursor: psycopg.Cursor[Any],
-        batch: Batch,
-        books: Sequence[LiveBook],
-        disavowed: Sequence[Token],
-        *,
-        changes: Sequence[Change],
-    ) -> list[messages.Message]:
-        """Bring the live state up to date; give what subscribers should know of books."""
-        told = []
-        whole: set[tuple[int, int]] = set()
-        if batch.prices:
-            _send(cursor, NEW_PRICES, map(packing.prices, _pieces([*batch.prices.values()])))
-            queries.upsert_prices(self.conn)
-        if disavowed:
-            queries.disavow_books(
-                self.conn,
-                market_keys=[token.market_key for token in disavowed],
-                outcomes=[token.outcome for token in disavowed],
-            )
-        if books:
-            _send(cursor, NEW_BOOKS, map(packing.books, _pieces(books)))
-            whole = set(queries.newly_verified_books(self.conn))
-            queries.upsert_books(self.conn)
-            for book in books:
-                if book.jumped or _place(book.token) in whole:
-                    whole.add(_place(book.token))
-                    told.append(messages.snapshot(book))
-        return told + messages.deltas(row for row in changes if row.told and _place(row.token) not in whole)
-
-    def _tell(self, cursor: psycopg.Cursor[Any], told: list[messages.Message], now_ms: int) -> int:
+    def _tell(self, cursor: Cursor, told: list[messages.Message], now_ms: int) -> None:
         """Add to the stream, last of all: whoever holds the head keeps others waiting."""
         if not told:
-            return 0
+            return
         told.sort(key=_TS)
         last = queries.advance_stream(self.conn, events=len(told))
         placed = list(enumerate(told, start=last - len(told) + 1))
         _send(cursor, STREAM, (packing.stream_events(now_ms, some) for some in _pieces(placed)))
-        return len(told)
-
-    def _straight(self, copy: sql.Composed, pieces: Iterable[bytes]) -> bool:
-        """Copy into the table itself, half again as fast; nothing is done when one row was there already."""
-        try:
-            with self.conn.transaction(), self.conn.cursor() as cursor:
-                _send(cursor, copy, pieces)
-        except psycopg.errors.UniqueViolation:
-            return False
-        return True
 
 
-def _send(cursor: psycopg.Cursor[Any], copy: sql.Composed, pieces: Iterable[bytes]) -> None:
+def _send(cursor: Cursor, copy: sql.Composed, pieces: Iterable[bytes]) -> None:
     with cursor.copy(copy) as stream:
         stream.write(packing.HEADER)
         for piece in pieces:
@@ -243,5 +239,5 @@ def _instant(ts_ms: int) -> datetime:
     return datetime.fromtimestamp(ts_ms / 1000, UTC)
 
 
-def _place(token: Token) -> tuple[int, int]:
+def _place(token: Token) -> Place:
     return token.market_key, token.outcome

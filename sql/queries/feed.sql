@@ -8,20 +8,14 @@ create temp table if not exists new_trades (
     ts timestamptz, market_key int, outcome smallint, trade_id bigint, seq bigint, side smallint,
     price bigint, size bigint, value_usd bigint, tx_hash bytea
 ) on commit delete rows;
-create temp table if not exists new_events (
-    ts timestamptz, market_key int, outcome smallint, event_id bigint, seq bigint, side smallint, price int, size bigint,
+create temp table if not exists new_changes (
+    ts timestamptz, market_key int, outcome smallint, event_id bigint, seq bigint, side smallint, price int, size bigint, hash bytea
+) on commit delete rows;
+-- What comes in smaller numbers shares a table, as each costs a round trip or two: snapshots (1), quotes (2), prices (3), books (4).
+create temp table if not exists new_state (
+    kind smallint, market_key int, outcome smallint, ts timestamptz, seq bigint, event_id bigint, tick_size bigint,
+    bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint, last bigint, last_ts timestamptz,
     bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
-) on commit delete rows;
-create temp table if not exists new_quotes (
-    ts timestamptz, market_key int, outcome smallint, bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint
-) on commit delete rows;
-create temp table if not exists new_prices (
-    market_key int, outcome smallint, ts timestamptz, bid bigint, ask bigint, mid bigint, bid_size bigint, ask_size bigint,
-    last bigint, last_ts timestamptz
-) on commit delete rows;
-create temp table if not exists new_books (
-    market_key int, outcome smallint, seq bigint, ts timestamptz, verified boolean,
-    bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], tick_size bigint, hash bytea
 ) on commit delete rows;
 
 -- name: fill_alone()!
@@ -37,13 +31,21 @@ order by market_key, outcome, ts, trade_id
 on conflict do nothing
 returning trade_id;
 
--- name: insert_events()
--- Those of new_events that are not there yet; gives their ids.
-insert into book_events (
-    ts, market_key, outcome, event_id, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
-)
-select ts, market_key, outcome, event_id, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
-from new_events
+-- name: insert_changes()
+-- Those of new_changes that are not there yet; gives their ids.
+insert into book_events (ts, market_key, outcome, event_id, seq, side, price, size, hash)
+select ts, market_key, outcome, event_id, seq, side, price, size, hash
+from new_changes
+order by market_key, outcome, ts, event_id
+on conflict do nothing
+returning event_id;
+
+-- name: insert_snapshots()
+-- Snapshots that are not there yet; gives their ids.
+insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash)
+select ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+from new_state
+where kind = 1
 order by market_key, outcome, ts, event_id
 on conflict do nothing
 returning event_id;
@@ -68,7 +70,8 @@ where t.market_key = n.market_key and t.outcome = n.outcome and t.tx_hash is nul
 -- Best prices by instant, the last word of each instant winning; gives the tokens for which something is new.
 insert into quotes (ts, market_key, outcome, bid, ask, mid, bid_size, ask_size)
 select ts, market_key, outcome, bid, ask, mid, bid_size, ask_size
-from new_quotes
+from new_state
+where kind = 2
 order by market_key, outcome, ts
 on conflict (market_key, outcome, ts) do update set
     bid = excluded.bid, ask = excluded.ask, mid = excluded.mid, bid_size = excluded.bid_size, ask_size = excluded.ask_size
@@ -79,7 +82,8 @@ returning market_key, outcome;
 -- Live prices, unless newer ones are there. The last trade is kept until a newer one is known.
 insert into live_prices as p (market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts)
 select market_key, outcome, ts, bid, ask, mid, bid_size, ask_size, last, last_ts
-from new_prices
+from new_state
+where kind = 3
 order by market_key, outcome
 on conflict (market_key, outcome) do update set
     ts = excluded.ts, bid = excluded.bid, ask = excluded.ask, mid = excluded.mid,
@@ -92,20 +96,21 @@ where excluded.ts >= p.ts;
 -- name: newly_verified_books()
 -- Tokens whose live book is about to be shown, after it was not.
 select n.market_key, n.outcome
-from new_books n
+from new_state n
 left join live_books b using (market_key, outcome)
-where b.verified is distinct from true;
+where n.kind = 4 and b.verified is distinct from true;
 
 -- name: upsert_books()!
--- Live books, unless newer ones are there. `seq` begins with the instant; within it, the leader's word is the last.
+-- Live books that agree with the exchange, unless newer ones are there. `seq` begins with the instant; within it, the leader's word is the last.
 insert into live_books as b (
     market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
 )
-select market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
-from new_books
+select market_key, outcome, seq, ts, true, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
+from new_state
+where kind = 4
 order by market_key, outcome
 on conflict (market_key, outcome) do update set
-    seq = excluded.seq, ts = excluded.ts, verified = excluded.verified,
+    seq = excluded.seq, ts = excluded.ts, verified = true,
     bid_prices = excluded.bid_prices, bid_sizes = excluded.bid_sizes,
     ask_prices = excluded.ask_prices, ask_sizes = excluded.ask_sizes,
     tick_size = excluded.tick_size, hash = excluded.hash, updated_at = now()
