@@ -162,7 +162,7 @@ class Writer:
 
     def _state(
         self, cursor: Cursor, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, fill: bool
-    ) -> tuple[int, set[Place], set[Place]]:
+    ) -> tuple[int, list[Place], set[Place]]:
         """Write snapshots, quotes and live state; give how many snapshots were new, and whose quotes and books are."""
         prices = () if fill else batch.prices.values()
         packed = [
@@ -197,7 +197,7 @@ class Writer:
                 )
         return (
             len(snapshots.fetchall()) if batch.snapshots else 0,
-            set(quoted.fetchall()) if batch.quotes else set(),
+            quoted.fetchall() if batch.quotes else [],
             set(shown.fetchall()) if books else set(),
         )
 
