@@ -1,6 +1,7 @@
 """Every setting, its meaning and its unit. Read once, at the door of each process, and handed inwards.
 
-A setting `name` is read from the environment as `PRESAGE_NAME` (three well-known ones keep their own name) or from `.env`.
+A setting `name` is read from the environment as `PRESAGE_NAME` (three well-known ones keep their own name), or from
+`.env`.
 `.env.example` mirrors this page; a test compares the two.
 """
 
@@ -23,7 +24,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None,
         validation_alias="DATABASE_URL",
-        description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded database is installed and started.",
+        description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded one is installed and started.",
     )
     database_read_url: SecretStr | None = Field(
         None,

@@ -30,9 +30,11 @@ def test_every_module_says_what_it_is():
     silent = [
         str(path.relative_to(ROOT))
         for path in tracked()
-        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in {"api", "cli", "orchestration", "sql", "upstream"}
-        and path.stat().st_size and not path.read_text().lstrip().startswith(('"""', 'r"""', "#!"))
-    ]  # fmt: skip
+        if path.suffix == ".py"
+        and path.relative_to(ROOT).parts[0] in {"api", "cli", "orchestration", "sql", "upstream"}
+        and path.stat().st_size
+        and not path.read_text().lstrip().startswith(('"""', 'r"""', "#!"))
+    ]
 
     assert silent == []
 
