@@ -69,9 +69,7 @@ class Session:
         self._exchange = exchange
         self._deposed = asyncio.Event()
         self._written_ms = 0
-        self._listed: deque[tuple[float, str, int, int]] = (
-            deque()
-        )  # new markets: when to look, which, from when to when
+        self._listed: deque[tuple[float, str, int, int]] = deque()  # new markets: when to fetch, which, from and to
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("pen", "clerk", "filler", "news", "http")

@@ -253,6 +253,8 @@ class Tracker:
             track.asked = 0
             track.agreed_ms = ts_ms
             track.whole_since_ms = track.whole_since_ms or self._now_ms
+        elif not waited:
+            self._stray(track)  # a crossed book: the exchange itself must be wrong for a moment
         if message.tick_size:
             track.tick_size = message.tick_size
         if track.last is None:

@@ -253,3 +253,13 @@ def test_what_is_said_of_a_market_before_the_catalogue_knows_it_waits(following)
     batch = following.cut()
     assert (len(batch.snapshots), len(batch.trades), len(batch.changes)) == (1, 1, 1)
     assert following.counts.unknown_tokens == 0
+
+
+def test_a_crossed_snapshot_is_asked_for_again_and_not_shown_meanwhile(following):
+    following.take([book(YES, [(430_000, 1)], [(420_000, 1)], NOW + 5)])
+
+    assert YES.token_id in following.astray
+    assert not following.touched[YES.token_id].live_book().verified
+
+    following.anchor(book(YES, BIDS, ASKS, NOW + 6))
+    assert following.tracks[YES.token_id].live_book().verified
