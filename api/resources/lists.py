@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -32,9 +33,9 @@ BY_SORT = {
     ("category", "created"): taxonomy.category_by_created,
 }
 MOST_COMPARED = 10
-MOST_TITLED = 2000  # titles sorted for one search; what more of them contain is looked for among busy markets first
-TRIGRAM = 3  # letters: shorter text is in no trigram
-NEWEST_TITLED = 5000
+BUSIEST, NEWEST = 4000, 2000  # markets whose titles are read one by one
+MOST_TITLED = 1000  # titles sorted for one search
+INDEXED = re.compile(r"\w{3}")  # shorter text is in no trigram
 
 
 def array(rows: Iterable[tuple[Any, ...]]) -> bytes:
@@ -155,22 +156,16 @@ def search(
 ) -> list[tuple[Any, ...]]:
     """Give markets whose title contains a text, most traded first.
 
-    Few titles are sorted all. Many are walked in the order of the answer, and so are those with too short a text for an
-    index: among the busy ones, then among those already found or the newest.
+    What many titles contain is found among the busiest markets. What few contain is found by the trigrams' index, or
+    among the newest when it is too short for that.
     """
     asked = {"pattern": containing(text), "status": status, "exchange": exchange, "limit": limit}
-    titled: list[tuple[Any, ...]] = []
-    if len(text) >= TRIGRAM:
-        rows = reading.rows(rankings.titled, most=MOST_TITLED, **asked)
-        if not rows or rows[0][0] < MOST_TITLED:
-            return rows
-        titled = [row[1:] for row in rows]
-    busy = reading.rows(rankings.titled_busy, **asked)
-    if len(busy) < limit:
-        more = titled or reading.rows(rankings.titled_new, most=NEWEST_TITLED, **asked)
-        met = {key for key, _ in busy}
-        busy += [row for row in more if row[0] not in met]
-    return busy[:limit]
+    found = reading.rows(rankings.titled_busy, most=BUSIEST, **asked)
+    if len(found) < limit:
+        query, most = (rankings.titled, MOST_TITLED) if INDEXED.search(text) else (rankings.titled_new, NEWEST)
+        met = {key for key, _ in found}
+        found += [row for row in reading.rows(query, most=most, **asked) if row[0] not in met]
+    return found[:limit]
 
 
 def containing(text: str) -> str:

@@ -27,7 +27,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         tag="Markets",
         summary="Markets by words, most traded first",
         description="Finds what contains `q` in its title, question or slug. Text of one or two characters is looked "
-        "for among markets with recent activity and the newest ones.",
+        "for among the busiest markets and the newest ones.",
     ),
     Endpoint(
         name="top_markets",

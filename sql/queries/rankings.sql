@@ -150,8 +150,47 @@ join market_records m using (market_key)
 left join stats_records s on s.market_key = m.market_key and s.outcome = 0
 order by given.place;
 
+-- name: titled_busy(pattern, status, exchange, limit, most)
+-- Markets whose title contains something, most traded first, among the busiest.
+with busiest as materialized (
+    select market_key, value_24h from market_activity order by value_24h desc, market_key desc limit :most
+),
+found as materialized (
+    select b.market_key, b.value_24h
+    from busiest b
+    cross join lateral (
+        select from markets m
+        where m.market_key = b.market_key
+            and (m.question ilike :pattern or m.slug ilike :pattern or m.event_title ilike :pattern)
+            and (:status::text is null or m.status = :status) and m.exchange = :exchange
+        offset 0
+    ) as titled
+    limit :limit
+)
+select market_key, m.record::text
+from found
+join market_records m using (market_key)
+order by found.value_24h desc, market_key desc;
+
+-- name: titled_new(pattern, status, exchange, limit, most)
+-- The same among the newest markets, newest first.
+with newest as materialized (
+    select market_key, question, slug, event_title, status, exchange from markets order by market_key desc limit :most
+),
+found as materialized (
+    select market_key
+    from newest
+    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
+        and (:status::text is null or status = :status) and exchange = :exchange
+    limit :limit
+)
+select market_key, m.record::text
+from found
+join market_records m using (market_key)
+order by market_key desc;
+
 -- name: titled(pattern, status, exchange, limit, most)
--- Markets whose title contains something, most traded first; `found` says how many were looked at, no more than `most`.
+-- The same among all, by the trigrams' index; of more than `most` some.
 with found as materialized (
     select market_key
     from markets
@@ -166,25 +205,7 @@ best as materialized (
     order by a.value_24h desc nulls last, f.market_key desc
     limit :limit
 )
-select (select count(*) from found) as found, m.market_key, m.record::text
+select market_key, m.record::text
 from best
 join market_records m using (market_key)
-order by best.value_24h desc nulls last, best.market_key desc;
-
--- name: titled_busy(pattern, status, exchange, limit)
--- The same among markets with recent activity, for what so many titles contain that looking at them all would take long.
-select market_key, record::text
-from ranked_markets
-where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
-    and (:status::text is null or status = :status) and exchange = :exchange
-order by value_24h desc, market_key desc
-limit :limit;
-
--- name: titled_new(pattern, status, exchange, limit, most)
--- The same among the newest markets.
-select market_key, record::text
-from (select * from market_records order by market_key desc limit :most) as newest
-where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
-    and (:status::text is null or status = :status) and exchange = :exchange
-order by market_key desc
-limit :limit;
+order by best.value_24h desc nulls last, market_key desc;

@@ -84,17 +84,21 @@ def test_what_a_search_finds_is_most_traded_first_and_no_more_than_asked_for(cli
     assert slugs(client.ask("/v1/markets/search", q="coin", status="ACTIVE")) == ["coin-busy", "coin-new", "coin-old"]
 
 
-def test_what_very_many_titles_contain_is_found_too(client, add_market, traded, compute, monkeypatch):
+def test_what_many_titles_contain_is_found_among_the_busiest_and_the_rest(
+    client, add_market, traded, compute, monkeypatch
+):
+    monkeypatch.setattr("api.resources.lists.BUSIEST", 2)
     monkeypatch.setattr("api.resources.lists.MOST_TITLED", 3)
-    traded("coin-busy", (10, 50))
+    for number in (1, 2, 3):
+        traded(f"coin-{number}", (10, number))
     for number in range(5):
-        add_market(f"coin-{number}")
+        add_market(f"coin-quiet-{number}")
     compute()
 
-    found = slugs(client.ask("/v1/markets/search", q="coin", limit=3))
-
-    assert found[0] == "coin-busy"
-    assert len(set(found)) == 3
+    assert slugs(client.ask("/v1/markets/search", q="coin", limit=2)) == ["coin-3", "coin-2"]
+    assert slugs(client.ask("/v1/markets/search", q="coin", limit=3))[:2] == ["coin-3", "coin-2"]
+    assert len(set(slugs(client.ask("/v1/markets/search", q="coin", limit=4)))) == 3
+    assert slugs(client.ask("/v1/markets/search", q="co", limit=4))[2:] == ["coin-quiet-4", "coin-quiet-3"]
 
 
 # --- Rankings
