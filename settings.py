@@ -75,6 +75,17 @@ class Settings(BaseSettings):
     api_workers: int = Field(2, ge=1, description="API processes.")
     api_pool: int = Field(8, ge=1, description="Database connections of one API process.")
     api_statement_timeout_ms: int = Field(5000, ge=100, description="Milliseconds one query of the API may take.")
+    metering_dir: Path | None = Field(
+        None,
+        description="Where the API's processes of a host share their counts of credits; empty: /dev/shm, or data_dir.",
+    )
+    registrations_a_day: int = Field(
+        10, ge=1, description="API keys that one address may ask for in a day (UTC); an IPv6 /64 counts as one address."
+    )
+    trusted_proxies: str = Field(
+        "",
+        description="Addresses or networks, separated by commas, whose X-Forwarded-For is believed: 10.0.0.0/8.",
+    )
     debug_token: SecretStr | None = Field(
         None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."
     )

@@ -9,8 +9,9 @@ import falcon
 import psycopg
 
 import settings
-from api import errors, host, openapi, pool, waiting, worker
+from api import errors, host, ledgers, openapi, pool, waiting, worker
 from api.endpoints import ENDPOINTS
+from api.ledgers import Opener
 from api.middleware import EveryAnswer
 from api.pool import Pool
 from api.proxy import Exchange
@@ -58,11 +59,16 @@ def service_of(given: Settings) -> Service:
     read_only = {**limits, "default_transaction_read_only": "on"}
     reads = Pool(read_url, given.api_pool, read_only)
     events = Pool(read_url, 3, read_only)
+    writes = Pool(url, max(2, given.api_pool // 4), limits)
+    ledger = Opener(lambda: ledgers.of_host(writes, ledgers.folder(given)))
     return Service(
         reads=reads,
-        writes=Pool(url, max(2, given.api_pool // 4), limits),
-        hub=Hub(events, host.shared.keys_ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
+        writes=writes,
+        hub=Hub(events, ledger.ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
         host=host.shared,
+        ledger=ledger,
+        registrations_a_day=given.registrations_a_day,
+        trusted_proxies=given.trusted_proxies,
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),
@@ -74,7 +80,7 @@ def _app() -> App:
     waiting.install()
     service = service_of(settings.get())
     worker.farewells.append(service.hub.stop)
-    worker.last_words.append(service.meter.give_back)
+    worker.last_words.append(service.close)
     return create_app(service)
 
 

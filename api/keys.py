@@ -12,10 +12,12 @@ from api.errors import Problem
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import psycopg
 
+    from api.ledger import Ledger
     from api.pool import Pool
-    from api.shared import Counter
 
 PREFIX = "psg_"
 SHOWN = 12  # characters of a key that are kept for display
@@ -32,6 +34,7 @@ class Key:
     credits_month: int | None
     credits_burst: int | None
     max_connections: int | None
+    generation: int = 0  # the ledger's, when this was read
 
 
 class NoRoom(ValueError):  # noqa: N818 (says what it is)
@@ -66,21 +69,17 @@ def issue(
 def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
     """Replace a key by a new one with the same tier, limits and use; None when it is not valid."""
     key = PREFIX + secrets.token_urlsafe(32)
-    with conn.transaction():
-        ended = queries.revoke(conn, key_hash=digest(old))
-        if ended is None:
-            return None
-        queries.succeed(conn, old_id=ended[0], key_hash=digest(key), prefix=key[:SHOWN])
-    return key
+    replaced = queries.rotate(conn, old_hash=digest(old), key_hash=digest(key), prefix=key[:SHOWN])
+    return None if replaced is None else key
 
 
 class Keys:
     """The keys that this process has seen lately, and the guesses, which must not reach the database each time."""
 
-    def __init__(self, pool: Pool, ended: Counter) -> None:
-        self._pool, self._ended = pool, ended
-        self._ended_seen = ended.value()
-        self._known: dict[bytes, tuple[float, Key | None]] = {}
+    def __init__(self, pool: Pool, ledger: Callable[[], Ledger]) -> None:
+        self._pool, self._ledger = pool, ledger
+        self._known: dict[bytes, tuple[float, Key]] = {}
+        self._unknown: dict[bytes, float] = {}  # apart, so that guesses do not push out what is known
 
     def of(self, text: str | None) -> Key:
         """Give a valid key, or refuse."""
@@ -98,21 +97,39 @@ class Keys:
         """Give a valid key, or None."""
         if not text or len(text) > 200:
             return None
-        hashed = digest(text)
-        now = time.monotonic()
-        if self._ended.value() != self._ended_seen:
-            self._ended_seen = self._ended.value()
-            self._known.clear()
+        hashed, now = digest(text), time.monotonic()
         known = self._known.get(hashed)
-        if known is not None and known[0] > now:
+        if known is not None and known[0] > now and self._ledger().generation(known[1].key_id) == known[1].generation:
             return known[1]
-        row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
-        key = None if row is None else Key(*row)
-        while len(self._known) >= MOST_KEYS:  # the longest known goes; a dict keeps its order
-            self._known.pop(next(iter(self._known)), None)
-        self._known[hashed] = (now + (UNKNOWN_S if key is None else KNOWN_S), key)
+        if self._unknown.get(hashed, 0) > now:
+            return None
+        key = self._look_up(hashed)
+        if key is None:
+            self._known.pop(hashed, None)
+            _keep(self._unknown, hashed, now + UNKNOWN_S)
+        else:
+            _keep(self._known, hashed, (now + KNOWN_S, key))
         return key
 
-    def forget(self) -> None:
-        """Have every worker of this host ask the database again: a key has ended."""
-        self._ended.add()
+    def end(self, key_id: int) -> None:
+        """Have every worker of the host forget a key, before the next request is admitted with it."""
+        self._ledger().end(key_id)
+
+    def _look_up(self, hashed: bytes) -> Key | None:
+        ledger = self._ledger()
+        while True:
+            ended = ledger.ended
+            row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
+            if row is None:
+                return None
+            key_id, tier, month, burst, connections = row
+            key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id))
+            if ledger.ended == ended:  # otherwise it may have ended after it was read
+                return key
+
+
+def _keep(kept: dict[bytes, Any], hashed: bytes, value: Any) -> None:
+    kept.pop(hashed, None)
+    while len(kept) >= MOST_KEYS:  # the longest known goes; a dict keeps its order
+        kept.pop(next(iter(kept)), None)
+    kept[hashed] = value

@@ -1,34 +1,50 @@
 """What a request costs, and whether its key can pay: exact in the second and in the month, over all workers of a host.
 
-Credits are leased from the database, some hundred at a time, into memory that the workers share; most requests are paid
-for there. A lease under way is noted before it is asked for, so that it is neither lost nor taken twice if the worker
-that asks is killed.
+Credits are leased from the database, some hundred at a time, into the host's ledger; requests are paid for there.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, NamedTuple
 
 from api.errors import Problem
+from api.leases import Leases
 from api.pool import overloaded
-from api.slots import Slot
-from sql.queries import keys as queries
 
 if TYPE_CHECKING:
-    from api.keys import Key
-    from api.pool import Pool
-    from api.slots import Slots
+    from collections.abc import Callable
 
-Verdict = Literal["paid", "dry", "ask", "wait"]
-BOUNDLESS = 1 << 60
+    from api.keys import Key
+    from api.ledger import Ledger, Standing
+    from api.pool import Pool
+
 LEAST, MOST = 10, 1000  # credits of a lease: a thousandth of the month's, within these
-LEASE_MS = 2000  # after so long whoever asked is taken for dead
-DRY_MS = 1000  # how long a key without credits is refused without asking the database
-PATIENCE_S = 5.0
+DRY_S = 1.0  # how long a key without credits is refused without asking the database
+MOST_DRY = 10_000
+MOST_TURNS = 500  # of one request that waits for credits beside others
+
+
+class Stale(Exception):  # noqa: N818 (says what it is)
+    """What is known of the key no longer holds: it is to be looked up again."""
+
+
+class Month(NamedTuple):
+    """A calendar month, UTC."""
+
+    number: int  # months since year 0
+    first: int  # second of it
+    end: int  # the next one's first second
+
+    @classmethod
+    def of(cls, now: float) -> Month:
+        """Give the month of a moment."""
+        today = datetime.fromtimestamp(now, UTC)
+        number = today.year * 12 + today.month - 1
+        first, end = (datetime(each // 12, each % 12 + 1, 1, tzinfo=UTC) for each in (number, number + 1))
+        return cls(number, int(first.timestamp()), int(end.timestamp()))
 
 
 @dataclass(slots=True)
@@ -37,10 +53,10 @@ class Grant:
 
     key: Key
     cost: int
-    month: int
     used: int
-    burst_left: int | None
-    refunded: bool = False
+    burst: int
+    lease_id: int
+    reset: int
 
     def headers(self) -> dict[str, str]:
         """Say so to the client."""
@@ -49,189 +65,120 @@ class Grant:
             "X-Credits-Limit": "unlimited" if limit is None else str(limit),
             "X-Credits-Remaining": "unlimited" if limit is None else str(max(0, limit - self.used)),
             "X-Credits-Used": str(self.used),
-            "X-Credits-Reset": str(month_end()),
-            "X-Request-Cost": "0" if self.refunded else str(self.cost),
+            "X-Credits-Reset": str(self.reset),
+            "X-Request-Cost": str(self.cost),
         }
-        if self.burst_left is not None:
-            shown["RateLimit-Policy"] = f'"burst";q={self.key.credits_burst};w=1'
-            shown["RateLimit"] = f'"burst";r={self.burst_left};t=1'
+        if (burst := self.key.credits_burst) is not None:
+            shown["RateLimit-Policy"] = f'"burst";q={burst};w=1'
+            shown["RateLimit"] = f'"burst";r={max(0, burst - self.burst)};t=1'
         return shown
 
 
 class CannotPay(Problem):
     """A request that its key cannot pay for, and how the key stands."""
 
-    def __init__(self, code: str, detail: str, hint: str, grant: Grant, wait_s: int) -> None:
-        super().__init__(code, detail, hint=hint, headers={"Retry-After": str(wait_s)})
+    def __init__(self, grant: Grant, code: str, detail: str, hint: str, wait_s: int) -> None:
+        super().__init__(code, detail, hint=hint, headers={"Retry-After": str(max(1, wait_s))})
         self.grant = grant
-        grant.refunded = True
 
 
 class Meter:
     """Counts and refuses."""
 
-    def __init__(self, pool: Pool, slots: Slots) -> None:
-        self._pool, self._slots = pool, slots
+    def __init__(self, pool: Pool, ledger: Callable[[], Ledger], clock: Callable[[], float] = time.time) -> None:
+        self._ledger, self._clock = ledger, clock
+        self.leases = Leases(pool, ledger)
+        self._month = Month.of(clock())
+        self._dry: dict[int, tuple[float, int | None]] = {}
+
+    def month(self) -> Month:
+        """Give the present month."""
+        now = self._clock()
+        if not self._month.first <= now < self._month.end:
+            self._month = Month.of(now)
+        return self._month
 
     def admit(self, key: Key, cost: int) -> Grant:
-        """Take a request's cost from its key; CannotPay if it has not enough."""
-        patience = time.monotonic() + PATIENCE_S
-        verdict, slot = self._draw(key, cost, first=True)
-        while verdict != "paid":
-            if verdict == "dry":
-                raise _exhausted(_grant(key, cost, slot))
-            if verdict == "ask":
-                self._lease(key, slot, cost - slot.left)
-            elif time.monotonic() > patience:
-                raise overloaded("The credits could not be counted")
-            else:
-                time.sleep(0.002)
-            verdict, slot = self._draw(key, cost, first=False)
-        return _grant(key, cost, slot)
+        """Take a request's cost from its key; CannotPay if it has not enough, Stale if it must be looked up again."""
+        left: int | None = None
+        for _ in range(MOST_TURNS):
+            month = self.month()
+            standing = self._ledger().take(key, cost, int(self._clock()), month.number)
+            verdict = standing.verdict
+            if verdict == "paid":
+                return Grant(key, cost, standing.used, standing.burst, standing.lease_id, month.end)
+            if verdict == "stale":
+                raise Stale
+            if verdict == "burst":
+                raise _too_fast(_refused(key, standing, month), cost)
+            if verdict == "over":
+                raise self._exhausted(_refused(key, standing, month), cost)
+            if verdict == "lacking":
+                left = 0 if left is None and self._is_dry(key) else left
+                if left is not None and standing.room + left < cost:
+                    self._dry[key.key_id] = time.monotonic() + DRY_S, key.credits_month
+                    raise self._exhausted(_refused(key, standing, month), cost)
+            left = self._fetch(key, month, cost - standing.room)
+        raise overloaded("The credits could not be counted")
 
-    def _draw(self, key: Key, cost: int, *, first: bool) -> tuple[Verdict, Slot]:
-        """Pay from the slot, or say what to do about it."""
-        now, month = time.time(), month_begin()
-        now_ms = int(now * 1000)
-        verdict: Verdict = "wait"  # another request of this key is asking
-        with self._slots.locked():
-            place, slot = self._slots.find(key.key_id)
-            if slot.month != month:
-                slot = Slot(key.key_id, month, second=slot.second, spent=slot.spent)
-            if first and key.credits_burst is not None:
-                slot = _in_turn(key, cost, slot, int(now))
-            if slot.known and slot.left >= cost:
-                verdict, slot = "paid", slot._replace(left=slot.left - cost)
-            elif now_ms < slot.dry_until_ms:
-                verdict = "dry"
-            elif now_ms >= slot.lease_until_ms:
-                # By the same name if its asker died: what it was given is then not taken again.
-                lease_id = slot.lease_id or random.getrandbits(62) + 1
-                verdict, slot = "ask", slot._replace(lease_id=lease_id, lease_until_ms=now_ms + LEASE_MS)
-            self._slots.write(place, slot)
-        return verdict, slot
+    def standing(self, key: Key) -> Grant | None:
+        """Tell how a key stands without asking it for anything, if that is known."""
+        month = self.month()
+        used = self._ledger().used(key.key_id, month.number)
+        return None if used is None else Grant(key, 0, used, 0, 0, month.end)
 
     def refund(self, grant: Grant) -> None:
         """Give the cost back: the request failed, or there was nothing new to tell."""
-        if grant.refunded:
-            return
-        grant.refunded = True
-        if grant.cost and grant.month == month_begin():
-            with self._slots.locked():
-                place, slot = self._slots.find(grant.key.key_id)
-                if slot.month == grant.month:
-                    self._slots.write(place, slot._replace(left=slot.left + grant.cost))
-            grant.used -= grant.cost
+        if grant.cost:
+            used = self._ledger().refund(grant.key.key_id, grant.lease_id, grant.cost)
+            grant.used = grant.used - grant.cost if used is None else used
+            grant.cost = 0
 
-    def give_back(self, key_id: int | None = None) -> None:
-        """Return what is leased and not spent, of one key or of all: before a key ends, or this process does."""
-        back: list[Slot] = []
-        with self._slots.locked():
-            found = list(self._slots.unspent()) if key_id is None else [self._slots.find(key_id)]
-            for place, slot in found:
-                if slot.left:
-                    self._slots.write(place, slot._replace(left=0, used=slot.used - slot.left))
-                    back.append(slot)
-        if back:
-            ids, months, credits_ = zip(*((slot.key_id, slot.month, slot.left) for slot in back), strict=True)
-            with self._pool.connection() as conn:
-                queries.give_back(conn, key_ids=list(ids), months=list(months), credits=list(credits_))
+    def nothing(self) -> dict[str, str]:
+        """Give the headers of an answer that no key paid for."""
+        return {
+            "X-Credits-Limit": "0",
+            "X-Credits-Remaining": "0",
+            "X-Credits-Used": "0",
+            "X-Credits-Reset": str(self.month().end),
+            "X-Request-Cost": "0",
+        }
 
-    def _lease(self, key: Key, slot: Slot, least: int) -> None:
-        """Fetch credits from the database into the slot."""
-        most = BOUNDLESS if key.credits_month is None else key.credits_month
-        wanted = max(least, min(max(most // 1000, LEAST), MOST))
-        try:
-            given, used = self._pool.read(  # twice if need be: one lease_id is granted once
-                lambda conn: queries.lease(
-                    conn, key_id=key.key_id, month=slot.month, lease_id=slot.lease_id, wanted=wanted, most=most
-                )
-            )
-        except BaseException:
-            self._settle(key, slot, None)
-            raise
-        self._settle(key, slot, (given, used, given < wanted))
+    def _fetch(self, key: Key, month: Month, lacking: int) -> int | None:
+        quota = key.credits_month
+        size = MOST if quota is None else min(max(quota // 1000, LEAST), MOST)
+        left = self.leases.fetch(key.key_id, month.number, max(size, lacking))
+        self.leases.tidy(int(self._clock()))
+        if len(self._dry) > MOST_DRY:
+            self._dry.clear()
+        return left
 
-    def _settle(self, key: Key, lease: Slot, given: tuple[int, int, bool] | None) -> None:
-        """Enter a lease, unless someone else has: whoever took its asker for dead."""
-        with self._slots.locked():
-            place, slot = self._slots.find(key.key_id)
-            if slot.lease_id != lease.lease_id or slot.month != lease.month:
-                return
-            if given is None:  # it may have been granted all the same: the next asks by the same name
-                slot = slot._replace(lease_until_ms=0)
-            else:
-                credits_, used, dry = given
-                until = int(time.time() * 1000) + DRY_MS if dry else 0
-                slot = slot._replace(
-                    left=slot.left + credits_, used=used, known=1, lease_id=0, lease_until_ms=0, dry_until_ms=until
-                )
-            self._slots.write(place, slot)
+    def _is_dry(self, key: Key) -> bool:
+        """Tell whether the database had nothing for a key a moment ago; another quota may be another answer."""
+        until, quota = self._dry.get(key.key_id, (0.0, None))
+        return time.monotonic() < until and quota == key.credits_month
 
-
-def _in_turn(key: Key, cost: int, slot: Slot, second: int) -> Slot:
-    """Count a request in its second: one that costs nothing as one credit, one beyond all of a second's as those."""
-    burst = key.credits_burst or 0
-    spent = slot.spent if slot.second == second else 0
-    weight = min(max(cost, 1), burst)
-    if not burst or spent + weight > burst:
-        raise CannotPay(
-            "burst_exceeded",
-            f"The key has {burst} credits a second",
-            "Wait for the next second",
-            _grant(key, cost, slot._replace(second=second, spent=spent)),
-            wait_s=1,
+    def _exhausted(self, grant: Grant, cost: int) -> CannotPay:
+        return CannotPay(
+            grant,
+            "quota_exhausted",
+            f"The key has {grant.key.credits_month} credits a month and used {grant.used}; this request costs {cost}",
+            f"The next month begins at {datetime.fromtimestamp(grant.reset, UTC):%Y-%m-%dT%H:%M:%SZ}",
+            grant.reset - int(self._clock()),
         )
-    return slot._replace(second=second, spent=spent + weight)
 
 
-def _exhausted(grant: Grant) -> CannotPay:
-    end = month_end()
+def _too_fast(grant: Grant, cost: int) -> CannotPay:
+    burst = grant.key.credits_burst or 0
+    beyond = grant.burst if cost > burst else grant.burst + max(cost, 1) - burst
     return CannotPay(
-        "quota_exhausted",
-        f"The key has {grant.key.credits_month} credits a month; this request costs {grant.cost}",
-        f"The next month begins at {datetime.fromtimestamp(end, UTC):%Y-%m-%dT%H:%M:%SZ}",
         grant,
-        wait_s=max(1, end - int(time.time())),
+        "burst_exceeded",
+        f"The key has {burst} credits a second; this request costs {cost}",
+        "Wait for the next second",
+        -(-beyond // burst) if burst else 1,
     )
 
 
-def _grant(key: Key, cost: int, slot: Slot) -> Grant:
-    burst_left = None if key.credits_burst is None else max(0, key.credits_burst - slot.spent)
-    return Grant(key, cost, slot.month, slot.used - slot.left, burst_left)
-
-
-_month: tuple[int, int] = (0, 0)
-
-
-def _bounds() -> tuple[int, int]:
-    """Give the first second of this month and of the next, UTC."""
-    global _month  # noqa: PLW0603 (asked for by every answer)
-    now = time.time()
-    if not _month[0] <= now < _month[1]:
-        today = datetime.fromtimestamp(now, UTC)
-        year, month = divmod(today.year * 12 + today.month, 12)
-        first, following = datetime(today.year, today.month, 1, tzinfo=UTC), datetime(year, month + 1, 1, tzinfo=UTC)
-        _month = (int(first.timestamp()), int(following.timestamp()))
-    return _month
-
-
-def month_begin() -> int:
-    """Give the first second of this month."""
-    return _bounds()[0]
-
-
-def month_end() -> int:
-    """Give the first second of the next month."""
-    return _bounds()[1]
-
-
-def nothing() -> dict[str, str]:
-    """Give the headers of an answer that no key paid for."""
-    return {
-        "X-Credits-Limit": "0",
-        "X-Credits-Remaining": "0",
-        "X-Credits-Used": "0",
-        "X-Credits-Reset": str(month_end()),
-        "X-Request-Cost": "0",
-    }
+def _refused(key: Key, standing: Standing, month: Month) -> Grant:
+    return Grant(key, 0, standing.used, standing.burst, standing.lease_id, month.end)

@@ -6,8 +6,6 @@ import random
 import re
 from typing import TYPE_CHECKING, Any
 
-from api import metering
-
 if TYPE_CHECKING:
     import falcon
 
@@ -45,7 +43,7 @@ class EveryAnswer:
                 self._meter.refund(grant)
             resp.set_headers(grant.headers())
         else:
-            resp.set_headers(metering.nothing())
+            resp.set_headers(self._meter.nothing())
         resp.set_header("X-Request-Id", req.context.id)
         resp.set_header("Access-Control-Allow-Origin", "*")
         if req.get_header("Origin") is not None:

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from api.errors import Problem
-from api.metering import CannotPay
+from api.metering import CannotPay, Stale
 from api.parameters import OfOutcome, Parameters, parse
 
 if TYPE_CHECKING:
@@ -30,9 +30,15 @@ class Resource:
     def admit(self, req: falcon.Request) -> Any:
         """Check key and parameters, and take the credits."""
         key = self.holder(req)
-        given = self.given(req)
-        if key is not None:
-            self.charge(req, key, self.endpoint.price(given))
+        if key is None:
+            return self.given(req)
+        try:
+            given = self.given(req)
+            cost = self.endpoint.price(given)
+        except Problem:
+            self.charge(req, key, 0)  # a mistake is free, yet not to be made without end
+            raise
+        self.charge(req, key, cost)
         return given
 
     def holder(self, req: falcon.Request) -> Key | None:
@@ -50,12 +56,20 @@ class Resource:
 
     def charge(self, req: falcon.Request, key: Key, cost: int) -> Grant:
         """Take the credits; the answer shows how the key stands, also when it cannot pay."""
-        try:
-            grant = req.context.grant = self.service.meter.admit(key, cost)
-        except CannotPay as refusal:
-            req.context.grant = refusal.grant
-            raise
-        return grant
+        meter = self.service.meter
+        while True:
+            try:
+                grant = req.context.grant = meter.admit(key, cost)
+            except Stale:
+                key = self.holder(req) or key
+            except CannotPay as refusal:
+                req.context.grant = refusal.grant
+                raise
+            except Exception:
+                req.context.grant = meter.standing(key)
+                raise
+            else:
+                return grant
 
     def read(self, query: Callable[..., Any] | None = None, **arguments: Any) -> Any:
         """Run a query: the endpoint's own unless told otherwise."""

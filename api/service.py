@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ from api.cache import Cache
 from api.cursor import Cursors
 from api.host import Host
 from api.keys import Keys
+from api.ledgers import Opener
 from api.lookup import Markets
 from api.metering import Meter
 from api.proxy import Exchange
-from api.slots import Slots
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from api.pool import Pool
     from api.stream.hub import Hub
 
@@ -27,20 +30,27 @@ class Service:
     reads: Pool
     writes: Pool
     hub: Hub
-    host: Host = field(
-        default_factory=lambda: Host(slots=Slots(256))
-    )  # of the whole host in a server, its own in a test
+    host: Host = field(default_factory=Host)
+    ledger: Opener = field(default_factory=Opener)  # of the whole host in a server, its own in a test
     redis_url: str | None = None
     debug_token: str | None = None  # opens /debug to who has it
+    registrations_a_day: int = 10
+    trusted_proxies: str = ""
+    clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)
 
     def __post_init__(self) -> None:
         """Build what rests on the pools."""
-        self.keys = Keys(self.writes, self.host.keys_ended)  # the primary: a replica may not yet know a new key
-        self.meter = Meter(self.writes, self.host.slots)
+        self.keys = Keys(self.writes, self.ledger)  # the primary: a replica may not yet know a new key
+        self.meter = Meter(self.writes, self.ledger, self.clock)
         self.markets = Markets(self.reads)
         self.cursors = Cursors(self._cursor_secret)
+
+    def close(self) -> None:
+        """Give back what this process holds. For when all requests are answered."""
+        if self.ledger.opened:
+            self.meter.leases.close()
 
     def _cursor_secret(self) -> str:
         return str(self.reads.read(queries.cursor_secret))

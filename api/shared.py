@@ -35,23 +35,6 @@ class Shared:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
 
-class Counter:
-    """A number that any worker may raise and all see."""
-
-    def __init__(self) -> None:
-        self._shared = Shared(8)
-        self._cells = memoryview(self._shared.memory).cast("q")
-
-    def value(self) -> int:
-        """Give the number."""
-        return self._cells[0]
-
-    def add(self) -> None:
-        """Raise it by one."""
-        with self._shared.locked():
-            self._cells[0] += 1
-
-
 class Connections:
     """How many streams each key has open, over all workers of the host; those of a dead worker do not count."""
 

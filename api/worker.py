@@ -26,8 +26,10 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
 
     def run(self) -> None:
         """Serve until told to stop."""
-        super().run()
-        self._call(last_words)
+        try:
+            super().run()
+        finally:
+            self._call(last_words)
 
     def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002 (a signal's)
         """Stop: finish what is being answered, close the rest."""
@@ -38,8 +40,7 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
     def handle_quit(self, sig: int, frame: Any) -> None:
         """Stop at once, though not without a word."""
         gevent.spawn(self._say_goodbye)
-        gevent.spawn_later(0.1, self._call, last_words)
-        gevent.spawn_later(0.3, super().handle_quit, sig, frame)
+        gevent.spawn_later(0.2, super().handle_quit, sig, frame)
 
     def _say_goodbye(self) -> None:
         Handler.stopping = True

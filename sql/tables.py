@@ -510,7 +510,25 @@ credit_usage = Table(
     Column("key_id", Integer, ForeignKey("api_keys.key_id"), primary_key=True),
     Column("month", Time, primary_key=True, comment="Its first instant, UTC"),
     Column("used", BigInteger, nullable=False, server_default=text("0"), comment="Those leased to a host included"),
-    Column("lease_id", BigInteger, comment="The latest lease: asked for again after a crash, it is not taken twice"),
-    Column("leased", BigInteger, comment="What that lease gave"),
     info={"fillfactor": 50},
+)
+
+credit_leases = Table(
+    "credit_leases",
+    metadata,
+    Column("lease_id", BigInteger, primary_key=True, comment="Drawn at random by the host that spends it"),
+    Column("key_id", Integer, ForeignKey("api_keys.key_id"), nullable=False, index=True),
+    Column("month", Time, nullable=False, comment="Its first instant, UTC"),
+    Column("granted", BigInteger, nullable=False, comment="Credits taken so far, spent or not; credit_usage has them"),
+    Column("step", BigInteger, nullable=False, comment="Raised by each grant: an answer that got lost is told again"),
+    comment="What hosts hold of the keys' credits; a row whose host has crashed is past use, and goes with its month",
+)
+
+registrations = Table(
+    "registrations",
+    metadata,
+    Column("address", Text, primary_key=True, comment="Where keys were asked for from: an IPv4 address, an IPv6 /64"),
+    Column("day", Time, nullable=False, index=True, comment="Its first instant, UTC"),
+    Column("asked", Integer, nullable=False),
+    comment="Kept for the day, so that one address cannot make any number of keys",
 )

@@ -81,9 +81,8 @@ class Rotate(Writing):
         """Replace the key that this was asked with."""
         self.admit(req)
         old = req.get_header("X-API-Key") or ""
-        self.service.meter.give_back(req.context.grant.key.key_id)  # its successor inherits what is spent, and no more
         new = self.write(lambda conn: keys.rotate(conn, old))
-        self.service.keys.forget()
+        self.service.keys.end(req.context.grant.key.key_id)
         if new is None:
             raise Problem("not_found", self.endpoint.missing)
         self.say(resp, {"key": new, "message": "The old key is no longer valid. Keep this one: it is not shown again."})

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.pool import Connection, Pool
-    from api.shared import Counter
 
 log = logging.getLogger("presage.stream")
 
@@ -38,7 +37,9 @@ RETRY_S = 0.5
 class Hub:
     """The subscribers of one worker. Runs while there are any."""
 
-    def __init__(self, pool: Pool, keys_ended: Counter, *, poll_ms: int = 15, queue_bytes: int = 2 << 20) -> None:
+    def __init__(
+        self, pool: Pool, keys_ended: Callable[[], int], *, poll_ms: int = 15, queue_bytes: int = 2 << 20
+    ) -> None:
         self._pool, self._poll_s, self._queue_bytes = pool, poll_ms / 1000, queue_bytes
         self._keys_ended = keys_ended
         self.subscribers: set[Subscriber] = set()
@@ -133,7 +134,7 @@ class Hub:
 
     def _run(self) -> None:
         """Follow the events until nobody is left to hear them."""
-        pinged, ended = time.monotonic(), self._keys_ended.value()
+        pinged, ended = time.monotonic(), self._keys_ended()
         while True:
             try:
                 with self._pool.connection() as conn:
@@ -143,8 +144,8 @@ class Hub:
                         self._ready.set()
                     while True:
                         self._look(conn)
-                        if time.monotonic() - pinged > PING_S or self._keys_ended.value() != ended:
-                            pinged, ended = time.monotonic(), self._keys_ended.value()
+                        if time.monotonic() - pinged > PING_S or self._keys_ended() != ended:
+                            pinged, ended = time.monotonic(), self._keys_ended()
                             self._look_back(conn)
                             self._ping()
                             gevent.spawn(self._check_keys)

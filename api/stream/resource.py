@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     import falcon
 
+    from api.keys import Key
     from api.stream.hub import Hub
     from api.stream.socket import Socket
 
@@ -37,12 +38,7 @@ class Stream(Resource):
 
     def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:  # noqa: ARG002
         """Check the key, count the connection, switch to WebSocket, and stay until the client goes."""
-        text = req.get_param("api_key") if isinstance(req.params.get("api_key"), str) else None
-        key = self.service.keys.find(text)
-        if key is None:
-            raise Problem(
-                "forbidden", "The stream needs a valid api_key in its query", hint="POST /register gives a key"
-            )
+        key = self.holder(req)
         given = parse(Connect, req.params)
         accept = req.env.get(ACCEPT)
         if accept is None:
@@ -64,9 +60,19 @@ class Stream(Resource):
                 socket = accept(answer)
             except BadHandshake as error:
                 raise Problem("invalid_parameter", f"The WebSocket handshake is malformed: {error}") from None
-            self._serve(hub, socket, given, lambda: self.service.keys.find(text) is not None)
+            self._serve(hub, socket, given, lambda: self.service.keys.find(given.api_key) is not None)
         finally:
             self.service.host.connections.release(key.key_id)
+
+    def holder(self, req: falcon.Request) -> Key:
+        """Tell whose key the query names."""
+        text = req.params.get("api_key")
+        key = self.service.keys.find(text) if isinstance(text, str) else None
+        if key is None:
+            raise Problem(
+                "forbidden", "The stream needs a valid api_key in its query", hint="POST /register gives a key"
+            )
+        return key
 
     def _serve(self, hub: Hub, socket: Socket, given: Connect, allowed: Callable[[], bool]) -> None:
         try:

@@ -32,43 +32,11 @@ from api_keys k
 join tiers t using (tier)
 where k.key_hash = :key_hash and k.revoked_at is null;
 
--- name: revoke(key_hash)^
--- Ends a key, and gives what its successor inherits.
-update api_keys set revoked_at = now()
-where key_hash = :key_hash and revoked_at is null
-returning key_id, account_id, tier, credits_month, credits_burst, max_connections;
-
--- name: succeed(old_id, key_hash, prefix)!
--- The key that follows another, with its tier, limits and this month's use.
-with added as (
-    insert into api_keys (account_id, key_hash, prefix, tier, credits_month, credits_burst, max_connections)
-    select account_id, :key_hash, :prefix, tier, credits_month, credits_burst, max_connections
-    from api_keys where key_id = :old_id
-    returning key_id
-)
-insert into credit_usage (key_id, month, used)
-select added.key_id, u.month, u.used
-from added, credit_usage u
-where u.key_id = :old_id and u.month = date_trunc('month', now(), 'UTC');
-
--- name: lease(key_id, month, lease_id, wanted, most)^
--- Takes credits of a month for a host to spend, never beyond the quota; the same lease asked for again gives the same.
-insert into credit_usage as u (key_id, month, used, lease_id, leased)
-values (
-    :key_id, to_timestamp(:month::bigint), least(:wanted::bigint, :most::bigint), :lease_id, least(:wanted::bigint, :most::bigint)
-)
-on conflict (key_id, month) do update set
-    used = u.used + case when u.lease_id = excluded.lease_id then 0 else greatest(0, least(:wanted::bigint, :most::bigint - u.used)) end,
-    leased = case when u.lease_id = excluded.lease_id then u.leased else greatest(0, least(:wanted::bigint, :most::bigint - u.used)) end,
-    lease_id = excluded.lease_id
-returning leased, used;
-
--- name: give_back(key_ids, months, credits)!
--- Credits that were leased and not spent.
-update credit_usage u
-set used = greatest(0, u.used - back.credits)
-from unnest(:key_ids::int[], :months::bigint[], :credits::bigint[]) as back (key_id, month, credits)
-where u.key_id = back.key_id and u.month = to_timestamp(back.month);
+-- name: rotate(old_hash, key_hash, prefix)$
+-- Puts a new key in a valid one's place: all that belongs to it stays.
+update api_keys set key_hash = :key_hash, prefix = :prefix
+where key_hash = :old_hash and revoked_at is null
+returning key_id;
 
 -- name: cursor_secret()$
 -- What signs the cursors that clients hand back.

@@ -38,6 +38,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "functions.sql")
     for table in _tables(license):
         yield from _table(table)
+    yield from statements(FOLDER / "credits.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
         yield from statements(FOLDER / name)
@@ -53,7 +54,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
     if license == "timescale":
         yield from ("drop materialized view candles_1h", "drop materialized view candles_1m")
     yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
-    for path in (FOLDER / "functions.sql", *(FOLDER / name for name in FILES[license])):
+    for path in (FOLDER / "functions.sql", FOLDER / "credits.sql", *(FOLDER / name for name in FILES[license])):
         yield from (f"drop function {signature}" for signature in functions(path))
 
 

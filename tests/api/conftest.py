@@ -20,9 +20,8 @@ from falcon import testing
 
 from api import keys
 from api.app import create_app
-from api.host import Host
+from api.ledgers import Opener
 from api.service import Service
-from api.slots import Slots
 from api.stream.hub import Hub
 from sql import database
 
@@ -66,8 +65,8 @@ class Client(testing.TestClient):
 @pytest.fixture
 def service(conn: psycopg.Connection[Any]) -> Service:
     pool: Any = OneConnection(conn)
-    host = Host(slots=Slots(256))
-    return Service(reads=pool, writes=pool, hub=Hub(pool, host.keys_ended), host=host)
+    ledger = Opener()
+    return Service(reads=pool, writes=pool, hub=Hub(pool, ledger.ended), ledger=ledger)
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from api.app import create_app
 from api.errors import CATALOGUE
 from api.pool import Pool, overloaded
 from api.service import Service
-from api.shared import Counter
 from api.stream.hub import Hub
 
 # Codes that other tests make, by the file that does.
@@ -126,7 +125,7 @@ def test_a_wrong_query_is_our_mistake(client, service, monkeypatch, caplog):
 
 def test_a_database_that_is_away_is_told_at_once(tmp_path):
     pool = Pool(f"postgresql:///nothing?host={tmp_path}", 2)
-    client = testing.TestClient(create_app(Service(reads=pool, writes=pool, hub=Hub(pool, Counter()))))
+    client = testing.TestClient(create_app(Service(reads=pool, writes=pool, hub=Hub(pool, lambda: 0))))
 
     for _ in range(5):
         answer = client.simulate_get("/v1/time", headers={"X-API-Key": "any"})

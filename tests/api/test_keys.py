@@ -98,7 +98,7 @@ def test_without_a_valid_key_there_is_no_answer(client, key):
 def test_a_key_is_replaced_and_the_old_one_ends_at_once(client, conn):
     old = register(client).json["key"]
     assert client.ask("/v1/time", key=old).status_code == 200
-    conn.execute("update credit_usage set used = used + 17")
+    client.ask("/v1/markets", key=old)
 
     answer = client.simulate_post("/v1/keys/rotate", headers={"X-API-Key": old})
 
@@ -109,7 +109,7 @@ def test_a_key_is_replaced_and_the_old_one_ends_at_once(client, conn):
     found = client.ask("/v1/time", key=new)
     assert found.status_code == 200
     assert found.headers["X-Credits-Limit"] == "5000"
-    assert int(found.headers["X-Credits-Used"]) >= 17
+    assert found.headers["X-Credits-Used"] == "1"
 
 
 def test_only_a_valid_key_is_replaced(client):
@@ -148,4 +148,4 @@ def test_what_a_worker_remembers_of_keys_is_bounded(service, monkeypatch):
     for number in range(50):
         assert service.keys.find(f"guess-{number}") is None
 
-    assert len(service.keys._known) == 10
+    assert len(service.keys._unknown) == 10
