@@ -122,14 +122,15 @@ def test_prices_of_yes_and_no_add_up_to_one(conn, add_market):
 
 
 def test_an_open_gap_warns_and_after_a_minute_fails(conn):
+    now = datetime.now(UTC)
     insert(
-        conn, "coverage_gaps", {"kind": "books", "from_ts": NOW - timedelta(hours=1), "to_ts": NOW, "cause": "socket"}
+        conn, "coverage_gaps", {"kind": "books", "from_ts": now - timedelta(hours=1), "to_ts": now, "cause": "socket"}
     )
     assert checks.no_open_gaps(conn).holds
 
-    insert(conn, "coverage_gaps", {"kind": "books", "from_ts": NOW, "cause": "socket"})
+    insert(conn, "coverage_gaps", {"kind": "books", "from_ts": now, "cause": "socket"})
     assert (checks.no_open_gaps(conn).holds, checks.no_open_gaps(conn).severity) == (False, "warn")
-    insert(conn, "coverage_gaps", {"kind": "trades", "from_ts": NOW - timedelta(minutes=3), "cause": "socket"})
+    insert(conn, "coverage_gaps", {"kind": "trades", "from_ts": now - timedelta(minutes=3), "cause": "socket"})
 
     judged = checks.no_open_gaps(conn)
     assert judged.severity == "error"
