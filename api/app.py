@@ -10,6 +10,7 @@ import psycopg
 
 import settings
 from api import errors, host, ledgers, openapi, pool, waiting, worker
+from api.address import Proxies
 from api.endpoints import ENDPOINTS
 from api.ledgers import Opener
 from api.middleware import EveryAnswer
@@ -68,7 +69,7 @@ def service_of(given: Settings) -> Service:
         host=host.shared,
         ledger=ledger,
         registrations_a_day=given.registrations_a_day,
-        trusted_proxies=given.trusted_proxies,
+        proxies=Proxies(given.trusted_proxies),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),

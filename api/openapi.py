@@ -44,7 +44,17 @@ HEADERS: dict[str, dict[str, Any]] = {
     "X-Credits-Reset": {"description": "When the next month begins: Unix seconds, UTC", "schema": {"type": "string"}},
     "X-Request-Cost": {"description": "Credits that this request cost", "schema": {"type": "string"}},
     "X-Request-Id": {"description": "The request's name, to quote in a report", "schema": {"type": "string"}},
+    "RateLimit-Policy": {
+        "description": "Credits of the key in a second (q); absent where they are not limited",
+        "schema": {"type": "string", "examples": ['"burst";q=25;w=1']},
+    },
+    "RateLimit": {
+        "description": "What is left of them in this second (r), and when the next begins (t)",
+        "schema": {"type": "string", "examples": ['"burst";r=24;t=1']},
+    },
+    "Retry-After": {"description": "Seconds until it may work", "schema": {"type": "string"}},
 }
+WAITING = {402, 429, 503}  # statuses that say when to come back
 INTRODUCTION = """Prediction markets, recorded completely and served live.
 
 Every `/v1` path needs an API key in the header `X-API-Key`; `POST /register` gives one. Each request costs credits
@@ -166,7 +176,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
     for status, codes in sorted(by_status.items()):
         said[str(status)] = {
             "description": "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes),
-            "headers": _headers(),
+            "headers": _headers(status),
             "content": {
                 MEDIA_TYPE: {
                     "schema": {"$ref": REF.format(name="Problem")},
@@ -184,8 +194,9 @@ def _success(endpoint: Endpoint) -> dict[str, Any]:
     return said
 
 
-def _headers() -> dict[str, Any]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in HEADERS}
+def _headers(status: int = 200) -> dict[str, Any]:
+    names = [name for name in HEADERS if name != "Retry-After" or status in WAITING]
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _codes(endpoint: Endpoint) -> Iterable[str]:

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from api.address import Proxies
 from api.cache import Cache
 from api.cursor import Cursors
 from api.host import Host
@@ -35,7 +36,7 @@ class Service:
     redis_url: str | None = None
     debug_token: str | None = None  # opens /debug to who has it
     registrations_a_day: int = 10
-    trusted_proxies: str = ""
+    proxies: Proxies = field(default_factory=Proxies)
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)

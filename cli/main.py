@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cli import keys
 from cli.doctor import doctor
 
 app = typer.Typer(
@@ -16,8 +17,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-key_app = typer.Typer(name="key", help="Make and list API keys.", no_args_is_help=True)
+key_app = typer.Typer(name="key", help="Make, list and change API keys.", no_args_is_help=True)
 app.add_typer(key_app)
+keys.add(key_app)
 app.command()(doctor)
 
 For = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import email_validator
@@ -14,11 +15,13 @@ from api.endpoint import JSON
 from api.errors import Problem
 from api.parameters import parse
 from api.resource import Resource
+from sql.queries import metering
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T", bound=Struct)
+DAY_S = 86_400
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
@@ -54,9 +57,10 @@ class Register(Writing):
         name = asked.app_name.strip()
         if not name or "\0" in name + (asked.use_case or ""):
             raise invalid("app_name", "It must be text")
-        address = normalised(asked.email)
+        email = normalised(asked.email)
+        self._count(req)
         try:
-            key, month, burst = self.write(lambda conn: keys.issue(conn, address, name, "free", asked.use_case))
+            key, month, burst = self.write(lambda conn: keys.issue(conn, email, name, "free", asked.use_case))
         except keys.NoRoom:
             raise invalid(
                 "email",
@@ -72,6 +76,23 @@ class Register(Writing):
             "message": "Keep this key: it is not shown again. Send it as X-API-Key.",
         }
         self.say(resp, answer, falcon.HTTP_201)
+
+    def _count(self, req: falcon.Request) -> None:
+        """Refuse an address that has asked for many keys today: it could make any number, or find out who has one."""
+        origin = self.service.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
+        now, most = self.service.clock(), self.service.registrations_a_day
+        midnight = now // DAY_S * DAY_S
+        today = datetime.fromtimestamp(midnight, UTC)
+        asked = self.write(lambda conn: metering.registered(conn, address=origin, day=today))
+        if asked == 1:
+            self.write(lambda conn: metering.forget_registrations(conn, day=today))
+        if asked > most:
+            raise Problem(
+                "burst_exceeded",
+                f"{most} keys a day can be asked for from one address",
+                hint="Come back tomorrow (UTC); one key serves many programs",
+                headers={"Retry-After": str(int(midnight + DAY_S - now) + 1)},
+            )
 
 
 class Rotate(Writing):

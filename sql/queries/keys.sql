@@ -38,6 +38,36 @@ update api_keys set key_hash = :key_hash, prefix = :prefix
 where key_hash = :old_hash and revoked_at is null
 returning key_id;
 
+-- name: named(prefix, key_hash, email)
+-- The keys that are meant by a prefix, a digest or an owner.
+select k.key_id, k.prefix, k.revoked_at is not null
+from api_keys k
+join accounts a using (account_id)
+where k.prefix = :prefix or k.key_hash = :key_hash or a.email = :email
+order by k.key_id;
+
+-- name: revoke(key_id)!
+-- Ends a key.
+update api_keys set revoked_at = now() where key_id = :key_id::int and revoked_at is null;
+
+-- name: tiers()
+-- The names of the tiers, the smallest first.
+select tier from tiers order by credits_month nulls last;
+
+-- name: put_into_tier(key_id, tier)!
+-- Gives a key another tier.
+update api_keys set tier = :tier where key_id = :key_id::int;
+
+-- name: limits(key_id)^
+-- The limits that a key has for itself.
+select credits_month, credits_burst, max_connections from api_keys where key_id = :key_id::int;
+
+-- name: set_limits(key_id, credits_month, credits_burst, max_connections)!
+-- Sets the limits that a key has for itself; null is its tier's.
+update api_keys
+set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int
+where key_id = :key_id::int;
+
 -- name: cursor_secret()$
 -- What signs the cursors that clients hand back.
 select value #>> '{}' from settings where name = 'cursor_secret';

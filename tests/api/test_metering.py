@@ -497,7 +497,10 @@ STEPS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=min(1000, settings().max_examples),  # each takes many statements
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(steps=STEPS)
 def test_property_whatever_breaks_no_credit_is_spent_twice_and_none_is_lost(conn, host, steps):
     pools = [Breaking(conn), Breaking(conn)]

@@ -1,0 +1,114 @@
+"""Changing keys from the command line, also while the API serves them."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.request
+
+import pytest
+from typer.testing import CliRunner
+
+import settings
+from api import keys
+from cli.main import app
+from tests.api.conftest import serving
+
+LIMITS = "select tier, credits_month, credits_burst, max_connections, revoked_at is null from api_keys order by key_id"
+
+
+@pytest.fixture
+def presage(database_url):
+    def run(*words):
+        return CliRunner().invoke(app, ["key", *words, "--database-url", database_url])
+
+    return run
+
+
+@pytest.fixture
+def key(conn):
+    return keys.create(conn, "someone@example.com", "tests", "pro")
+
+
+@pytest.mark.parametrize(
+    "named", [lambda key: key, lambda key: key[:12], lambda key: f"{key[:12]}…", lambda _: "Someone@Example.com"]
+)
+def test_a_key_is_revoked_by_any_of_its_names(presage, conn, key, named):
+    done = presage("revoke", named(key))
+
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"{key[:12]}… revoked")
+    assert key not in done.output
+    assert conn.execute(LIMITS).fetchone()[-1] is False
+
+
+def test_a_key_is_put_into_another_tier(presage, conn, key):
+    assert presage("tier", key, "free").exit_code == 0
+
+    assert conn.execute(LIMITS).fetchone()[0] == "free"
+
+
+def test_limits_of_a_key_are_set_one_by_one_and_taken_away(presage, conn, key):
+    assert presage("quota", key, "--month", "1000000", "--burst", "100").exit_code == 0
+    assert presage("quota", key, "--connections", "7").exit_code == 0
+    assert conn.execute(LIMITS).fetchone() == ("pro", 1_000_000, 100, 7, True)
+
+    assert presage("quota", key, "--month", "tier").exit_code == 0
+
+    assert conn.execute(LIMITS).fetchone() == ("pro", None, 100, 7, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["revoke", "psg_nothing"], 1, "no such key"),
+        (["tier", "someone@example.com", "gold"], 1, "only free, pro, enterprise"),
+        (["quota", "someone@example.com"], 2, "--month"),
+        (["quota", "someone@example.com", "--burst", "-1"], 2, "neither a number"),
+        (["quota", "someone@example.com", "--burst", str(2**31)], 2, "neither a number"),
+    ],
+)
+def test_what_cannot_be_done_is_said(presage, conn, key, words, status, said):
+    done = presage(*words)
+
+    assert done.exit_code == status
+    assert said in done.output
+    assert conn.execute(LIMITS).fetchone() == ("pro", None, None, None, True)
+
+
+def test_of_several_keys_one_must_be_named(presage, conn, key):
+    other = keys.create(conn, "someone@example.com", "tests", "pro")
+
+    done = presage("revoke", "someone@example.com")
+
+    assert done.exit_code == 1
+    assert key[:12] in done.output
+    assert other[:12] in done.output
+    assert presage("revoke", other).exit_code == 0
+    assert presage("revoke", other).output.strip().endswith("has been revoked")
+    assert presage("revoke", "someone@example.com").exit_code == 0
+
+
+def asked(server, key):
+    request = urllib.request.Request(f"{server.url}/v1/time", headers={"X-API-Key": key})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.headers["X-Credits-Limit"]
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, None
+
+
+def test_an_api_that_runs_here_sees_a_change_with_the_next_request(presage, database_url, key, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRESAGE_METERING_DIR", str(tmp_path))
+    settings.get.cache_clear()
+    try:
+        with serving(database_url, workers=2) as server:
+            assert {asked(server, key) for _ in range(6)} == {(200, "100000")}
+
+            assert "30 s" not in presage("quota", key, "--month", "77").output
+            assert {asked(server, key) for _ in range(6)} == {(200, "77")}
+
+            presage("revoke", key)
+            assert {asked(server, key) for _ in range(6)} == {(401, None)}
+    finally:
+        settings.get.cache_clear()
