@@ -197,10 +197,6 @@ from feed_leases
 where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;
 
--- name: drop_old_leases(keep)!
--- Leases without a sign of life for so long.
-delete from feed_leases where beat_at < now() - :keep::interval;
-
 -- name: newest_event()$
 -- The newest instant that any feed has stored, in ms; null when there is none.
 select as_ms(greatest((select max(ts) from trades), (select max(ts) from book_events)));
