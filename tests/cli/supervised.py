@@ -48,9 +48,9 @@ def main(directory: Path, shape: str) -> int:
             print("up", flush=True)
             while True:
                 supervisor.watch()
-                (directory / "pids").write_text(
-                    " ".join(f"{name}={watched.service.pid}" for name, watched in supervisor.watched.items())
-                )
+                pids = " ".join(f"{name}={watched.service.pid}" for name, watched in supervisor.watched.items())
+                (directory / "pids.new").write_text(pids)
+                (directory / "pids.new").replace(directory / "pids")  # whoever reads it never meets half of it
                 time.sleep(0.05)
     except StartError as error:
         print(error, flush=True)

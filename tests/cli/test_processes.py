@@ -47,6 +47,10 @@ class Supervised:
         return self.wait_for("instance").split("instance ")[1].split()[0]
 
     def pid_of(self, name: str) -> int:
+        until = time.monotonic() + 5
+        while not (self.directory / "pids").exists():
+            assert time.monotonic() < until
+            time.sleep(0.02)
         pids = dict(pair.split("=") for pair in (self.directory / "pids").read_text().split())
         return int(pids[name])
 
