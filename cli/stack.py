@@ -136,7 +136,11 @@ class Stack:
         from sql import migrate
 
         with self._step("migration"):
-            migrate.upgrade(self.database_url, progress=self.report)
+            applied: list[str] = []
+            migrate.upgrade(self.database_url, progress=applied.append)
+            for step in applied:
+                self.report(step)
+            refuse_other_schema(self.database_url, made_now=bool(applied))
             refuse_other_source(self.database_url, self.plan.source)
 
     @contextlib.contextmanager
@@ -273,6 +277,28 @@ def create_beside(url: str, name: str) -> None:
         if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             with contextlib.suppress(errors.DuplicateDatabase):
                 conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
+def refuse_other_schema(url: str, *, made_now: bool) -> None:
+    """Notice tables of another checkout: until the first release, the one migration is edited rather than added to."""
+    import hashlib
+
+    from psycopg.types.json import Jsonb
+
+    from sql import database, migrate
+
+    with database.connect(url) as conn:
+        digest = hashlib.sha256(migrate.script(database.license(conn)).encode()).hexdigest()
+        if made_now:
+            conn.execute(
+                "insert into settings (name, value) values ('schema', %s)"
+                " on conflict (name) do update set value = excluded.value, updated_at = now()",
+                [Jsonb(digest)],
+            )
+            return
+        held = conn.execute("select value from settings where name = 'schema'").fetchone()
+    if held is not None and held[0] != digest:
+        raise StartError("the database was made by another version of the schema: start over with --fresh")
 
 
 def refuse_other_source(url: str, source: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from cli import guard
 from cli.ports import choose
 from cli.readiness import fetch
+from sql.embedded import Cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,14 +34,20 @@ def demo(data_dir: Path, *options: str, **environment: str) -> subprocess.Popen[
 
 
 @pytest.fixture
+def data_dir(tmp_path):
+    yield tmp_path / "data"
+    Cluster(tmp_path / "data/database").erase()  # as root it may lie elsewhere, where nobody would clear it away
+
+
+@pytest.fixture
 def base():
     return choose(None).api
 
 
-def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path, base):
+def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path, data_dir, base):
     out = tmp_path / "out.json"
 
-    run = demo(tmp_path / "data", "--for", "30", "--json", str(out), "--port-base", str(base), "--markets", "20")
+    run = demo(data_dir, "--for", "30", "--json", str(out), "--port-base", str(base), "--markets", "20")
     said, _ = run.communicate(timeout=110)
 
     told = json.loads(out.read_text())
@@ -56,18 +63,18 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert told["api_key"]
     assert set(told["urls"]) == {"api", "stream", "dagster", "site"}
     assert fetch(f"{told['urls']['api']}/health") is None
-    instance = json.loads((tmp_path / "data/running.json").read_text())["instance"]
+    instance = json.loads((data_dir / "running.json").read_text())["instance"]
     assert guard.marked(instance) == set()
     assert choose(base).api == base  # every port is free again
 
 
-def test_a_demo_that_cannot_start_ends_with_the_reason_and_without_a_trace(tmp_path, base):
-    run = demo(tmp_path / "data", "--port-base", str(base), DATABASE_URL="postgresql://nobody@127.0.0.1:1/nowhere")
+def test_a_demo_that_cannot_start_ends_with_the_reason_and_without_a_trace(data_dir, base):
+    run = demo(data_dir, "--port-base", str(base), DATABASE_URL="postgresql://nobody@127.0.0.1:1/nowhere")
 
     said, _ = run.communicate(timeout=60)
 
     assert run.returncode == 1
     assert "presage: connection" in said
     assert "Traceback" not in said
-    instance = json.loads((tmp_path / "data/running.json").read_text())["instance"]
+    instance = json.loads((data_dir / "running.json").read_text())["instance"]
     assert guard.marked(instance) == set()

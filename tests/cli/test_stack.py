@@ -7,7 +7,7 @@ import pytest
 from cli.plan import Plan
 from cli.ports import Ports
 from cli.processes import StartError, Supervisor
-from cli.stack import Stack, create_beside, refuse_other_source
+from cli.stack import Stack, create_beside, refuse_other_schema, refuse_other_source
 
 
 def stack(tmp_path, **given) -> Stack:
@@ -58,6 +58,17 @@ def test_a_database_with_data_of_another_source_is_refused(conn, add_market, dat
     refuse_other_source(database_url, "simulated")
     with pytest.raises(StartError, match=r"another source \(simulated\).*--fresh"):
         refuse_other_source(database_url, "exchange")
+
+
+def test_tables_of_another_checkout_are_refused(conn, database_url):
+    refuse_other_schema(database_url, made_now=False)  # made by hand: nothing is known of it
+    refuse_other_schema(database_url, made_now=True)
+    refuse_other_schema(database_url, made_now=False)
+
+    conn.execute("update settings set value = '\"another\"' where name = 'schema'")
+
+    with pytest.raises(StartError, match=r"another version of the schema.*--fresh"):
+        refuse_other_schema(database_url, made_now=False)
 
 
 def test_a_database_beside_another_is_made_once(cluster, database_url):

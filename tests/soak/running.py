@@ -16,6 +16,7 @@ import psycopg
 
 from cli import guard
 from cli.readiness import fetch
+from sql.embedded import Cluster
 
 ROOT = Path(__file__).parents[2]
 
@@ -41,7 +42,8 @@ class Running:
         self.output = (data_dir / "output").open("w+")
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "cli.main", "demo", "--json", str(self.json), "--truth", str(self.truth)),
+                *(sys.executable, "-m", "cli.main", "demo", "--fresh"),
+                *("--json", str(self.json), "--truth", str(self.truth)),
                 *options,
             ],
             stdout=self.output,
@@ -119,6 +121,10 @@ class Running:
             self.process.kill()
             self.output.close()
 
+    def erase(self) -> None:
+        """Forget the data; what the demo wrote beside it stays until pytest clears it away."""
+        Cluster(self.data_dir / "database").erase()
+
 
 class Pulse(threading.Thread):
     """Watches the stream's head as a subscriber would, and notes when it moved."""
@@ -149,4 +155,5 @@ class Pulse(threading.Thread):
 
     def stop(self) -> None:
         self._enough.set()
-        self.join(timeout=10)
+        if self.is_alive():
+            self.join(timeout=10)

@@ -114,6 +114,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
     killed = TIMES * 2
     assert statuses.count("FAILURE") >= killed, statuses
     assert statuses.count("STARTED") == 2, statuses
+    demo.erase()  # only now: after a failure one wants to look into it
 
 
 def report(table, differences, gaps, runs) -> None:
