@@ -118,9 +118,16 @@ class World:
         self.conn = database.connect(self.url, autocommit=True)
 
     def caught_up(self):
-        """Wait until everything said by now is committed; give now."""
+        """Wait until everything said by now is committed; give now.
+
+        A lease tells up to when what was *heard* is committed: what was said now may be heard a moment later, behind
+        what was said before and heard after.
+        """
         now = now_ms()
-        wait_until(lambda: max((int(d.get("written_ms", 0)) for _, _, d in self.leases().values()), default=0) > now)
+        heard_by = now + UNDERWAY_MS
+        wait_until(
+            lambda: max((int(d.get("written_ms", 0)) for _, _, d in self.leases().values()), default=0) > heard_by
+        )
         return now
 
     def gaps(self):
@@ -139,6 +146,7 @@ class World:
         self.conn.close()
 
 
+UNDERWAY_MS = 1_000  # longer than anything the sandbox says is on its way, on a busy machine
 NOTHING = {"trades": ({}, {}), "level changes": ({}, {})}
 
 

@@ -1,0 +1,81 @@
+"""Every table, declared once: for Alembic, for dynamic filters, and to be read.
+
+Prices, sizes and USD amounts are bigint micro-units (10⁻⁶, as on the chain). Times are timestamptz in UTC. What
+SQLAlchemy cannot say (hypertables, aggregates, triggers, functions) stands in `sql/timescale/`. A table whose `info`
+has `timescale` is made there: `hypertable` turns it into one, `aggregate` makes it a continuous aggregate or, on the
+Apache licence, a trigger-kept table.
+"""
+
+from sql.tables.accounts import accounts, api_keys, credit_leases, credit_usage, registrations, tiers
+from sql.tables.analysis import signals
+from sql.tables.base import metadata
+from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
+from sql.tables.chain import (
+    chain_blocks,
+    chain_contracts,
+    chain_heads,
+    chain_ranges,
+    chain_tokens,
+    ledger_entries,
+    settlements,
+    wallet_fills,
+)
+from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, taxonomy_counts
+from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
+from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
+from sql.tables.wallets import (
+    leaderboards,
+    positions_due,
+    wallet_activity,
+    wallet_days,
+    wallet_positions,
+    wallets_watched,
+)
+
+__all__ = [
+    "accounts",
+    "api_keys",
+    "book_events",
+    "candles_1h",
+    "candles_1m",
+    "chain_blocks",
+    "chain_contracts",
+    "chain_heads",
+    "chain_ranges",
+    "chain_tokens",
+    "coverage_gaps",
+    "credit_leases",
+    "credit_usage",
+    "events",
+    "feed_leases",
+    "feed_stats",
+    "leaderboards",
+    "ledger_entries",
+    "live_books",
+    "live_prices",
+    "market_activity",
+    "market_rankings",
+    "market_stats_24h",
+    "market_status_changes",
+    "markets",
+    "metadata",
+    "positions_due",
+    "quarantine",
+    "quotes",
+    "registrations",
+    "settings",
+    "settlements",
+    "signals",
+    "stage_clocks",
+    "stream_events",
+    "stream_head",
+    "taxonomy_counts",
+    "tiers",
+    "tokens",
+    "trades",
+    "wallet_activity",
+    "wallet_days",
+    "wallet_fills",
+    "wallet_positions",
+    "wallets_watched",
+]

@@ -1,0 +1,136 @@
+"""The catalogue: events, markets, their tokens and states."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from sql.tables.base import EMPTY_ARRAY, NOW, Time, metadata
+
+events = Table(
+    "events",
+    metadata,
+    Column("event_id", Text, primary_key=True, comment="The exchange's id of the event"),
+    Column("slug", Text),
+    Column("title", Text),
+    Column("category", Text),
+    Column("series", Text),
+    Column("tags", ARRAY(Text), nullable=False, server_default=EMPTY_ARRAY),
+    Column("start_time", Time),
+    Column("end_time", Time),
+    Column("closed", Boolean, nullable=False, server_default=text("false")),
+    Column("neg_risk", Boolean, nullable=False, server_default=text("false")),
+    Column("image", Text),
+    Column("updated_at", Time, nullable=False, server_default=NOW),
+)
+
+markets = Table(
+    "markets",
+    metadata,
+    Column("market_key", Integer, Identity(always=True), primary_key=True, comment="Our own short key"),
+    Column("market_id", Text, nullable=False, unique=True, comment="Condition id: 0x and 64 hex digits"),
+    Column("gamma_id", Text, unique=True, comment="The exchange's numeric id"),
+    Column("slug", Text, index=True),
+    Column("question", Text, nullable=False),
+    Column("description", Text),
+    Column("status", Text, nullable=False),
+    Column("exchange", Text, nullable=False, server_default=text("'polymarket'")),
+    Column(
+        "version",
+        Text,
+        nullable=False,
+        server_default=text("'v1'"),
+        comment="Protocol: v1 (CTF) or v2 (PositionManager)",
+    ),
+    Column("event_id", Text, index=True),
+    Column("event_title", Text),
+    Column("category", Text),
+    Column("series", Text, index=True),
+    Column("tags", ARRAY(Text), nullable=False, server_default=EMPTY_ARRAY),
+    Column("outcomes", ARRAY(Text), nullable=False),
+    Column("token_ids", ARRAY(Text), nullable=False),
+    Column(
+        "outcome_prices", ARRAY(BigInteger), nullable=False, server_default=EMPTY_ARRAY, comment="Micro; the exchange's"
+    ),
+    Column("start_time", Time),
+    Column("end_time", Time),
+    Column("created_at", Time, comment="When the exchange listed it"),
+    Column("closed_at", Time),
+    Column("resolved_at", Time),
+    Column("winning_outcome", SmallInteger, comment="0-based; null when unknown, or when the payout is shared"),
+    Column("volume_usd", BigInteger),
+    Column("volume_24h_usd", BigInteger, comment="As the exchange counts it"),
+    Column("liquidity_usd", BigInteger),
+    Column("neg_risk", Boolean, nullable=False, server_default=text("false")),
+    Column("order_book", Boolean, nullable=False, server_default=text("true"), comment="Traded on the order book"),
+    Column("tick_size", BigInteger),
+    Column("image", Text),
+    Column("url", Text),
+    Column("source", Text, nullable=False, server_default=text("'exchange'"), comment="exchange, tape or simulated"),
+    Column("raw", JSONB, comment="The exchange's own object, as last seen"),
+    Column("first_seen_at", Time, nullable=False, server_default=NOW),
+    Column("updated_at", Time, nullable=False, server_default=NOW, comment="When a stored field last changed"),
+    CheckConstraint("status in ('ACTIVE', 'CLOSED', 'RESOLVED')", name="status"),
+    # Not partial by state: a prepared query has the state as a parameter.
+    Index("markets_end_time_idx", "status", "end_time"),
+    Index("markets_category_end_time_idx", "category", "status", "end_time"),
+    Index("markets_category_created_at_idx", "category", "status", text("created_at desc nulls last")),
+    Index("markets_created_at_idx", text("created_at desc")),
+    Index("markets_tags_idx", "tags", postgresql_using="gin"),
+    # By trigrams (pg_trgm): finds any part of a title of three letters or more.
+    Index(
+        "markets_title_idx",
+        "question",
+        "slug",
+        "event_title",
+        postgresql_using="gin",
+        postgresql_ops=dict.fromkeys(("question", "slug", "event_title"), "gin_trgm_ops"),
+    ),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", Text, primary_key=True, comment="uint256 in decimal, up to 78 digits"),
+    Column("market_key", Integer, ForeignKey("markets.market_key", ondelete="CASCADE"), nullable=False, index=True),
+    Column("outcome", SmallInteger, nullable=False),
+)
+
+market_status_changes = Table(
+    "market_status_changes",
+    metadata,
+    Column("change_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("market_key", Integer, ForeignKey("markets.market_key", ondelete="CASCADE"), nullable=False, index=True),
+    Column("ts", Time, nullable=False, server_default=NOW),
+    Column("from_status", Text),
+    Column("to_status", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+)
+
+market_rankings = Table(
+    "market_rankings",
+    metadata,
+    Column(
+        "generation",
+        BigInteger,
+        primary_key=True,
+        comment="A cursor walks one generation, so that ranks cannot move under it",
+    ),
+    Column("rank", Integer, primary_key=True),
+    Column("market_key", Integer, nullable=False),
+    Index("market_rankings_market_idx", "generation", "market_key", unique=True),
+)

@@ -1,0 +1,120 @@
+"""What the feed and the pipeline know of themselves: leases, gaps, refusals, clocks, settings."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Identity,
+    Index,
+    Integer,
+    Table,
+    Text,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+from sql.tables.base import EMPTY_OBJECT, NOW, Time, metadata
+
+feed_leases = Table(
+    "feed_leases",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("feed", Text, nullable=False, index=True),
+    Column("role", Text, nullable=False, comment="standby, leader or gone"),
+    Column(
+        "ready", Boolean, nullable=False, server_default=text("false"), comment="Holds every book, could lead at once"
+    ),
+    Column("started_at", Time, nullable=False, server_default=NOW),
+    Column(
+        "beat_at",
+        Time,
+        nullable=False,
+        server_default=NOW,
+        comment="Touched each second: the only sign of life that counts",
+    ),
+    Column("window_ends_at", Time, nullable=False),
+    Column("pid", Integer),
+    Column("host", Text),
+    Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
+)
+
+feed_stats = Table(
+    "feed_stats",
+    metadata,
+    Column("ts", Time, nullable=False),
+    Column("feed", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("messages", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column(
+        "lag_counts",
+        ARRAY(Integer),
+        nullable=False,
+        comment="Histogram of exchange instant → commit; edges in orchestration/live/lag.py",
+    ),
+    Column("lag_p50_ms", Integer),
+    Column("lag_p99_ms", Integer),
+    Column("lag_max_ms", Integer),
+    Column("reconnects", Integer, nullable=False, server_default=text("0")),
+    Column(
+        "reanchored",
+        Integer,
+        nullable=False,
+        server_default=text("0"),
+        comment="Books that disagreed and were fetched again",
+    ),
+    Index("feed_stats_ts_idx", "feed", text("ts desc")),
+    info={"timescale": "hypertable", "time": "ts", "chunk": "7 days"},
+)
+
+coverage_gaps = Table(
+    "coverage_gaps",
+    metadata,
+    Column("gap_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False, comment="trades or books"),
+    Column("market_key", Integer, comment="Null: every market of the feed"),
+    Column("from_ts", Time, nullable=False),
+    Column("to_ts", Time, comment="Null: still open"),
+    Column("cause", Text, nullable=False),
+    Column("run_id", Text),
+    Column("filled_at", Time),
+    Column("filled_by", Text),
+    Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
+    Column("created_at", Time, nullable=False, server_default=NOW),
+    Index("coverage_gaps_from_ts_idx", text("from_ts desc")),
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("quarantine_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("ts", Time, nullable=False, server_default=NOW),
+    Column("source", Text, nullable=False, comment="gamma, clob, market_socket, data_api or chain"),
+    Column("reason", Text, nullable=False),
+    Column("payload", Text, nullable=False, comment="As it came, cut at 64 KiB"),
+    Index("quarantine_ts_idx", text("ts desc")),
+)
+
+stage_clocks = Table(
+    "stage_clocks",
+    metadata,
+    Column("stage", Text, primary_key=True),
+    Column("last_data_at", Time, comment="The newest data that this stage has brought in"),
+    Column("beat_at", Time, comment="When the stage last looked, even if there was nothing"),
+    Column("warn_after_s", Integer, nullable=False),
+    Column("fail_after_s", Integer, nullable=False),
+    Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
+    comment="Each stage touches its own clock; lateness is computed when read, so a stall turns red by itself",
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", JSONB, nullable=False),
+    Column("updated_at", Time, nullable=False, server_default=NOW),
+    comment="What an administrator changes while running, and what the service keeps for itself: secrets, walk cursors",
+)

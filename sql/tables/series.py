@@ -1,0 +1,120 @@
+"""Time series of the exchange, what is made of them, and the stream."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    Text,
+    text,
+)
+
+from sql.tables.base import NOW, Time, metadata
+
+trades = Table(
+    "trades",
+    metadata,
+    Column("ts", Time, nullable=False),
+    Column("market_key", Integer, nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
+    Column("trade_id", BigInteger, nullable=False, comment="Digest of what the trade is; the same from every source"),
+    Column("seq", BigInteger, nullable=False, comment="Orders by time and, within an instant, by arrival"),
+    Column("side", SmallInteger, nullable=False, comment="The taker's: 1 BUY, -1 SELL"),
+    Column("price", BigInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("value_usd", BigInteger, nullable=False),
+    Column("tx_hash", LargeBinary),
+    Index("trades_market_idx", "market_key", "outcome", "ts", "trade_id", unique=True),
+    Index("trades_ts_idx", text("ts desc")),
+    info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
+)
+
+quotes = Table(
+    "quotes",
+    metadata,
+    Column("ts", Time, nullable=False),
+    Column("market_key", Integer, nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
+    Column("bid", BigInteger),
+    Column("ask", BigInteger),
+    Column("mid", BigInteger),
+    Column("bid_size", BigInteger),
+    Column("ask_size", BigInteger),
+    Index("quotes_market_idx", "market_key", "outcome", "ts", unique=True),
+    info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
+)
+
+book_events = Table(
+    "book_events",
+    metadata,
+    Column("ts", Time, nullable=False, comment="The exchange's instant"),
+    Column("market_key", Integer, nullable=False),
+    Column("outcome", SmallInteger, nullable=False),
+    Column("event_id", BigInteger, nullable=False, comment="Digest of what changed"),
+    Column("seq", BigInteger, nullable=False, comment="The order in which changes of one token are applied"),
+    Column("side", SmallInteger, comment="A level change: 1 bids, -1 asks; null in a snapshot"),
+    Column("price", Integer),
+    Column("size", BigInteger, comment="The level's new total; 0 removes it"),
+    Column("bid_prices", ARRAY(Integer), comment="A snapshot: both sides, best first"),
+    Column("bid_sizes", ARRAY(BigInteger)),
+    Column("ask_prices", ARRAY(Integer)),
+    Column("ask_sizes", ARRAY(BigInteger)),
+    Column("hash", LargeBinary, comment="The exchange's digest of the book after the change"),
+    Index("book_events_market_idx", "market_key", "outcome", "ts", "event_id", unique=True),
+    info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
+)
+
+
+def _candles(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("bucket", Time, nullable=False),
+        Column("market_key", Integer, nullable=False),
+        Column("outcome", SmallInteger, nullable=False),
+        Column("open", BigInteger, nullable=False),
+        Column("high", BigInteger, nullable=False),
+        Column("low", BigInteger, nullable=False),
+        Column("close", BigInteger, nullable=False),
+        Column("volume", BigInteger, nullable=False),
+        Column("value_usd", BigInteger, nullable=False),
+        Column("trades", BigInteger, nullable=False),
+        Column("first_seq", BigInteger, nullable=False),
+        Column("last_seq", BigInteger, nullable=False),
+        info={"timescale": "aggregate"},
+    )
+
+
+candles_1m = _candles("candles_1m")
+candles_1h = _candles("candles_1h")
+
+stream_events = Table(
+    "stream_events",
+    metadata,
+    Column("seq", BigInteger, nullable=False, comment="Gap-free, in commit order"),
+    Column("ts", Time, nullable=False, server_default=NOW),
+    Column("type", Text, nullable=False),
+    Column("market_id", Text),
+    Column("wallet", LargeBinary),
+    Column("message", Text, nullable=False, comment="The JSON text as subscribers get it, seq included"),
+    Index("stream_events_seq_idx", "seq", unique=True),
+    info={"timescale": "hypertable", "time": "seq", "chunk": "1000000"},
+)
+
+stream_head = Table(
+    "stream_head",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column("last_seq", BigInteger, nullable=False, server_default=text("0")),
+    CheckConstraint("one", name="one"),
+    comment="One row. A writer adds its count of events last in its transaction: its lock makes seq order commit order",
+    info={"fillfactor": 10},
+)
