@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import keys
+from cli import set as parameters
 from cli.doctor import doctor
 
 app = typer.Typer(
@@ -20,6 +21,7 @@ app = typer.Typer(
 key_app = typer.Typer(name="key", help="Make, list and change API keys.", no_args_is_help=True)
 app.add_typer(key_app)
 keys.add(key_app)
+parameters.add(app)
 app.command()(doctor)
 
 For = Annotated[
