@@ -36,7 +36,10 @@ class Judgement:
 def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
     """Judge how late each stage is."""
     judged = {}
-    for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at in queries.stages(conn):
+    for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, off in queries.stages(conn):
+        if off is not None:
+            judged[stage] = Judgement(holds=True, said=f"off: {off}")
+            continue
         figures = {"warn_after_s": warn_after_s, "fail_after_s": fail_after_s}
         if lag_s is not None:
             figures["lag_s"] = round(float(lag_s), 3)

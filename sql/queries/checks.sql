@@ -4,7 +4,7 @@ select date_part('epoch', now() - pg_postmaster_start_time());
 
 -- name: stages()
 -- How late each stage is, by now.
-select stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at from pipeline_status;
+select stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, detail ->> 'off' from pipeline_status;
 
 -- name: lags(since)
 -- The feed's lag histograms, exchange instant to commit.

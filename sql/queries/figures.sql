@@ -4,6 +4,7 @@
 -- Each stage and how fresh it is, in the order of data's way.
 select stage, status, lag_s
 from pipeline_status
+where not off
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: leases()

@@ -5,7 +5,7 @@
 select json_build_object(
     'status', coalesce(
         (array['missing', 'stale', 'late', 'fresh'])[
-            min(array_position(array['missing', 'stale', 'late', 'fresh'], status))
+            min(array_position(array['missing', 'stale', 'late', 'fresh'], status)) filter (where not off)
         ], 'missing'),
     'redis_up', :redis_up::boolean,
     'stages', coalesce(json_agg(json_build_object(

@@ -12,10 +12,12 @@ from sql.tables.base import metadata
 from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
 from sql.tables.chain import (
     chain_blocks,
+    chain_checks,
     chain_contracts,
     chain_heads,
     chain_ranges,
     chain_tokens,
+    data_incidents,
     ledger_entries,
     settlements,
     wallet_fills,
@@ -39,6 +41,7 @@ __all__ = [
     "candles_1h",
     "candles_1m",
     "chain_blocks",
+    "chain_checks",
     "chain_contracts",
     "chain_heads",
     "chain_ranges",
@@ -46,6 +49,7 @@ __all__ = [
     "coverage_gaps",
     "credit_leases",
     "credit_usage",
+    "data_incidents",
     "events",
     "feed_leases",
     "feed_stats",

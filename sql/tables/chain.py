@@ -13,6 +13,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    UniqueConstraint,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -52,9 +53,13 @@ chain_blocks = Table(
     metadata,
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("hash", LargeBinary, nullable=False),
-    Column("parent", LargeBinary, nullable=False),
+    Column("parent", LargeBinary, comment="Null: filled in from logs alone, far below the finalized head"),
     Column("ts", Time, nullable=False),
     Column("logs", Integer, nullable=False, comment="Of our contracts: what a later re-check is held against"),
+    # Indexed as it grows only: a range of instants is a range of numbers.
+    Index("chain_blocks_ts_idx", "ts", postgresql_using="brin"),
+    comment="Blocks indexed: all that were followed, and those with logs where ranges were filled in. A block that "
+    "stands here has all of its rows, as both are written in one transaction",
 )
 
 chain_ranges = Table(
@@ -64,8 +69,37 @@ chain_ranges = Table(
     Column("to_block", BigInteger, nullable=False, comment="Included"),
     Column("logs", BigInteger, nullable=False),
     Column("indexed_at", Time, nullable=False, server_default=NOW),
-    Column("checked_at", Time, comment="When it was last counted again"),
     comment="What has been indexed; neighbours are joined",
+)
+
+chain_checks = Table(
+    "chain_checks",
+    metadata,
+    Column("from_block", BigInteger, primary_key=True, autoincrement=False),
+    Column("to_block", BigInteger, nullable=False, comment="Included"),
+    Column("checked_at", Time, nullable=False, server_default=NOW),
+    comment="What has been counted again after it was final; neighbours are joined",
+)
+
+data_incidents = Table(
+    "data_incidents",
+    metadata,
+    Column("incident_id", BigInteger, Identity(always=True), primary_key=True),
+    Column(
+        "kind",
+        Text,
+        nullable=False,
+        comment="logs_missing, logs_withheld, deep_reorg, finalized_mismatch or resolution_disagrees",
+    ),
+    Column("subject", Text, nullable=False, comment="Block range or market id"),
+    Column("first_at", Time, nullable=False, server_default=NOW),
+    Column("last_at", Time, nullable=False, server_default=NOW),
+    Column("times", Integer, nullable=False, server_default=text("1")),
+    Column("mended_at", Time, comment="Null: still so"),
+    Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
+    UniqueConstraint("kind", "subject"),
+    Index("data_incidents_last_idx", text("last_at desc")),
+    comment="Sources that contradicted each other or themselves, and what became of it",
 )
 
 settlements = Table(

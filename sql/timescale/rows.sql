@@ -12,6 +12,10 @@ insert into stage_clocks (stage, warn_after_s, fail_after_s) values
     ('ingestion', 15, 60),
     ('aggregates', 180, 600);
 
+-- Runs where an RPC of the chain is configured only; what is off is not counted against the whole.
+insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
+    ('settlement', 30, 120, '{"off": "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"}');
+
 -- Signs the cursors that clients hand back. Two version 4 UUIDs are 244 bits from the system's generator.
 insert into settings (name, value)
 values ('cursor_secret', to_jsonb(encode(sha256(convert_to(gen_random_uuid()::text || gen_random_uuid()::text, 'UTF8')), 'hex')));

@@ -9,7 +9,8 @@ select
         when lag_s <= fail_after_s then 'late'
         else 'stale'
     end as status,
-    last_data_at, beat_at, lag_s, warn_after_s, fail_after_s, detail
+    last_data_at, beat_at, lag_s, warn_after_s, fail_after_s, detail,
+    detail ? 'off' as off  -- not configured, says why in words: shown, and not held against the pipeline
 from (
     -- The exchange's clock may be ahead of ours. (`greatest` passes over a null, so it needs the case.)
     select *, case when since is not null then greatest(0, date_part('epoch', now() - since)) end as lag_s
