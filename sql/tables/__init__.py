@@ -31,6 +31,7 @@ from sql.tables.wallets import (
     wallet_activity,
     wallet_days,
     wallet_positions,
+    wallets_followed,
     wallets_watched,
 )
 
@@ -81,5 +82,6 @@ __all__ = [
     "wallet_days",
     "wallet_fills",
     "wallet_positions",
+    "wallets_followed",
     "wallets_watched",
 ]

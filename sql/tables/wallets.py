@@ -30,6 +30,15 @@ wallets_watched = Table(
     Column("unwatched_at", Time, comment="What was captured until then is kept for its 90 days"),
 )
 
+wallets_followed = Table(
+    "wallets_followed",
+    metadata,
+    Column("account_id", BigInteger, ForeignKey("accounts.account_id"), primary_key=True),
+    Column("wallet", LargeBinary, primary_key=True, index=True),
+    Column("until_at", Time, nullable=False, comment="Moved on for as long as the subscription lasts"),
+    comment="Wallets subscribed to on the stream: told of there until then, as watched ones are, but not stored",
+)
+
 wallet_activity = Table(
     "wallet_activity",
     metadata,
