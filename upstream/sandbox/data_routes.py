@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_OFFSET = 10_000
 MOST_TRADES, MOST_POSITIONS, MOST_V2 = 10_000, 500, 1000
-MOST_CONDITIONS = 20
+MOST_CONDITIONS = MOST_HOLDERS = 20
 SORTS = {
     "CURRENT": "currentValue",
     "INITIAL": "initialValue",
@@ -68,6 +68,7 @@ class DataApi:
             ),
             route("/positions", self.positions),
             route("/closed-positions", self.closed_positions),
+            route("/holders", self.holders),
             route("/value", self.value),
             route("/v2/trades", lambda request: _v2_page(request, self._trade_rows(request.query_params))),
             route("/v2/activity", lambda request: _v2_page(request, self._activity(request.query_params))),
@@ -152,6 +153,28 @@ class DataApi:
             if position.bought and (not position.size or self._redeemed(position))
         ]
         return _sorted_page(request, rows, CLOSED_SORTS, "realizedPnl")
+
+    def holders(self, request: Request) -> list[Row]:
+        """Answer with those who hold most of each outcome."""
+        query = request.query_params
+        conditions = several(query, "market")
+        if not conditions:
+            raise RefusedError(400, {"error": "required query param 'market' not provided"})
+        limit, least = whole(query, "limit", MOST_HOLDERS, MOST_HOLDERS), float(query.get("minBalance") or 1) * ONE
+        markets = [market for market in map(self._catalogue.by_condition.get, conditions) if market is not None]
+        return [
+            {
+                "token": token,
+                "holders": [
+                    {"proxyWallet": wallet, "amount": size / ONE, "asset": token, "outcomeIndex": outcome}
+                    | _person(wallet)
+                    for wallet, size in self.portfolios.holders(token)[:limit]
+                    if size >= least
+                ],
+            }
+            for market in markets
+            for outcome, token in enumerate(market.tokens)
+        ]
 
     def value(self, request: Request) -> list[Row]:
         query = request.query_params

@@ -53,6 +53,11 @@ class Portfolios:
     def of(self, wallet: str) -> list[Position]:
         return list(self._of.get(wallet.lower(), {}).values())
 
+    def holders(self, token: str) -> list[tuple[str, int]]:
+        """Tell who holds shares of a token, and how many; the largest holder first."""
+        held = [(wallet, of[token].size) for wallet, of in self._of.items() if token in of and of[token].size]
+        return sorted(held, key=lambda holder: -holder[1])
+
     def _apply(self, wallet: str, token: str, trade: Trade, sign: int) -> None:
         held = self._of[wallet.lower()]
         if sign > 0:

@@ -145,3 +145,19 @@ def test_what_won_is_redeemed_and_what_lost_is_kept(sandbox, http):
     assert kept
     assert {row["curPrice"] for row in kept} == {0}
     assert any(row["curPrice"] == 1 and row["realizedPnl"] > 0 for row in redeemed)
+
+
+def test_the_largest_holders_of_each_outcome_are_told(sandbox, http):
+    _, condition_id = busiest(sandbox)
+
+    rows = http.get(f"{sandbox.data_api_url}/holders", params={"market": condition_id}).json()
+
+    assert [holder["outcomeIndex"] for row in rows for holder in row["holders"][:1]] == [0, 1]
+    for row in rows:
+        amounts = [holder["amount"] for holder in row["holders"]]
+        assert amounts == sorted(amounts, reverse=True)
+        first = row["holders"][0]
+        query = {"user": first["proxyWallet"], "market": condition_id}
+        positions = http.get(f"{sandbox.data_api_url}/positions", params=query).json()
+        assert first["amount"] in [each["size"] for each in positions if each["asset"] == row["token"]]
+    assert http.get(f"{sandbox.data_api_url}/holders").status_code == 400
