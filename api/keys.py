@@ -35,6 +35,7 @@ class Key:
     credits_burst: int | None
     max_connections: int | None
     generation: int = 0  # the ledger's, when this was read
+    account_id: int = 0  # whose it is
 
 
 class NoRoom(ValueError):  # noqa: N818 (says what it is)
@@ -122,8 +123,8 @@ class Keys:
             row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
             if row is None:
                 return None
-            key_id, tier, month, burst, connections = row
-            key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id))
+            key_id, tier, month, burst, connections, account_id = row
+            key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
             if ledger.ended == ended:  # otherwise it may have ended after it was read
                 return key
 

@@ -27,7 +27,8 @@ select t.credits_month, t.credits_burst from tiers t join added using (tier);
 select k.key_id, k.tier,
     coalesce(k.credits_month, t.credits_month),
     coalesce(k.credits_burst, t.credits_burst),
-    coalesce(k.max_connections, t.max_connections)
+    coalesce(k.max_connections, t.max_connections),
+    k.account_id
 from api_keys k
 join tiers t using (tier)
 where k.key_hash = :key_hash and k.revoked_at is null;
