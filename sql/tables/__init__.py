@@ -27,10 +27,14 @@ from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quaranti
 from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
 from sql.tables.wallets import (
     leaderboards,
+    position_changes,
     positions_due,
+    positions_head,
     wallet_activity,
     wallet_days,
+    wallet_hours,
     wallet_positions,
+    wallet_totals,
     wallets_followed,
     wallets_watched,
 )
@@ -65,7 +69,9 @@ __all__ = [
     "markets",
     "metadata",
     "positions_due",
+    "position_changes",
     "quarantine",
+    "positions_head",
     "quotes",
     "registrations",
     "settings",
@@ -82,6 +88,8 @@ __all__ = [
     "wallet_days",
     "wallet_fills",
     "wallet_positions",
+    "wallet_hours",
     "wallets_followed",
+    "wallet_totals",
     "wallets_watched",
 ]

@@ -5,9 +5,11 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Date,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -65,40 +67,119 @@ wallet_activity = Table(
     comment="What watched wallets did while they were watched; kept 90 days",
 )
 
+position_changes = Table(
+    "position_changes",
+    metadata,
+    Column("wallet", LargeBinary, nullable=False),
+    Column("ts", Time, nullable=False),
+    Column("block_number", BigInteger, nullable=False),
+    Column("log_index", Integer, nullable=False),
+    Column("entry", SmallInteger, nullable=False, comment="Of the ledger's log"),
+    Column("token_key", Integer, nullable=False),
+    Column("kind", Text, nullable=False, comment="split, merge, convert, redeem or transfer"),
+    Column("shares", BigInteger, nullable=False, comment="Below 0: they went"),
+    Column("usd", Numeric, comment="Micro-USD paid or got for them; null in a transfer: moved without a price"),
+    Index(
+        "position_changes_wallet_idx",
+        "wallet",
+        text("ts desc"),
+        "block_number",
+        "log_index",
+        "entry",
+        "token_key",
+        unique=True,
+    ),
+    Index("position_changes_block_idx", "block_number", "ts"),
+    info={"timescale": "hypertable", "time": "ts", "chunk": "7 days"},
+    comment="What the ledger's entries did to each token that a wallet holds",
+)
+
 wallet_positions = Table(
     "wallet_positions",
     metadata,
     Column("wallet", LargeBinary, primary_key=True),
     Column("token_key", Integer, primary_key=True),
+    Column("buys", Integer, nullable=False, comment="Fills"),
     Column("bought", BigInteger, nullable=False, comment="Shares"),
     Column("bought_usd", BigInteger, nullable=False),
+    Column("sells", Integer, nullable=False),
     Column("sold", BigInteger, nullable=False),
     Column("sold_usd", BigInteger, nullable=False),
     Column("held", BigInteger, nullable=False, comment="Shares, by all that is known; below 0: some came from before"),
-    Column("cost_usd", Numeric, nullable=False, comment="Of what is held, by average cost; USD, not rounded"),
-    Column("realized_usd", Numeric, nullable=False, comment="USD, not rounded"),
-    Column("without_price", Integer, nullable=False, comment="Rows left out of the cost, as they have no price"),
-    Column("trades", Integer, nullable=False),
+    Column("covered", BigInteger, nullable=False, comment="Shares of those whose cost is known"),
+    Column("cost_usd", Numeric, nullable=False, comment="What these cost, by average; micro-USD to twelve decimals"),
+    Column("realized_usd", Numeric, nullable=False, comment="Micro-USD to twelve decimals"),
+    Column("left_out", Integer, nullable=False, comment="Rows left out of the cost, in whole or in part"),
     Column("first_ts", Time, nullable=False),
     Column("last_ts", Time, nullable=False),
-    Column("through_block", BigInteger, nullable=False, comment="All up to here is in"),
-    Column("through_log", Integer, nullable=False),
     Index("wallet_positions_last_idx", "wallet", text("last_ts desc")),
     info={"fillfactor": 70},
+    comment="Each token that a wallet ever had, up to positions_head.done; what came since is added when read",
+)
+
+positions_head = Table(
+    "positions_head",
+    metadata,
+    Column("one", Boolean, primary_key=True, server_default=text("true")),
+    Column(
+        "claimed",
+        BigInteger,
+        nullable=False,
+        server_default=text("-1"),
+        comment="Whatever is written at or below this block from now on makes its positions due",
+    ),
+    Column(
+        "done", BigInteger, nullable=False, server_default=text("-1"), comment="wallet_positions has all up to here"
+    ),
+    Column("from_block", BigInteger, comment="The first block that positions know of"),
+    Column("market_key", Integer, nullable=False, server_default=text("0"), comment="The newest market met"),
+    Column("computed_at", Time),
+    CheckConstraint("one", name="one"),
+    comment="One row: how far positions have come",
+    info={"fillfactor": 10},
 )
 
 positions_due = Table(
     "positions_due",
     metadata,
+    Column("due_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("wallet", LargeBinary, nullable=False, index=True),
+    Column("token_key", Integer, nullable=False),
+    Column("ts", Time, nullable=False, comment="When it was that something changed"),
+    comment="Positions to be made anew from their first fill: something of their past came, or went, later. A pair "
+    "may be there several times, so that who adds one waits for nobody",
+)
+
+wallet_totals = Table(
+    "wallet_totals",
+    metadata,
     Column("wallet", LargeBinary, primary_key=True),
-    Column("token_key", Integer, primary_key=True),
-    comment="Positions to be made anew from their first fill: something of their past came, or went, afterwards",
+    Column("buys", BigInteger, nullable=False, comment="Fills"),
+    Column("bought_usd", BigInteger, nullable=False),
+    Column("sells", BigInteger, nullable=False),
+    Column("sold_usd", BigInteger, nullable=False),
+    Column("volume_usd", BigInteger, nullable=False),
+    Column("first_ts", Time, nullable=False),
+    Column("last_ts", Time, nullable=False),
+    Index("wallet_totals_volume_idx", text("volume_usd desc")),
+    info={"fillfactor": 70},
+    comment="All fills of a wallet, up to positions_head.done",
+)
+
+wallet_hours = Table(
+    "wallet_hours",
+    metadata,
+    Column("hour", Time, primary_key=True),
+    Column("wallet", LargeBinary, primary_key=True),
+    Column("volume_usd", BigInteger, nullable=False),
+    Column("trades", Integer, nullable=False),
+    comment="Of the last two days",
 )
 
 wallet_days = Table(
     "wallet_days",
     metadata,
-    Column("day", Date, primary_key=True),
+    Column("day", Date, primary_key=True, comment="UTC"),
     Column("wallet", LargeBinary, primary_key=True),
     Column("volume_usd", BigInteger, nullable=False),
     Column("trades", Integer, nullable=False),
@@ -115,5 +196,6 @@ leaderboards = Table(
     Column("trades", BigInteger, nullable=False),
     Column("markets", Integer, nullable=False),
     Column("pnl_usd", BigInteger),
+    Column("window_start", Time, comment="Null: from the beginning"),
     Column("computed_at", Time, nullable=False),
 )

@@ -36,6 +36,7 @@ _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;|[^-'$;]+|.", 
 def create(license: License) -> Iterator[str]:  # noqa: A002
     """Give the statements that make everything in an empty database with the extension."""
     yield from statements(FOLDER / "functions.sql")
+    yield from statements(FOLDER / "positions.sql")
     for table in _tables(license):
         yield from _table(table)
     yield from statements(FOLDER / "credits.sql")
@@ -54,13 +55,19 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
     if license == "timescale":
         yield from ("drop materialized view candles_1h", "drop materialized view candles_1m")
     yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
-    for path in (FOLDER / "functions.sql", FOLDER / "credits.sql", *(FOLDER / name for name in FILES[license])):
-        yield from (f"drop function {signature}" for signature in functions(path))
+    for path in (
+        FOLDER / "positions.sql",
+        FOLDER / "functions.sql",
+        FOLDER / "credits.sql",
+        *(FOLDER / name for name in FILES[license]),
+    ):
+        yield from (f"drop {what}" for what in functions(path))
 
 
 def functions(path: Path) -> list[str]:
-    """Name the functions that a file creates, with their arguments."""
-    return re.findall(r"^create function (\w+\([^)]*\))", path.read_text(), re.MULTILINE)
+    """Name the functions and aggregates that a file creates, with their arguments; those that need others first."""
+    made = re.findall(r"^create ((?:function|aggregate) \w+\s*\([^)]*\))", path.read_text(), re.MULTILINE)
+    return made[::-1]
 
 
 def statements(path: Path) -> Iterator[str]:

@@ -7,6 +7,8 @@ insert into tiers (tier, credits_month, credits_burst, max_keys, max_webhooks, m
 
 insert into stream_head default values;
 
+insert into positions_head default values;
+
 insert into stage_clocks (stage, warn_after_s, fail_after_s) values
     ('discovery', 900, 1800),
     ('ingestion', 15, 60),
