@@ -24,6 +24,9 @@ REF = "#/components/schemas/{name}"
 EXPLAINED = {
     "id": "The market: its market_id, its slug, or the exchange's numeric id",
 }
+USUAL = ("invalid_parameter", "unknown_parameter")  # of a bad request
+# What is refused before it is known which endpoint it was for.
+UNREAD = {414: "The request line is longer than 8,192 bytes", 431: "The headers are longer than 16,384 bytes"}
 ALSO = {"upstream_unavailable": (504,)}  # when the exchange does not answer in time
 TAGS = {
     "Keys": "Getting an API key, and replacing it.",
@@ -86,7 +89,9 @@ def document() -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": _schemas(),
+            "parameters": _shared_parameters(),
             "headers": HEADERS,
+            "responses": _shared_responses(),
             "securitySchemes": {
                 "ApiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
                 "ApiKeyQuery": {"type": "apiKey", "in": "query", "name": "api_key"},
@@ -130,6 +135,25 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
+    said = []
+    for parameter in _described(endpoint):
+        shared = _shared_parameters().get(parameter["name"])
+        said.append({"$ref": f"#/components/parameters/{parameter['name']}"} if parameter == shared else parameter)
+    return said
+
+
+@cache
+def _shared_parameters() -> dict[str, dict[str, Any]]:
+    """Give what parameters of a name mostly are: those that several endpoints have alike."""
+    met: dict[str, list[dict[str, Any]]] = {}
+    for endpoint in ENDPOINTS:
+        for parameter in _described(endpoint):
+            met.setdefault(parameter["name"], []).append(parameter)
+    usual = {name: max(alike, key=alike.count) for name, alike in met.items()}
+    return {name: parameter for name, parameter in sorted(usual.items()) if met[name].count(parameter) > 1}
+
+
+def _described(endpoint: Endpoint) -> list[dict[str, Any]]:
     said: list[dict[str, Any]] = [
         {
             "name": name,
@@ -168,23 +192,45 @@ def _without_null(described: dict[str, Any]) -> dict[str, Any]:
 def _responses(endpoint: Endpoint) -> dict[str, Any]:
     said: dict[str, Any] = {str(endpoint.status): _success(endpoint)}
     if endpoint.method == "GET" and endpoint.status == 200:
-        said["304"] = {"description": "As the client has it (If-None-Match)", "headers": _headers()}
-    by_status: dict[int, list[str]] = {}
+        said["304"] = {"$ref": "#/components/responses/NotModified"}
+    for status, codes in _failures(endpoint):
+        said[str(status)] = {"$ref": f"#/components/responses/{_name(status, codes)}"}
+    return said
+
+
+def _failures(endpoint: Endpoint) -> list[tuple[int, tuple[str, ...]]]:
+    """Tell with which statuses an endpoint fails, and by which codes."""
+    by_status: dict[int, tuple[str, ...]] = dict.fromkeys(UNREAD, ("invalid_parameter",))
     for code in _codes(endpoint):
         for status in (CATALOGUE[code][0], *ALSO.get(code, ())):
-            by_status.setdefault(status, []).append(code)
-    for status, codes in sorted(by_status.items()):
-        said[str(status)] = {
-            "description": "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes),
-            "headers": _headers(status),
-            "content": {
-                MEDIA_TYPE: {
-                    "schema": {"$ref": REF.format(name="Problem")},
-                    "examples": {code: {"value": _example(code)} for code in codes},
-                }
-            },
-        }
-    return said
+            by_status[status] = (*by_status.get(status, ()), code)
+    return sorted(by_status.items())
+
+
+def _name(status: int, codes: tuple[str, ...]) -> str:
+    """Name a response by its codes, and by its status where that is not their usual one."""
+    words = [word for code in codes if code != USUAL[1] for word in code.split("_")]
+    return "".join(word.capitalize() for word in words) + ("" if status == CATALOGUE[codes[0]][0] else str(status))
+
+
+def _failed(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
+    told = UNREAD.get(status) or "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes)
+    return {
+        "description": told,
+        "headers": _headers(status),
+        "content": {
+            MEDIA_TYPE: {
+                "schema": {"$ref": REF.format(name="Problem")},
+                "examples": {code: {"value": _example(code, status)} for code in codes},
+            }
+        },
+    }
+
+
+def _shared_responses() -> dict[str, Any]:
+    said = {_name(*failure): _failed(*failure) for endpoint in ENDPOINTS for failure in _failures(endpoint)}
+    said["NotModified"] = {"description": "As the client has it (If-None-Match)", "headers": _headers()}
+    return dict(sorted(said.items()))
 
 
 def _success(endpoint: Endpoint) -> dict[str, Any]:
@@ -201,7 +247,7 @@ def _headers(status: int = 200) -> dict[str, Any]:
 
 def _codes(endpoint: Endpoint) -> Iterable[str]:
     """List what can go wrong with an endpoint."""
-    codes = ["invalid_parameter", "unknown_parameter"]
+    codes = [*USUAL]
     codes += (
         []
         if not any(field.required for field in msgspec.structs.fields(endpoint.parameters))
@@ -218,8 +264,8 @@ def _codes(endpoint: Endpoint) -> Iterable[str]:
     return dict.fromkeys([*codes, "internal", "overloaded"])
 
 
-def _example(code: str) -> dict[str, Any]:
-    status, title = CATALOGUE[code]
+def _example(code: str, status: int) -> dict[str, Any]:
+    _, title = CATALOGUE[code]
     return {
         "type": f"urn:presage:problem:{code}",
         "title": title,
@@ -243,7 +289,23 @@ def _schemas() -> dict[str, Any]:
     _, components = msgspec.json.schema_components(
         sorted(kinds, key=lambda kind: kind.__name__), ref_template=REF, schema_hook=schema_of
     )
-    return dict(sorted(components.items()))
+    whole = {name: _beyond(records.Market, schema, components) for name, schema in components.items()}
+    return dict(sorted(whole.items()))
+
+
+def _beyond(base: type[msgspec.Struct], schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+    """Say a record that has all of another's fields, and more, by reference."""
+    shared = components[base.__name__]["properties"]
+    told = schema.get("properties", {})
+    if shared == told or any(told.get(name) != field for name, field in shared.items()):
+        return schema
+    more = {"properties": {name: field for name, field in told.items() if name not in shared}}
+    required = [name for name in schema["required"] if name not in shared]
+    about = {name: schema[name] for name in ("title", "description") if name in schema}
+    return {
+        **about,
+        "allOf": [{"$ref": REF.format(name=base.__name__)}, {"type": "object", **more, "required": required}],
+    }
 
 
 def _structs(kind: Any) -> set[Any]:

@@ -23,6 +23,7 @@ Seconds = Annotated[int, Meta(ge=0, le=253_370_764_800)]
 Sequence = Annotated[int, Meta(ge=0, le=2**53)]
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 MOST_BUCKETS = 20_000
+LONGEST_LIST = 7000  # what fits a request line: a hundred condition ids
 
 
 class Instant(datetime):
@@ -81,7 +82,8 @@ class Ids(Parameters, frozen=True, kw_only=True):
     """Several markets at once."""
 
     ids: Annotated[
-        str, Meta(min_length=1, max_length=25_000, description="Up to 100 markets, separated by commas: ids or slugs")
+        str,
+        Meta(min_length=1, max_length=LONGEST_LIST, description="Up to 100 markets, separated by commas: ids or slugs"),
     ]
 
 
@@ -134,15 +136,24 @@ def parse(kind: type[P], given: Mapping[str, Any]) -> P:
         if "\0" in name or "\0" in value:  # of a list as well: PostgreSQL's text holds no such character
             raise Problem("invalid_parameter", f"`{name[:50]}` holds a NUL character".replace("\0", ""))
     try:
-        return msgspec.convert(given, kind, strict=False, dec_hook=decode)
+        asked = msgspec.convert(given, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise _problem(kind, given, str(error)) from None
+    for name, value in given.items():
+        if isinstance(value, str) and value.lower() == "null" and _left_out(asked, name):
+            # msgspec reads it as None, as if it had not been said.
+            raise _problem(kind, given, f"Expected a value - at `$.{name}`")
+    return asked
+
+
+def _left_out(asked: Parameters, name: str) -> bool:
+    attribute = next(field.name for field in msgspec.structs.fields(asked) if field.encode_name == name)
+    return getattr(asked, attribute) is None
 
 
 def decode(kind: type, value: Any) -> Any:
-    """Read the types that are ours."""
-    if kind is not Instant:
-        raise NotImplementedError(kind)
+    """Read the type that is ours; there is one."""
+    assert kind is Instant, kind
     return instant(value)
 
 
@@ -174,9 +185,8 @@ def fields(kind: type[Struct]) -> dict[str, dict[str, Any]]:
 
 
 def schema_of(kind: type) -> dict[str, Any]:
-    """Describe the types that are ours."""
-    if kind is not Instant:
-        raise NotImplementedError(kind)
+    """Describe the type that is ours; there is one."""
+    assert kind is Instant, kind
     return {"type": "string", "examples": ["2026-11-21T12:00:00Z", "1795262400000"]}
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from api.parameters import Parameters, Seconds
+from api.parameters import LONGEST_LIST, Parameters, Seconds
 
 Resolution = Literal["1S", "1", "5", "15", "30", "60", "240", "1D", "D"]
 Symbol = Annotated[
@@ -63,7 +63,9 @@ class BarsOf(SymbolOf, frozen=True, kw_only=True):
 class SeveralSymbols(Asked, frozen=True, kw_only=True):
     """Several symbols."""
 
-    symbols: Annotated[str, Meta(min_length=1, max_length=12_500, description="Up to 50 symbols, separated by commas")]
+    symbols: Annotated[
+        str, Meta(min_length=1, max_length=LONGEST_LIST, description="Up to 50 symbols, separated by commas")
+    ]
 
 
 class MarksOf(SymbolOf, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from api.errors import Problem
 from api.parameters import CandlesOf, HistoryOf, Ids, MarketFilter, Parameters, TradesOf, parse
+from api.parameters_exchange import EventsOf
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -38,6 +39,10 @@ def test_a_moment_is_rfc_3339_or_unix_milliseconds(text):
         (MarketFilter, {"offset": "-1"}, "invalid_parameter", "offset"),
         (MarketFilter, {"status": "open"}, "invalid_parameter", "status"),
         (MarketFilter, {"status": "active"}, "invalid_parameter", "status"),
+        (MarketFilter, {"status": "null"}, "invalid_parameter", "status"),
+        (EventsOf, {"closed": "Null"}, "invalid_parameter", "closed"),
+        (TradesOf, {"from": "null"}, "invalid_parameter", "from"),
+        (CandlesOf, {"from": "null"}, "invalid_parameter", "from"),
         (MarketFilter, {"exchange": "another"}, "invalid_parameter", "exchange"),
         (MarketFilter, {"tag": "a\0b"}, "invalid_parameter", "tag"),
         (MarketFilter, {"colour": "red"}, "unknown_parameter", "colour"),
@@ -78,7 +83,14 @@ def test_a_refusal_says_what_is_allowed():
     assert problem.value.hint == "Parameters: ids"
 
 
+def test_a_text_may_say_null():
+    assert parse(MarketFilter, {"tag": "null"}).tag == "null"
+
+
 @given(st.dictionaries(st.sampled_from(["from", "to", "limit", "outcome", "x"]), st.text(max_size=40)))
 def test_any_query_is_parsed_or_refused(query):
     with contextlib.suppress(Problem):
-        parse(TradesOf, query)
+        parsed = parse(TradesOf, query)
+
+        assert parsed.outcome == query.get("outcome", "0")
+        assert (parsed.from_ is None, parsed.to is None) == ("from" not in query, "to" not in query)
