@@ -44,7 +44,7 @@ format: setup ## Put the code into its style
 	$(BIN)/ruff check --fix .
 
 test: lint ## Lint and every test (below 10 minutes on 2 cores)
-	$(BIN)/pytest -m "not soak" $(ARGS)
+	$(BIN)/pytest -m "not soak" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
