@@ -12,7 +12,7 @@ import itertools
 import os
 import shutil
 import tempfile
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
@@ -25,6 +25,7 @@ from psycopg import sql
 from sql import database, migrate
 from sql.embedded import Cluster
 from tests import factories
+from tests.chain import Anvil, Chain, Meddler
 from tests.community import Community
 
 if TYPE_CHECKING:
@@ -154,6 +155,32 @@ def community(_community_process: Community) -> Community:
     """TimescaleDB under its Community licence, by WebAssembly: a fresh database with the whole schema."""
     _community_process.fresh()
     return _community_process
+
+
+@pytest.fixture(scope="session")
+def anvil() -> Iterator[Anvil]:
+    """A real EVM node with the tests' contracts, for the session; see `tests.chain`."""
+    with Anvil() as node:
+        yield node
+
+
+@pytest.fixture
+def chain(anvil: Anvil) -> Chain:
+    """The node's chain, at genesis."""
+    return Chain(anvil)
+
+
+@pytest.fixture
+def meddlers(chain: Chain) -> Iterator[Callable[[int], list[Meddler]]]:
+    """`meddlers(2)`: as many endpoints before the node, each with faults of its own."""
+    with ExitStack() as stack:
+        yield lambda count: [stack.enter_context(Meddler(chain.url)) for _ in range(count)]
+
+
+@pytest.fixture
+def meddler(meddlers: Callable[[int], list[Meddler]]) -> Meddler:
+    """An endpoint before the node that answers amiss when asked to."""
+    return meddlers(1)[0]
 
 
 @pytest.fixture

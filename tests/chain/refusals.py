@@ -1,0 +1,154 @@
+"""How nodes refuse: the answers that Polygon's public and paid endpoints give, by name.
+
+`RPC` are refusals of one call, told in the call's own JSON-RPC answer; `HTTP` are those of a whole request.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from http.server import BaseHTTPRequestHandler
+
+Rpc = dict[str, Any]
+
+
+def _suggested(call: Rpc) -> tuple[str, str]:
+    """The first half of the range that the call asked for, as nodes propose it."""
+    asked = call["params"][0] if call.get("params") and isinstance(call["params"][0], dict) else {}
+    first, last = asked.get("fromBlock", "0x0"), asked.get("toBlock", "0x0")
+    try:
+        start, end = int(first, 16), int(last, 16)
+    except ValueError:  # a tag
+        return first, first
+    return hex(start), hex((start + end) // 2)
+
+
+def _too_many_results(call: Rpc) -> Rpc:
+    first, last = _suggested(call)
+    message = f"query returned more than 10000 results. Try with this block range [{first}, {last}]."
+    return {"code": -32005, "message": message, "data": {"from": first, "limit": 10000, "to": last}}
+
+
+def _response_size(call: Rpc) -> Rpc:
+    first, last = _suggested(call)
+    told = "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on"
+    told += " the response size, or you can request any block range with a cap of 10K logs in the response. Based on"
+    told += f" your parameters and the response size limit, this block range should work: [{first}, {last}]"
+    return {"code": -32602, "message": told}
+
+
+def _says(code: int, message: str) -> Callable[[Rpc], Rpc]:
+    return lambda _: {"code": code, "message": message}
+
+
+RPC: dict[str, Callable[[Rpc], Rpc]] = {
+    "too_many_results": _too_many_results,
+    "response_size": _response_size,
+    "range_too_large": _says(-32000, "block range too large"),
+    "range_limited": _says(-32614, "eth_getLogs is limited to a 5 range"),
+    "tier_limited": _says(35, "ranges over 10000 blocks are not supported on freetier"),
+    "query_timeout": _says(-32000, "query timeout exceeded"),
+    "over_capacity": _says(429, "Your app has exceeded its compute units per second capacity."),
+    "internal": _says(-32603, "Internal error"),
+    "header_not_found": _says(-32000, "header not found"),
+    "no_such_method": _says(-32601, "the method does not exist/is not available"),
+}
+# What a smaller range cures.
+RANGE = ("too_many_results", "response_size", "range_too_large", "range_limited", "tier_limited", "query_timeout")
+
+HALF_A_MINUTE = 30
+PIECE = b" " * (1 << 20)
+OVERSIZED = 256  # pieces
+
+
+def _send(handler: BaseHTTPRequestHandler, status: int, body: bytes, **headers: str) -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Type", headers.pop("kind", "application/json"))
+    handler.send_header("Content-Length", headers.pop("length", str(len(body))))
+    for name, value in headers.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def _rate_limited(handler: BaseHTTPRequestHandler, _: bytes, retry_after: str) -> None:
+    body = json.dumps({"jsonrpc": "2.0", "error": {"code": 429, "message": "Too many requests"}, "id": None})
+    _send(handler, 429, body.encode(), Retry_After=retry_after)
+
+
+def _page(status: int, text: str) -> Callable[[BaseHTTPRequestHandler, bytes, str], None]:
+    body = f"<html><head><title>{text}</title></head><body><center><h1>{text}</h1></center></body></html>".encode()
+    return lambda handler, _answer, _retry: _send(handler, status, body, kind="text/html")
+
+
+def _silence(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
+    """No answer; until the client has gone, or half a minute has."""
+    handler.close_connection = True
+    handler.connection.settimeout(0.05)
+    until = time.monotonic() + HALF_A_MINUTE
+    while time.monotonic() < until and not getattr(handler.server, "closing", False):
+        try:
+            if not handler.connection.recv(1):
+                return
+        except TimeoutError:
+            continue
+        except OSError:
+            return
+
+
+def _reset(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
+    handler.close_connection = True
+
+
+def _truncated(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
+    """Half of the promised bytes, then the end of the connection."""
+    _send(handler, 200, answer[: len(answer) // 2], length=str(len(answer)))
+    handler.close_connection = True
+
+
+def _cut(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
+    """Half of the JSON, as if it were all."""
+    _send(handler, 200, answer[: len(answer) // 2])
+
+
+def _oversized(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
+    """The answer, after a quarter of a gigabyte of blanks."""
+    handler.close_connection = True
+    try:
+        _send(handler, 200, b"", length=str(len(PIECE) * OVERSIZED + len(answer)))
+        for _piece in range(OVERSIZED):
+            handler.wfile.write(PIECE)
+        handler.wfile.write(answer)
+    except OSError:  # the client had enough
+        pass
+
+
+def _empty(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
+    _send(handler, 200, b"")
+
+
+def _one_for_all(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
+    """One error object, whether or not the request was a batch."""
+    body = json.dumps({"jsonrpc": "2.0", "error": {"code": -32600, "message": "batch too large"}, "id": None})
+    _send(handler, 200, body.encode())
+
+
+HTTP: dict[str, Callable[[BaseHTTPRequestHandler, bytes, str], None]] = {
+    "http_429": _rate_limited,
+    "http_500": _page(500, "500 Internal Server Error"),
+    "http_502": _page(502, "502 Bad Gateway"),
+    "http_503": _page(503, "503 Service Temporarily Unavailable"),
+    "html": _page(200, "Just a moment..."),
+    "silence": _silence,
+    "reset": _reset,
+    "truncated": _truncated,
+    "cut_json": _cut,
+    "oversized": _oversized,
+    "empty_body": _empty,
+    "one_for_all": _one_for_all,
+}
+ALL = (*RPC, *HTTP)
