@@ -7,7 +7,7 @@ Apache licence, a trigger-kept table.
 """
 
 from sql.tables.accounts import accounts, api_keys, credit_leases, credit_usage, registrations, tiers
-from sql.tables.analysis import signals
+from sql.tables.analysis import analysis_parameters, signals
 from sql.tables.base import metadata
 from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
 from sql.tables.chain import (
@@ -41,6 +41,7 @@ from sql.tables.wallets import (
 
 __all__ = [
     "accounts",
+    "analysis_parameters",
     "api_keys",
     "book_events",
     "candles_1h",
@@ -68,10 +69,10 @@ __all__ = [
     "market_status_changes",
     "markets",
     "metadata",
-    "positions_due",
     "position_changes",
-    "quarantine",
+    "positions_due",
     "positions_head",
+    "quarantine",
     "quotes",
     "registrations",
     "settings",
@@ -87,9 +88,9 @@ __all__ = [
     "wallet_activity",
     "wallet_days",
     "wallet_fills",
-    "wallet_positions",
     "wallet_hours",
-    "wallets_followed",
+    "wallet_positions",
     "wallet_totals",
+    "wallets_followed",
     "wallets_watched",
 ]

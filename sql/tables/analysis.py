@@ -1,4 +1,4 @@
-"""What analysis found: signals."""
+"""What analysis found, and what it went by: signals, and the history of the parameters."""
 
 from __future__ import annotations
 
@@ -31,4 +31,13 @@ signals = Table(
     Index("signals_ts_idx", text("ts desc")),
     Index("signals_type_idx", "type", text("ts desc")),
     info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
+)
+
+analysis_parameters = Table(
+    "analysis_parameters",
+    metadata,
+    Column("since", Time, primary_key=True, comment="The first minute that was analysed with them"),
+    Column("definitions", Integer, nullable=False, comment="Edition of the formulas in orchestration/analytics"),
+    Column("parameters", JSONB, nullable=False),
+    comment="A row whenever a parameter of analysis changed, so that a past day is computed with what was in force",
 )

@@ -69,6 +69,8 @@ book_events = Table(
     Column("ask_sizes", ARRAY(BigInteger)),
     Column("hash", LargeBinary, comment="The exchange's digest of the book after the change"),
     Index("book_events_market_idx", "market_key", "outcome", "ts", "event_id", unique=True),
+    # Whole books are few among the changes of levels; whoever wants one would read past all of those.
+    Index("book_events_snapshots_idx", "market_key", "outcome", text("ts desc"), postgresql_where=text("side is null")),
     info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
 )
 

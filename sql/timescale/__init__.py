@@ -43,6 +43,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
         yield from statements(FOLDER / name)
+    yield from statements(FOLDER / "measures.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)
     yield from statements(FOLDER / "rows.sql")
@@ -59,6 +60,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "positions.sql",
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
+        FOLDER / "measures.sql",
         *(FOLDER / name for name in FILES[license]),
     ):
         yield from (f"drop {what}" for what in functions(path))

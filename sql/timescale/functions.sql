@@ -20,3 +20,40 @@ return floor(extract(epoch from ts))::bigint;
 create function extended(record json, more json) returns text
 language sql immutable strict parallel safe
 return left(record::text, -1) || ',' || substr(more::text, 2);
+
+-- How the day's figures are judged. Each formula stands here and nowhere else: rankings, sentiment and signals all ask these.
+
+-- What a market's price is: the middle of its best prices or, while they are more than ten cents apart, the last trade.
+create function market_price(bid bigint, ask bigint, mid bigint, last bigint) returns bigint
+language sql immutable parallel safe
+return case when mid is null or ask - bid > 100000 then last else mid end;
+
+-- How far an hour's USD stands out: over the hourly mean of the 24 hours that it ends.
+create function spike_ratio(value_1h bigint, value_24h bigint) returns double precision
+language sql immutable parallel safe
+return value_1h * 24.0::double precision / nullif(value_24h, 0);
+
+-- Where the volume goes: the last hour more than a quarter off the hourly mean.
+create function volume_trend(spike_ratio double precision) returns text
+language sql immutable parallel safe
+return case when spike_ratio > 1.25 then 'up' when spike_ratio < 0.75 then 'down' else 'flat' end;
+
+-- Where a market leans: its price changed by more than five per cent in 24 hours.
+create function sentiment(price_change_pct double precision) returns text
+language sql immutable parallel safe
+return case when price_change_pct > 5 then 'bullish' when price_change_pct < -5 then 'bearish' else 'neutral' end;
+
+-- A signal as the API shows it, and the stream tells it.
+create function signal_record(
+    signal_id bigint, type text, market_id text, outcome smallint, value double precision, threshold double precision,
+    score double precision, direction smallint, window_s integer, detail jsonb, ts timestamptz
+) returns json
+language sql stable parallel safe
+return (
+    select row_to_json(r)
+    from (
+        select
+            signal_id::text as id, type, market_id, outcome, value, threshold, score,
+            case direction when 1 then 'up' when -1 then 'down' end as direction, window_s, detail, as_ms(ts) as ts
+    ) as r
+);

@@ -12,6 +12,7 @@ insert into positions_head default values;
 insert into stage_clocks (stage, warn_after_s, fail_after_s) values
     ('discovery', 900, 1800),
     ('ingestion', 15, 60),
+    ('analysis', 180, 600),
     ('aggregates', 180, 600);
 
 -- Runs where an RPC of the chain is configured only; what is off is not counted against the whole.

@@ -1,0 +1,102 @@
+"""A past day, computed once more from what is stored: late data is taken in, and missed minutes are made up for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from orchestration.aggregates import DAY, MINUTE
+from orchestration.analytics import passes
+from orchestration.analytics.definitions import EDITION
+from orchestration.analytics.measures import Parameters
+from sql.queries import signals as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime, timedelta
+
+    import psycopg
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What a day came to: all that there is now, and what had to be changed for it."""
+
+    found: Counter[str]
+    added: int
+    taken_out: int
+    other_editions: int  # minutes that were analysed with other formulas
+
+
+def recompute(
+    conn: psycopg.Connection[Any],
+    day: datetime,
+    *,
+    span: timedelta = DAY,
+    report: Callable[[datetime], None] = lambda _: None,
+) -> Recomputed:
+    """Make the signals of a day what the stored data says they are, by the parameters that were in force.
+
+    Takes an autocommit connection: what is long only reads, and analysis goes on meanwhile. The stream is told nothing.
+    """
+    end, until = day + span, queries.analysed_until(conn)
+    if until is None or until < end:
+        raise LookupError(f"analysis has not come to the end of {day:%Y-%m-%d} yet")
+    history = _History(conn)
+    last = passes.last_found(conn, day)
+    computed: dict[int, tuple[datetime, dict[str, Any]]] = {}
+    at, others = day, 0
+    while at < end:
+        edition, given = history.at(at)
+        others += edition != EDITION
+        _, found = passes.findings_at(conn, at, given, last)
+        for row in (passes.row(finding, at) for finding in found):
+            computed[int(row["signal_id"])] = (at, row)
+        at += MINUTE
+        if at.minute == 0:
+            report(at)
+    added, taken_out = _replace(conn, day, end, computed)
+    return Recomputed(Counter(row["type"] for _, row in computed.values()), added, taken_out, others)
+
+
+class _History:
+    """Which parameters were in force when."""
+
+    def __init__(self, conn: psycopg.Connection[Any]) -> None:
+        self._rows = list(queries.parameter_history(conn))
+
+    def at(self, at: datetime) -> tuple[int, Parameters]:
+        """Give edition and parameters; before the first that are known, those."""
+        edition, values = next(
+            ((edition, values) for since, edition, values in reversed(self._rows) if since <= at), self._rows[0][1:]
+        )
+        return edition, Parameters.of(values)
+
+
+def _replace(
+    conn: psycopg.Connection[Any],
+    since: datetime,
+    until: datetime,
+    computed: dict[int, tuple[datetime, dict[str, Any]]],
+) -> tuple[int, int]:
+    """Leave alone what is the same, take out what is not borne out, add what is missing."""
+    with conn.transaction():
+        queries.analyse_alone(conn)
+        stored = {row[3]: row for row in queries.between(conn, since=since, until=until)}
+        same = {id_ for id_, (at, row) in computed.items() if id_ in stored and stored[id_] == _as_stored(at, row)}
+        gone = [id_ for id_ in stored if id_ not in same]
+        if gone:
+            queries.take_out(conn, since=since, until=until, ids=gone)
+        missing = [each for id_, each in computed.items() if id_ not in same]
+        added = 0
+        for at, rows in groupby(missing, key=lambda each: each[0]):
+            added += len(passes.add(conn, at, (row for _, row in rows)))
+    return added, len(gone)
+
+
+def _as_stored(at: datetime, row: dict[str, Any]) -> Row:
+    return (at, *(int(value) if name == "signal_id" else value for name, value in row.items()))

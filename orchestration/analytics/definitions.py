@@ -1,0 +1,210 @@
+"""What each signal is: from the figures of one market to a finding, or none. Pure; docs/signals.md says it in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from orchestration.analytics.measures import MICRO, Measures, Parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+EDITION = 1  # of the formulas: raised when one changes, and kept beside what was found with them
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+MISSING_SHARE = 0.05  # of a window may be missing from what the feed brought; beyond that nothing is said
+SPREAD_WINDOW_MS, SPREAD_BASELINE_MS = 300_000, HOUR_MS
+SPREAD_KNOWN_SHARE, SPREAD_BASELINE_KNOWN_SHARE = 0.8, 0.5  # with both sides
+MIN_BOOKS = 3
+MIN_MINUTES = 4  # a way there and back has a beginning, a turn and an end
+
+Type = Literal["momentum", "volume_spike", "spread_widening", "book_imbalance", "price_reversal"]
+
+
+class Finding(msgspec.Struct, frozen=True, gc=False):
+    """A value beyond its threshold, and the figures behind it. Of the first outcome."""
+
+    type: Type
+    market_key: int
+    market_id: str
+    value: float
+    threshold: float
+    direction: int | None
+    window_s: int
+    detail: dict[str, Any]
+
+    @property
+    def score(self) -> float:
+        """How far beyond."""
+        return round(self.value / self.threshold, 6)
+
+
+def momentum(of: Measures, by: Parameters) -> Finding | None:
+    """The price has moved far in 65 minutes: farther than it usually does in an hour, by a factor."""
+    if of.price_now is None or of.price_baseline is None or not _known(of, by, of.trades_missed_ms, of.books_missed_ms):
+        return None
+    move = of.price_now - of.price_baseline
+    usual = _usual_move(of)
+    return _finding(
+        of,
+        "momentum",
+        value=abs(move) / MICRO,
+        threshold=max(by.momentum_min_move, by.momentum_factor * usual),
+        direction=move,
+        window_s=3900,
+        price_now=of.price_now / MICRO,
+        price_baseline=of.price_baseline / MICRO,
+        price_move=move / MICRO,
+        usual_hourly_move=usual,
+        hours=of.moves,
+        min_move=by.momentum_min_move,
+        factor=by.momentum_factor,
+    )
+
+
+def volume_spike(of: Measures, by: Parameters) -> Finding | None:
+    """The last hour's USD stand out from the day's hourly mean."""
+    if not _known(of, by, of.trades_missed_ms) or of.trades_missed_day_ms > MISSING_SHARE * DAY_MS:
+        return None
+    move = 0 if of.price_now is None or of.price_baseline is None else of.price_now - of.price_baseline
+    return _finding(
+        of,
+        "volume_spike",
+        value=round(of.value_1h * 24.0 / of.value_24h, 6),  # spike_ratio() of sql/timescale/functions.sql
+        threshold=by.volume_spike_ratio,
+        direction=move,
+        window_s=3600,
+        vol_24h_usd=of.value_24h / MICRO,
+        hourly_mean_usd=round(of.value_24h / 24 / MICRO, 6),
+        price_move=move / MICRO,
+    )
+
+
+def spread_widening(of: Measures, by: Parameters) -> Finding | None:
+    """The spread of five minutes is wide, and a multiple of what it was in the hour before."""
+    spread = _mean(of.spread_ms, of.two_sided_ms, SPREAD_KNOWN_SHARE * SPREAD_WINDOW_MS)
+    baseline = _mean(of.baseline_spread_ms, of.baseline_two_sided_ms, SPREAD_BASELINE_KNOWN_SHARE * SPREAD_BASELINE_MS)
+    if spread is None or baseline is None or of.books_missed_ms > MISSING_SHARE * HOUR_MS:
+        return None
+    assert of.two_sided_ms is not None
+    return _finding(
+        of,
+        "spread_widening",
+        value=spread,
+        threshold=max(by.spread_widening_min_spread, by.spread_widening_factor * baseline),
+        direction=0,
+        window_s=SPREAD_WINDOW_MS // 1000,
+        spread=spread,
+        spread_baseline=baseline,
+        two_sided_s=of.two_sided_ms / 1000,
+        min_spread=by.spread_widening_min_spread,
+        factor=by.spread_widening_factor,
+    )
+
+
+def book_imbalance(of: Measures, by: Parameters) -> Finding | None:
+    """The newest books lean to one side, and in the hour before they did not."""
+    lean = _mean(of.lean_sum, of.books, MIN_BOOKS)
+    baseline = _mean(of.baseline_lean_sum, of.baseline_books, MIN_BOOKS)
+    if lean is None or baseline is None or of.books_missed_ms > MISSING_SHARE * HOUR_MS:
+        return None
+    if baseline * lean > 0 and abs(baseline) >= by.book_imbalance_lean / 2:
+        return None
+    return _finding(
+        of,
+        "book_imbalance",
+        value=abs(lean),
+        threshold=by.book_imbalance_lean,
+        direction=1 if lean > 0 else -1,
+        window_s=600,
+        imbalance=lean,
+        imbalance_baseline=baseline,
+        books=of.books,
+        baseline_books=of.baseline_books,
+    )
+
+
+def price_reversal(of: Measures, by: Parameters) -> Finding | None:
+    """Within an hour the price went far, and has come back most of the way."""
+    if of.first is None or of.last is None or of.high is None or of.low is None or of.minutes is None:
+        return None
+    if of.minutes < MIN_MINUTES or not _known(of, by, of.trades_missed_ms):
+        return None
+    turn = of.high if of.high - of.first >= of.first - of.low else of.low
+    run, back = turn - of.first, of.last - turn
+    usual = _usual_move(of)
+    least = max(by.price_reversal_min_move, by.price_reversal_factor * usual)
+    if abs(run) / MICRO < least:
+        return None
+    return _finding(
+        of,
+        "price_reversal",
+        value=round(abs(back) / abs(run), 6),
+        threshold=by.price_reversal_share,
+        direction=back,
+        window_s=3600,
+        price_first=of.first / MICRO,
+        price_turn=turn / MICRO,
+        price_now=of.last / MICRO,
+        run=run / MICRO,
+        back=back / MICRO,
+        least_run=least,
+        minutes=of.minutes,
+        usual_hourly_move=usual,
+        min_move=by.price_reversal_min_move,
+        factor=by.price_reversal_factor,
+    )
+
+
+DEFINITIONS: dict[Type, Callable[[Measures, Parameters], Finding | None]] = {
+    "momentum": momentum,
+    "volume_spike": volume_spike,
+    "spread_widening": spread_widening,
+    "book_imbalance": book_imbalance,
+    "price_reversal": price_reversal,
+}
+
+
+def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
+    """Judge every market by every definition."""
+    for of in measured:
+        for judge in DEFINITIONS.values():
+            if (found := judge(of, by)) is not None:
+                yield found
+
+
+def _known(of: Measures, by: Parameters, *missed_ms: int) -> bool:
+    """Whether there is a past to compare with, and the window is whole."""
+    if of.history_ms is None or of.history_ms < by.signal_min_history_h * HOUR_MS or not of.value_24h:
+        return False
+    return all(missed <= MISSING_SHARE * HOUR_MS for missed in missed_ms)
+
+
+def _usual_move(of: Measures) -> float:
+    return round(of.moved / of.moves / MICRO, 6) if of.moves else 0.0
+
+
+def _mean(total: int | None, weight: int | None, least: float) -> float | None:
+    if total is None or weight is None or weight < max(least, 1):
+        return None
+    return round(total / weight / MICRO, 6)
+
+
+def _finding(
+    of: Measures,
+    type_: Type,
+    *,
+    value: float,
+    threshold: float,
+    direction: int,
+    window_s: int,
+    **detail: float | None,
+) -> Finding | None:
+    threshold = round(threshold, 6)
+    if value < threshold:
+        return None
+    detail |= {"trades_1h": of.trades_1h, "vol_1h_usd": of.value_1h / MICRO}
+    sign = (direction > 0) - (direction < 0)
+    return Finding(type_, of.market_key, of.market_id, value, threshold, sign or None, window_s, detail)

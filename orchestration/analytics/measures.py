@@ -1,0 +1,91 @@
+"""The figures of a market as of an instant, from which signals are judged: whole numbers, read in one pass over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from sql.queries import signals as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    import psycopg
+
+MICRO = 1_000_000
+
+
+class Measures(msgspec.Struct, frozen=True, gc=False):
+    """One market. Prices and USD are micro-units, prices are of the first outcome; None: it cannot be told."""
+
+    market_key: int
+    market_id: str
+    trades_1h: int
+    value_1h: int
+    value_24h: int
+    history_ms: int | None  # since its first trade of the last 24 hours
+    moved: int  # by how much whole hours before moved the price, summed up
+    moves: int  # how many hours those are
+    price_now: int | None
+    price_baseline: int | None  # the earliest sample of the last 65 minutes
+    minutes: int | None  # of the last hour, in which the first outcome was traded
+    first: int | None  # their prices: the first's, the last's, the highest and the lowest
+    last: int | None
+    high: int | None
+    low: int | None
+    spread_ms: int | None  # micro-units times milliseconds, over five minutes
+    two_sided_ms: int | None
+    baseline_spread_ms: int | None  # over the hour before; looked up only where the spread is wide
+    baseline_two_sided_ms: int | None
+    lean_sum: int | None  # of the newest books, at most five, of ten minutes
+    books: int | None
+    baseline_lean_sum: int | None  # of books of the hour before; looked up only where the book leans
+    baseline_books: int | None
+    trades_missed_day_ms: int
+    trades_missed_ms: int
+    books_missed_ms: int
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What signals are judged by; an administrator's to change (`presage set`). Prices are of 0 to 1."""
+
+    signal_min_trades: int
+    signal_min_volume_usd: float
+    signal_min_history_h: float
+    momentum_min_move: float
+    momentum_factor: float
+    momentum_cooldown_min: int
+    volume_spike_ratio: float
+    volume_spike_cooldown_min: int
+    spread_widening_min_spread: float
+    spread_widening_factor: float
+    spread_widening_cooldown_min: int
+    book_imbalance_lean: float
+    book_imbalance_cooldown_min: int
+    price_reversal_min_move: float
+    price_reversal_factor: float
+    price_reversal_share: float
+    price_reversal_cooldown_min: int
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Parameters:
+        """Pick them from among all parameters."""
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+
+
+def read(conn: psycopg.Connection[Any], at: datetime, given: Parameters) -> list[Measures]:
+    """Measure every market that traded enough in the hour up to an instant."""
+    rows = queries.measures(
+        conn,
+        at=at,
+        min_trades=given.signal_min_trades,
+        min_value=ceil(given.signal_min_volume_usd * MICRO),
+        min_spread=int(given.spread_widening_min_spread * MICRO),
+        min_lean=int(given.book_imbalance_lean * MICRO),
+    )
+    return [Measures(*row) for row in rows]

@@ -1,0 +1,261 @@
+-- Signals: what they are made of as of any past minute, how they are kept, and how they are told.
+
+-- name: measures(at, min_trades, min_value, min_spread, min_lean)
+-- The figures of every market that traded enough in the hour up to an instant, and was active and heard of then; one row each. All
+-- are whole numbers (micro-units, milliseconds), so that they come out alike whenever they are asked for. What only a
+-- wide spread or a leaning book is compared with is not looked up for the others.
+with recent as materialized (
+    select market_key, outcome, ts, seq, price, value_usd
+    from trades
+    where ts >= :at::timestamptz - interval '65 minutes' and ts < :at::timestamptz
+),
+hour as materialized (
+    select market_key, count(*) as trades, sum(value_usd)::bigint as value
+    from recent
+    where ts >= :at::timestamptz - interval '1 hour'
+    group by market_key
+    having count(*) >= :min_trades::integer and sum(value_usd) >= :min_value::bigint
+),
+busy as materialized (
+    select h.market_key, h.trades, h.value, m.market_id
+    from hour h
+    join markets m using (market_key)
+    where coalesce(
+        -- The state as it was known then.
+        (select c.to_status from market_status_changes c where c.market_key = h.market_key and c.ts < :at order by c.change_id desc limit 1),
+        (select c.from_status from market_status_changes c where c.market_key = h.market_key order by c.change_id limit 1),
+        m.status
+    ) = 'ACTIVE'
+),
+-- The 24 hours: whole ones from their candles, both edges from the trades.
+edges as (
+    select market_key, sum(value_usd) as value, min(ts) as since
+    from trades
+    where ts >= :at::timestamptz - interval '24 hours'
+        and ts < date_trunc('hour', :at::timestamptz - interval '24 hours' + interval '1 hour' - interval '1 microsecond')
+    group by market_key
+    union all
+    select market_key, sum(value_usd), min(ts) from recent where ts >= date_trunc('hour', :at::timestamptz) group by market_key
+),
+hours as (
+    select
+        market_key, sum(value_usd) as value, min(bucket) as since,
+        -- How much the first outcome's price usually moves in an hour, before the window that its move is judged in.
+        sum(abs(close - open)) filter (where outcome = 0 and bucket + interval '1 hour' <= :at::timestamptz - interval '65 minutes') as moved,
+        count(*) filter (where outcome = 0 and bucket + interval '1 hour' <= :at::timestamptz - interval '65 minutes') as moves
+    from candles_1h
+    where bucket >= date_trunc('hour', :at::timestamptz - interval '24 hours' + interval '1 hour' - interval '1 microsecond')
+        and bucket < date_trunc('hour', :at::timestamptz)
+    group by market_key
+),
+day as materialized (
+    select market_key, sum(value)::bigint as value, min(since) as since, coalesce(sum(moved), 0)::bigint as moved, coalesce(sum(moves), 0)::bigint as moves
+    from (
+        select market_key, value, since, 0 as moved, 0 as moves from edges
+        union all
+        select market_key, value, since, moved, moves from hours
+    ) as parts
+    where market_key in (select market_key from busy)
+    group by market_key
+),
+-- The way of the first outcome's price in the hour, from minute to minute.
+minutes as materialized (
+    select market_key, date_trunc('minute', ts) as minute, last(price, seq) as price, max(seq) as seq
+    from recent
+    where outcome = 0 and ts >= :at::timestamptz - interval '1 hour' and market_key in (select market_key from busy)
+    group by market_key, minute
+),
+way as materialized (
+    select market_key, count(*) as minutes, first(price, seq) as first, last(price, seq) as last, max(price) as high, min(price) as low
+    from minutes
+    group by market_key
+),
+-- What was missed, in milliseconds: as it was known to be missing then, and whether it could be filled in later or not.
+missed as materialized (
+    select
+        market_key,
+        coalesce(sum(day_ms) filter (where kind = 'trades'), 0)::bigint as trades_day_ms,
+        coalesce(sum(hour_ms) filter (where kind = 'trades'), 0)::bigint as trades_ms,
+        coalesce(sum(hour_ms) filter (where kind = 'books'), 0)::bigint as books_ms
+    from (
+        select
+            market_key, kind,
+            as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '24 hours')) as day_ms,
+            greatest(0, as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '70 minutes'))) as hour_ms
+        from coverage_gaps
+        where from_ts < :at and (to_ts is null or to_ts > :at::timestamptz - interval '24 hours')
+            and (filled_at is null or filled_at > :at)
+    ) as gaps
+    group by market_key
+)
+select
+    b.market_key, b.market_id, b.trades, b.value,
+    coalesce(d.value, 0), least(as_ms(:at) - as_ms(d.since), 86400000), coalesce(d.moved, 0), coalesce(d.moves, 0),
+    market_price(q.bid, q.ask, q.mid, t.price), e.price,
+    w.minutes, w.first, w.last, w.high, w.low,
+    s.spread_ms, s.two_sided_ms, sb.spread_ms, sb.two_sided_ms,
+    l.lean_sum, l.books, lb.lean_sum, lb.books,
+    coalesce(o.trades_day_ms, 0) + coalesce(a.trades_day_ms, 0),
+    coalesce(o.trades_ms, 0) + coalesce(a.trades_ms, 0),
+    coalesce(o.books_ms, 0) + coalesce(a.books_ms, 0)
+from busy b
+left join day d using (market_key)
+left join way w using (market_key)
+left join missed o on o.market_key = b.market_key
+left join missed a on a.market_key is null
+left join lateral (
+    select bid, ask, mid from quotes
+    where market_key = b.market_key and outcome = 0 and ts >= :at::timestamptz - interval '24 hours' and ts < :at
+    order by ts desc limit 1
+) as q on true
+left join (
+    select market_key, last(price, seq) as price from recent where outcome = 0 group by market_key
+) as t on t.market_key = b.market_key
+left join lateral earliest_price(b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at) as e on true
+left join lateral spread_over(b.market_key, 0::smallint, :at::timestamptz - interval '5 minutes', :at) as s on true
+left join lateral spread_over(
+    b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at::timestamptz - interval '5 minutes'
+) as sb on s.spread_ms >= :min_spread::bigint * s.two_sided_ms
+left join lateral newest_leans(b.market_key, 0::smallint, :at::timestamptz - interval '10 minutes', :at) as l on true
+left join lateral hourly_leans(b.market_key, 0::smallint, :at::timestamptz - interval '70 minutes')
+    as lb on abs(l.lean_sum) >= :min_lean::bigint * l.books and l.books > 0
+order by b.market_key;
+
+-- name: busy_markets(at, min_trades, min_value)$
+-- How many markets traded enough in the hour up to an instant.
+select count(*)
+from (
+    select from trades
+    where ts >= :at::timestamptz - interval '1 hour' and ts < :at
+    group by market_key
+    having count(*) >= :min_trades::integer and sum(value_usd) >= :min_value::bigint
+) as busy;
+
+-- name: analyse_alone()!
+-- One who finds signals at a time, until the transaction ends.
+select pg_advisory_xact_lock(hashtextextended('presage.analysis', 0));
+
+-- name: analysed_until()$
+-- The minute up to which everything has been analysed; null before the first.
+select (detail ->> 'until')::timestamptz from stage_clocks where stage = 'analysis';
+
+-- name: ingested_until()$
+-- The newest instant that the feed has brought in.
+select last_data_at from stage_clocks where stage = 'ingestion';
+
+-- name: clocks()^
+-- The minute up to which everything has been analysed, when analysis last looked, and the newest instant that the feed has brought in.
+select (a.detail ->> 'until')::timestamptz, a.beat_at, i.last_data_at
+from stage_clocks a, stage_clocks i
+where a.stage = 'analysis' and i.stage = 'ingestion';
+
+-- name: parameters_at(at)^
+-- The edition of the formulas and the parameters in force at an instant; the first known ones before any.
+select definitions, parameters
+from analysis_parameters
+order by since <= :at::timestamptz desc, case when since <= :at::timestamptz then since end desc, since
+limit 1;
+
+-- name: parameter_history()
+-- Since when which edition of the formulas and which parameters were in force, oldest first.
+select since, definitions, parameters from analysis_parameters order by since;
+
+-- name: note_parameters(since, definitions, parameters)!
+-- These parameters are in force from here on.
+insert into analysis_parameters (since, definitions, parameters) values (:since, :definitions, :parameters::jsonb)
+on conflict (since) do update set definitions = excluded.definitions, parameters = excluded.parameters;
+
+-- name: last_found(since, until)
+-- When each kind of signal was last found, of those that analysis finds.
+select type, market_key, outcome, direction, max(ts)
+from signals
+where ts >= :since and ts < :until and type <> 'whale_alert'
+group by type, market_key, outcome, direction;
+
+-- name: add(ts, rows)
+-- Keeps signals of one instant; gives those that were not there yet, as the API shows them.
+with given as (
+    select * from jsonb_to_recordset(:rows::jsonb) as r (
+        market_key integer, outcome smallint, signal_id text, type text, value float8, threshold float8, score float8,
+        direction smallint, window_s integer, detail jsonb
+    )
+),
+added as (
+    insert into signals (ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s, detail)
+    select :ts, market_key, outcome, signal_id::bigint, type, value, threshold, score, direction, window_s, detail
+    from given
+    order by market_key, signal_id
+    on conflict do nothing
+    returning *
+)
+select a.type, m.market_id, signal_record(
+    a.signal_id, a.type, m.market_id, a.outcome, a.value, a.threshold, a.score, a.direction, a.window_s, a.detail, a.ts
+)::text
+from added a
+join markets m using (market_key)
+order by a.type, a.market_key;
+
+-- name: between(since, until)
+-- The signals of a span that analysis finds, as they are kept.
+select ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s, detail
+from signals
+where ts >= :since and ts < :until and type <> 'whale_alert'
+order by ts, market_key, signal_id;
+
+-- name: take_out(since, until, ids)!
+-- Removes signals of a span that the data does not bear out.
+delete from signals
+where ts >= :since and ts < :until and signal_id = any(:ids::bigint[]) and type <> 'whale_alert';
+
+-- name: counts(since)
+-- How many signals of each type there are of late.
+select type, count(*) from signals where ts >= :since group by type order by type;
+
+-- name: strongest(since, most)
+-- The strongest signals of late, for the run's page.
+select s.ts, s.type, m.question, s.value, s.threshold, s.score
+from signals s
+join markets m using (market_key)
+where s.ts >= :since
+order by s.score desc, s.ts desc
+limit :most;
+
+-- --- What the API asks --------------------------------------------------------------------------------------------------------
+
+-- name: of_market(market_key, type, limit)$
+-- The newest signals of a market, of one type or of all.
+select coalesce(json_agg(record order by ts desc, signal_id), '[]')::text
+from (
+    select ts, signal_id, record
+    from signal_records
+    where market_key = :market_key and ts > now() - interval '30 days' and (:type::text is null or type = :type)
+    order by ts desc, signal_id
+    limit :limit
+) as s;
+
+-- name: top(type, limit)
+-- The strongest signals of the last 24 hours, of one type or of all.
+select record::text
+from signal_records
+where ts > now() - interval '24 hours' and (:type::text is null or type = :type)
+order by score desc, ts desc, signal_id
+limit :limit;
+
+-- name: raw(limit)$
+-- The newest signals as they are kept.
+select coalesce(json_agg(row_to_json(s) order by s.ts desc, s.signal_id), '[]')::text
+from (
+    select m.market_id, m.slug, s.*
+    from (select * from signals order by ts desc, signal_id limit :limit) as s
+    left join markets m using (market_key)
+) as s;
+
+-- name: raw_of_market(market_key, type, limit)$
+-- The same of one market.
+select coalesce(json_agg(row_to_json(s) order by s.ts desc, s.signal_id), '[]')::text
+from (
+    select * from signals
+    where market_key = :market_key and (:type::text is null or type = :type)
+    order by ts desc, signal_id
+    limit :limit
+) as s;
