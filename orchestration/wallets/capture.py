@@ -1,0 +1,98 @@
+"""What follows from settlements in the transaction that writes them: watched wallets, positions, whale alerts.
+
+The writer of settlements calls `written` when the rows of some blocks are in, and `withdrawn` before it deletes those
+of blocks that are no more. Both give messages for the stream, in the order of the chain; the writer tells them with its
+own, last of all. Everything is done in sets, over the blocks' rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+import parameters
+from orchestration import stream
+from sql.queries import capture as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    import psycopg
+
+WHALE = "whale_alert_usd"
+
+
+class Standing(NamedTuple):
+    """What there is to do for some blocks."""
+
+    claimed: int  # positions have been made from all blocks up to here, or are being made
+    first_ts: datetime | None  # null when the blocks are not stored
+    last_ts: datetime | None
+    watched: bool
+    followed: bool
+    entries: bool  # the ledger has some
+
+
+def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool) -> list[stream.Message]:
+    """Work on the blocks whose rows (blocks, settlements, fills, ledger) were just written in this transaction.
+
+    `live`: at the head of the chain, so that it is told; what is filled in from the past is only kept.
+    """
+    if not numbers:
+        return []
+    standing, span = _standing(conn, numbers)
+    if standing.first_ts is None:
+        return []
+    if standing.entries:
+        queries.name_tokens(conn, **span)
+        queries.add_changes(conn, **span)
+    if min(numbers) <= standing.claimed:
+        queries.add_due(conn, **span, claimed=standing.claimed)
+    if standing.watched:
+        queries.add_activity(conn, **span)
+    threshold = parameters.value(conn, WHALE)
+    whales = list(queries.add_whales(conn, **span, least=round(threshold * 1_000_000), threshold=threshold))
+    if not live:
+        return []
+    told = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    return [
+        *(_message("wallet_activity", ts, market, record, wallet) for wallet, ts, market, record in told),
+        *(_message("signal", *whale) for whale in whales),
+    ]
+
+
+def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[stream.Message]:
+    """Take back what followed from blocks whose rows are about to be deleted in this transaction.
+
+    The messages are those that were told of them, with `revoked`.
+    """
+    if not numbers:
+        return []
+    standing, span = _standing(conn, numbers)
+    if standing.first_ts is None:
+        return []
+    if min(numbers) <= standing.claimed:
+        queries.add_due(conn, **span, claimed=standing.claimed)
+    told = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    whales = list(queries.take_back_whales(conn, **span))
+    queries.take_back_activity(conn, **span)
+    if standing.entries:
+        queries.take_back_changes(conn, **span)
+    return [
+        *(
+            _message("wallet_activity", ts, market, f'{record[:-1]},"revoked":true}}', wallet)
+            for wallet, ts, market, record in told
+        ),
+        *(_message("signal", *whale) for whale in whales),
+    ]
+
+
+def _standing(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> tuple[Standing, dict[str, Any]]:
+    standing = Standing(*queries.standing(conn, numbers=list(numbers)))
+    return standing, {"numbers": list(numbers), "first_ts": standing.first_ts, "last_ts": standing.last_ts}
+
+
+def _message(type_: str, ts: int, market_id: str | None, record: str, wallet: bytes | None = None) -> stream.Message:
+    return stream.message(type_, ts, market_id, msgspec.Raw(record.encode()), wallet)
