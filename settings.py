@@ -66,8 +66,30 @@ class Settings(BaseSettings):
     discovery_full_s: int = Field(600, ge=10, description="Seconds between two full walks of the open catalogue.")
     discovery_changes_s: int = Field(60, ge=10, description="Seconds between two looks for new and ended markets.")
 
+    chain_rpc_urls: str = Field(
+        "",
+        description="JSON-RPC endpoints of the settlement chain (Polygon), separated by commas, the preferred one first; "
+        "empty: settlements are not indexed.",
+    )
+    chain_start_block: int | None = Field(
+        None, ge=0, description="Block from which on settlements are indexed; empty: the head at the first start."
+    )
+    chain_contracts: Path | None = Field(
+        None,
+        description='Contracts to follow, as JSON: [{"name": "…", "address": "0x…", "kind": "exchange_v2"}, …]; empty: '
+        "those of upstream/chain/contracts.py.",
+    )
+    settlement_window_s: int = Field(900, ge=30, description="Seconds a settlement run follows before it hands over.")
+    settlement_poll_ms: int = Field(1000, ge=50, description="Milliseconds between two looks for a new block.")
+    settlement_partition_blocks: int = Field(
+        50_000, ge=100, description="Blocks of one partition of the settlements' back-fill."
+    )
+
     trades_retention_days: int = Field(3650, ge=1, description="Days of trades kept.")
     books_retention_days: int = Field(90, ge=1, description="Days of book events and quotes kept.")
+    settlements_retention_days: int = Field(
+        30, ge=14, description="Days of settlements, wallets' fills and ledger entries kept."
+    )
     stream_retention_h: int = Field(24, ge=1, description="Hours of stream events kept for resuming.")
 
     api_host: str = Field("127.0.0.1", description="Address the API listens on.")
