@@ -66,10 +66,10 @@ class Settings(BaseSettings):
     discovery_full_s: int = Field(600, ge=10, description="Seconds between two full walks of the open catalogue.")
     discovery_changes_s: int = Field(60, ge=10, description="Seconds between two looks for new and ended markets.")
 
-    chain_rpc_urls: str = Field(
-        "",
-        description="JSON-RPC endpoints of the settlement chain (Polygon), separated by commas, the preferred one first; "
-        "empty: settlements are not indexed.",
+    chain_rpc_urls: SecretStr | None = Field(  # paid ones have their key in the address
+        None,
+        description="JSON-RPC endpoints of the settlement chain (Polygon), separated by commas, the preferred one "
+        "first; empty: settlements are not indexed.",
     )
     chain_start_block: int | None = Field(
         None, ge=0, description="Block from which on settlements are indexed; empty: the head at the first start."
