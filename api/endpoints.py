@@ -13,7 +13,7 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
-from api.table import charts, debug, exchange, taxonomy
+from api.table import charts, debug, exchange, signals, taxonomy
 from api.table import markets as lists
 from sql.queries import books, markets, pipeline, prices, trades
 
@@ -212,6 +212,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     ),
     # --- Lists of markets, and what is told of one
     *lists.ENDPOINTS,
+    # --- Signals
+    *signals.ENDPOINTS,
     # --- Events, categories, tags and series
     *taxonomy.ENDPOINTS,
     # --- What the exchange says right now

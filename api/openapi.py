@@ -35,6 +35,7 @@ TAGS = {
     "Prices": "What it costs, now and over time.",
     "Trades": "Who bought and sold what.",
     "Charts": "A data feed for TradingView's charting library, by its UDF protocol.",
+    "Signals": "What stands out.",
     "Taxonomy": "Events, categories, tags and series.",
     "Positions": "Who holds what, as the exchange tells it.",
     "Stream": "Everything as it happens.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -25,6 +25,7 @@ from api.records import (
     UnixSeconds,
     Usd,
 )
+from api.records_signals import Signal  # noqa: TC001 (msgspec resolves annotations)
 
 Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
 
@@ -143,7 +144,7 @@ class Summary(Struct):
     status: Status
     price: Price | None
     stats_24h: Stats | None
-    signals: Annotated[list[dict[str, Any]], Meta(description="The latest; none while nothing stands out")]
+    signals: Annotated[list[Signal], Meta(description="The newest ten of the last 24 hours")]
     ts: UnixMs
 
 

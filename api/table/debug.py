@@ -6,8 +6,10 @@ from functools import partial
 from typing import Any
 
 from api.endpoint import Endpoint
+from api.parameters_signals import SignalsOf
 from api.resources.debug import Debug, DebugBook, DebugMarkets, DebugTrades
-from sql.queries import debug
+from api.resources.signals import DebugSignals, DebugSignalsOf
+from sql.queries import debug, signals
 
 _debug = partial(Endpoint, tag="Debug", key="debug", credits=0)
 _of_market = partial(_debug, errors=("not_found",), missing="There is no such market")
@@ -44,5 +46,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=debug.orderbook,
         answers=dict[str, Any],
         summary="Books of one market, those in doubt included, with their newest changes",
+    ),
+    _debug(
+        name="debug_signals",
+        path="/debug/signals",
+        resource=DebugSignals,
+        query=signals.raw,
+        answers=list[dict[str, Any]],
+        summary="The 1,000 newest signals",
+    ),
+    _of_market(
+        name="debug_market_signals",
+        path="/debug/signals/{id}",
+        resource=DebugSignalsOf,
+        query=signals.raw_of_market,
+        parameters=SignalsOf,
+        answers=list[dict[str, Any]],
+        summary="The 1,000 newest signals of one market",
     ),
 )

@@ -1,4 +1,5 @@
--- What the rankings of markets are read from, brought up to date once a minute. Each formula stands here and nowhere else.
+-- What the rankings of markets are read from, brought up to date once a minute. The formulas that signals share are functions
+-- (sql/timescale/functions.sql, measures.sql).
 
 -- name: upsert(now)^
 -- The recent activity of each market: USD and trades of three periods over all outcomes, how far the last hour stands out of the day,
@@ -21,22 +22,10 @@ week as materialized (
     group by market_key
 ),
 move as materialized (
-    select p.market_key, coalesce(p.mid, p.last) as price, sample.price as baseline
+    select p.market_key, market_price(p.bid, p.ask, p.mid, p.last) as price, sample.price as baseline
     from live_prices p
-    cross join lateral (
-        select coalesce(
-            (
-                select q.mid from quotes q
-                where q.market_key = p.market_key and q.outcome = 0 and q.ts >= :now::timestamptz - interval '65 minutes'
-                    and q.mid is not null
-                order by q.ts limit 1
-            ),
-            (
-                select t.price from trades t
-                where t.market_key = p.market_key and t.outcome = 0 and t.ts >= :now::timestamptz - interval '65 minutes'
-                order by t.ts, t.seq limit 1
-            )
-        ) as price
+    cross join lateral earliest_price(
+        p.market_key, 0::smallint, :now::timestamptz - interval '65 minutes', :now::timestamptz + interval '1 minute'
     ) as sample
     where p.outcome = 0 and p.ts >= :now::timestamptz - interval '65 minutes' and sample.price is not null
 ),
@@ -50,7 +39,7 @@ fresh as materialized (
         greatest(hour.trades, day.trades, 0) as trades_24h,
         greatest(hour.value, day.value, week.value, 0) as value_7d,
         greatest(hour.trades, day.trades, week.trades, 0) as trades_7d,
-        coalesce(hour.value, 0) * 24.0::float8 / nullif(greatest(hour.value, day.value), 0) as spike_ratio,
+        spike_ratio(coalesce(hour.value, 0), greatest(hour.value, day.value)) as spike_ratio,
         move.price as price_now,
         move.baseline as price_baseline,
         move.price - move.baseline as price_move

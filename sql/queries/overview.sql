@@ -1,7 +1,7 @@
 -- What is told of one market, put together.
 
 -- name: summary(market_key)$
--- A market's price, last 24 hours and signals.
+-- A market's price, last 24 hours and the newest signals of them.
 select json_build_object(
     'market_id', m.market_id,
     'slug', m.slug,
@@ -9,10 +9,20 @@ select json_build_object(
     'status', m.status,
     'price', (select p.record from price_records p where p.market_key = m.market_key and p.outcome = 0),
     'stats_24h', (select s.record from stats_records s where s.market_key = m.market_key and s.outcome = 0),
-    'signals', '[]'::json,
+    'signals', latest.signals,
     'ts', as_ms(now())
 )::text
 from markets m
+cross join lateral (
+    select coalesce(json_agg(record order by ts desc, signal_id), '[]') as signals
+    from (
+        select ts, signal_id, record
+        from signal_records s
+        where s.market_key = :market_key and s.ts > now() - interval '24 hours'
+        order by ts desc, signal_id
+        limit 10
+    ) as s
+) as latest
 where m.market_key = :market_key;
 
 -- name: stats(market_key)$
@@ -75,7 +85,7 @@ select json_build_object(
     end,
     'orderbook', extended(json_build_object('freshness', book_freshness), book)::json,
     'price', extended(json_build_object('freshness', price_freshness), price)::json,
-    'signal_count', 0,
+    'signal_count', (select count(*) from signals s where s.market_key = :market_key and s.ts > now() - interval '24 hours'),
     'checked_at', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 )::text
 from judged;
@@ -98,14 +108,14 @@ select json_build_object(
 from (select record from book_records where market_key = :market_key and outcome = :outcome offset 0) as book;
 
 -- name: sentiment(market_key)$
--- Where a market leans: its price beyond 5 % in 24 hours, the last hour's volume beyond a quarter off the hourly mean.
+-- Where a market leans, by its price and its volume, and how many signals 24 hours have brought.
 select json_build_object(
     'market_id', m.market_id,
-    'sentiment', case when change > 5 then 'bullish' when change < -5 then 'bearish' else 'neutral' end,
+    'sentiment', sentiment(change),
     'price_change_pct', change,
-    'volume_trend', case when a.spike_ratio > 1.25 then 'up' when a.spike_ratio < 0.75 then 'down' else 'flat' end,
+    'volume_trend', volume_trend(a.spike_ratio),
     'vol_1h', coalesce(as_number(a.value_1h), 0),
-    'signals_count', 0,
+    'signals_count', (select count(*) from signals s where s.market_key = :market_key and s.ts > now() - interval '24 hours'),
     'stats_24h', s.record,
     'timestamp', as_unix(now())
 )::text

@@ -10,7 +10,14 @@ from tests.api.test_shapes import book
 from tests.factories import insert
 
 TOKEN = "0123456789abcdef" * 2
-PATHS = ["/debug/markets", "/debug/markets/rain", "/debug/trades", "/debug/orderbook/rain"]
+PATHS = [
+    "/debug/markets",
+    "/debug/markets/rain",
+    "/debug/trades",
+    "/debug/orderbook/rain",
+    "/debug/signals",
+    "/debug/signals/rain",
+]
 
 
 @pytest.fixture

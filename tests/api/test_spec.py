@@ -13,13 +13,9 @@ from api.parameters import fields
 
 SPEC = (Path(__file__).parents[2] / "../shared/spec.md").resolve()
 SECTIONS = {"4.1", "4.2", "4.3", "4.4", "4.5", "4.7"}
-# What comes with the work on signals and on the chain. One of these that is routed has to leave this list.
+# What comes with the work on the chain. One of these that is routed has to leave this list.
 LATER = {
     "/v1/leaderboard",
-    "/v1/markets/{id}/signals",
-    "/v1/signals/top",
-    "/debug/signals",
-    "/debug/signals/{id}",
 }
 # Values of parameters that the specification leaves to us to name.
 NAMED = {"<upstream_market_source>": "polymarket"}
@@ -46,7 +42,7 @@ BUILT = [row for row in ROWS if row[1] not in LATER]
 
 def named(parameters):
     """The parameters that a row names, with what it says of each."""
-    found = re.split(r"[;:.,] (?=`)|^(?=`)", parameters)
+    found = re.split(r"[;:.,] (?:optional query )?(?=`)|^(?=`)", parameters)
     told = {}
     for part in found:
         for name in re.match(r"((?:`\w+`,? ?)*)", part)[1].replace("`", "").replace(",", " ").split():
