@@ -111,9 +111,14 @@ class Settings(BaseSettings):
     debug_token: SecretStr | None = Field(
         None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."
     )
-    stream_poll_ms: int = Field(15, ge=5, description="Milliseconds between two looks for new stream events.")
+    stream_poll_ms: int = Field(10, ge=5, description="Milliseconds between two looks for new stream events.")
     stream_queue_bytes: int = Field(
         2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed."
+    )
+    stream_origins: str = Field(
+        "",
+        description="Web pages that may open the stream, by their origin, separated by commas: https://a.example; "
+        "empty: any. Clients other than browsers send no origin and are not asked.",
     )
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")

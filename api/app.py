@@ -9,8 +9,9 @@ import falcon
 import psycopg
 
 import settings
-from api import errors, host, ledgers, openapi, pool, waiting, worker
+from api import connections, errors, host, ledgers, openapi, pool, waiting, worker
 from api.address import Proxies
+from api.connections import Connections
 from api.endpoints import ENDPOINTS
 from api.ledgers import Opener
 from api.middleware import EveryAnswer
@@ -67,7 +68,11 @@ def service_of(given: Settings) -> Service:
         writes=writes,
         hub=Hub(events, ledger.ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
         host=host.shared,
+        connections=Connections.at(
+            lambda: writes.read(lambda conn: ledgers.path(conn, ledgers.folder(given), connections.HOLDS))
+        ),
         ledger=ledger,
+        stream_origins=frozenset(given.stream_origins.lower().replace(",", " ").split()),
         registrations_a_day=given.registrations_a_day,
         proxies=Proxies(given.trusted_proxies),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import settings
+from api import host
 
 _given = settings.get()
 
@@ -15,3 +18,8 @@ timeout = 30
 keepalive = 30
 control_socket_disable = True  # its default place is one file a user, whatever the number of servers
 proc_name = "presage api"
+
+
+def on_reload(server: Any) -> None:
+    """Have the workers that are about to be replaced tell their clients that they can come back at once."""
+    host.shared.restarts.up_to(server.worker_age)

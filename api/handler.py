@@ -208,6 +208,8 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         if not log.access_log_enabled:
             return
         env = self.environ or {"REQUEST_METHOD": "-", "RAW_URI": "-", "SERVER_PROTOCOL": "-"}
+        if "?" in env.get("HTTP_REFERER", ""):
+            env = {**env, "HTTP_REFERER": _redacted_address(env["HTTP_REFERER"])}
         if query := env.get("QUERY_STRING"):
             env = {
                 **env,
@@ -227,6 +229,11 @@ def redacted(query: str) -> str:
         name, equals, _ = part.partition("=")
         parts.append(f"{name}=REDACTED" if equals and unquote_plus(name).lower() in _SECRETS else part)
     return "&".join(parts)
+
+
+def _redacted_address(address: str) -> str:
+    before, _, query = address.partition("?")
+    return f"{before}?{redacted(query)}"
 
 
 _now: tuple[int, bytes] = (0, b"")

@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from api.shared import Connections
+from api.counts import Counts
+from api.shared import Shared
+
+
+class Restarts:
+    """Which workers are replaced when they are told to stop, as the others serve on."""
+
+    def __init__(self) -> None:
+        self._cells = memoryview(Shared(8).memory).cast("q")
+
+    def up_to(self, age: int) -> None:
+        """Note, in the master, that workers up to this age are replaced."""
+        self._cells[0] = age
+
+    def include(self, age: int) -> bool:
+        """Tell whether a worker is replaced."""
+        return age <= self._cells[0]
 
 
 @dataclass(frozen=True)
 class Host:
-    """Counts that one worker alone cannot keep."""
+    """What one worker alone cannot know."""
 
-    connections: Connections = field(default_factory=Connections)
+    counts: Counts = field(default_factory=Counts)
+    restarts: Restarts = field(default_factory=Restarts)
 
 
 shared = Host()

@@ -59,10 +59,10 @@ def folder(given: Settings) -> Path:
     return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else given.data_dir.expanduser()
 
 
-def path(conn: Connection, folder: Path) -> Path:
-    """Name the ledger of a database."""
+def path(conn: Connection, folder: Path, holds: str = f"credits-{VERSION}") -> Path:
+    """Name the ledger of a database, or another file that its processes on a host share."""
     owner = f"{queries.identity(conn)}:{os.geteuid()}"
-    return folder / f"presage-credits-{VERSION}-{hashlib.blake2b(owner.encode(), digest_size=12).hexdigest()}"
+    return folder / f"presage-{holds}-{hashlib.blake2b(owner.encode(), digest_size=12).hexdigest()}"
 
 
 def end(conn: Connection, folder: Path, key_id: int) -> bool:

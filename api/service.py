@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from api.address import Proxies
 from api.cache import Cache
+from api.connections import Connections
 from api.cursor import Cursors
 from api.host import Host
 from api.keys import Keys
@@ -15,6 +17,7 @@ from api.ledgers import Opener
 from api.lookup import Markets
 from api.metering import Meter
 from api.proxy import Exchange
+from api.stream import wishes
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
@@ -32,10 +35,12 @@ class Service:
     writes: Pool
     hub: Hub
     host: Host = field(default_factory=Host)
+    connections: Connections = field(default_factory=Connections)  # of the whole host in a server, as the ledger
     ledger: Opener = field(default_factory=Opener)  # of the whole host in a server, its own in a test
     redis_url: str | None = None
     debug_token: str | None = None  # opens /debug to who has it
     registrations_a_day: int = 10
+    stream_origins: frozenset[str] = frozenset()  # pages that may open the stream; none listed: any may
     proxies: Proxies = field(default_factory=Proxies)
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
@@ -47,9 +52,11 @@ class Service:
         self.meter = Meter(self.writes, self.ledger, self.clock)
         self.markets = Markets(self.reads)
         self.cursors = Cursors(self._cursor_secret)
+        self.hub.keep_following = partial(wishes.keep_following, self)
 
     def close(self) -> None:
         """Give back what this process holds. For when all requests are answered."""
+        self.connections.leave()
         if self.ledger.opened:
             self.meter.leases.close()
 

@@ -35,57 +35,8 @@ class Shared:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
 
-class Connections:
-    """How many streams each key has open, over all workers of the host; those of a dead worker do not count."""
-
-    ROWS = 8192
-    WIDTH = 4  # key, process, count, unused: 32-bit numbers
-
-    def __init__(self) -> None:
-        self._shared = Shared(self.ROWS * self.WIDTH * 4)
-        self._cells = memoryview(self._shared.memory).cast("i")
-
-    def acquire(self, key_id: int, most: int | None) -> bool:
-        """Count one more, unless that is too many."""
-        cells, pid = self._cells, os.getpid()
-        open_now, mine, free = 0, -1, -1
-        with self._shared.locked():
-            for at in range(0, self.ROWS * self.WIDTH, self.WIDTH):
-                count = cells[at + 2]
-                if not count:
-                    free = at if free < 0 else free
-                    if not cells[at]:
-                        break  # never used, so are all that follow
-                elif cells[at] == key_id:
-                    if cells[at + 1] == pid:
-                        mine = at
-                    elif not _lives(cells[at + 1]):
-                        cells[at + 2] = 0
-                        continue
-                    open_now += count
-            if most is not None and open_now >= most:
-                return False
-            row = mine if mine >= 0 else free
-            if row < 0:
-                return False
-            if mine < 0:
-                cells[row], cells[row + 1] = key_id, pid
-            cells[row + 2] += 1
-            return True
-
-    def release(self, key_id: int) -> None:
-        """Count one less."""
-        cells, pid = self._cells, os.getpid()
-        with self._shared.locked():
-            for at in range(0, self.ROWS * self.WIDTH, self.WIDTH):
-                if cells[at] == key_id and cells[at + 1] == pid and cells[at + 2]:
-                    cells[at + 2] -= 1
-                    return
-                if not cells[at]:
-                    return
-
-
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Tell whether a process is there."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import gevent
 import psycopg
@@ -13,39 +12,45 @@ from gevent.event import Event as Signal
 
 from api.errors import Problem
 from api.stream import messages
-from api.stream.socket import GOING_AWAY, NOT_ALLOWED, PING, TRY_LATER
-from api.stream.subscriber import Event, Filter, Resuming, Subscriber, frames
+from api.stream.audience import Audience
+from api.stream.frames import GOING_AWAY, NOT_ALLOWED, RESTARTING, TRY_LATER
+from api.stream.replay import Replays
+from api.stream.socket import PING
+from api.stream.subscriber import Event, Filter, Resuming, Subscriber
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.pool import Connection, Pool
+    from api.stream.subscriber import Packed
 
 log = logging.getLogger("presage.stream")
 
 BATCH = 5000  # events read at once
-REPLAYED = 1000  # the same for one client's replay
 TURN = 200  # sends before others get a turn
-PING_S = 25.0
-DEAD_S = 60.0  # nothing heard for so long, although pinged twice
 HOLD_S = 0.25
-STALL_S = 30.0  # a replay that the client does not take in ends
 RETRY_S = 0.5
+MOST_PAUSE_S = 0.1
+FOLLOWED_S = 600.0  # between two looks after the wallets that are followed: what they do is told for a day after each
+STOP_S = 0.3  # for a client's own close, when the server stops
 
 
 class Hub:
     """The subscribers of one worker. Runs while there are any."""
 
+    ping_s: ClassVar[float] = 25.0
+    dead_s: ClassVar[float] = 60.0  # nothing heard for so long, although pinged twice
+
     def __init__(
-        self, pool: Pool, keys_ended: Callable[[], int], *, poll_ms: int = 15, queue_bytes: int = 2 << 20
+        self, pool: Pool, keys_ended: Callable[[], int], *, poll_ms: int = 10, queue_bytes: int = 2 << 20
     ) -> None:
         self._pool, self._poll_s, self._queue_bytes = pool, poll_ms / 1000, queue_bytes
         self._keys_ended = keys_ended
+        self.keep_following: Callable[[list[tuple[int, bytes]]], object] = lambda _: None
         self.subscribers: set[Subscriber] = set()
-        self._live: dict[Filter, set[Subscriber]] = {}
-        self._by_market: dict[str, set[Filter]] = defaultdict(set)
-        self._of_all: set[Filter] = set()
+        self._audience = Audience()
+        self._replays = Replays(pool, lambda: self.last, self._go_live, queue_bytes)
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
         self.last = 0  # the newest event read
@@ -62,6 +67,7 @@ class Hub:
         if not self._ready.wait(timeout=5):
             raise Problem("overloaded", "The stream cannot be read right now", headers={"Retry-After": "1"})
         subscriber = subscriber_at(self.last)
+        subscriber.socket.sent_seq = self.last
         self.subscribers.add(subscriber)
         return subscriber
 
@@ -83,7 +89,7 @@ class Hub:
         if subscriber.resuming is None and subscriber.position >= self.last:
             self._go_live(subscriber)
         else:
-            gevent.spawn(self._catch_up, subscriber)
+            self._replays.add(subscriber)
 
     def resume(self, subscriber: Subscriber, wants: Filter, after: int) -> None:
         """Go on after an event, up to the newest there is now and on from there."""
@@ -97,44 +103,50 @@ class Hub:
         finally:
             self.restart(subscriber)
 
-    def stop(self) -> None:
-        """Send everyone away."""
-        for subscriber in list(self.subscribers):
-            subscriber.socket.close(GOING_AWAY, "the service restarts: come again")
+    def follow(self, subscriber: Subscriber, wallets: frozenset[bytes]) -> None:
+        """Go on with other wallets; whoever has not said yet what it wants of the rest is held for longer."""
+        held = subscriber.held
+        self._leave(subscriber)
+        subscriber.wallets = wallets
+        if not held:
+            self.restart(subscriber)
 
-    def _join(self, subscriber: Subscriber) -> None:
+    def check(self, subscriber: Subscriber) -> None:
+        """Let a client go that does not take in what it asked for."""
+        if subscriber.socket.owed > self._queue_bytes:
+            self.remove(subscriber)
+            subscriber.socket.let_go()
+
+    def stop(self, code: int = GOING_AWAY) -> None:
+        """Send everyone away."""
+        self._close_all(code, "the service stops", linger_s=STOP_S)
+
+    def _close_all(self, code: int, why: str, *, linger_s: float = 1.0) -> None:
+        for subscriber in list(self.subscribers):
+            subscriber.socket.close(code, f"{why}; last_seq={{seq}}", linger_s=linger_s)
+
+    def _go_live(self, subscriber: Subscriber) -> None:
+        """Feed a client that is up to date; nothing may wait between finding that out and this."""
+        subscriber.turn += 1
+        if subscriber.resuming is not None:
+            complete, subscriber.resuming = subscriber.resuming.complete, None
+            subscriber.tell(messages.say("replay_completed", seq=self.last, complete=complete))
         subscriber.live, subscriber.position = True, self.last
-        wants = subscriber.wants
-        self._live.setdefault(wants, set()).add(subscriber)
-        if wants.markets is None:
-            self._of_all.add(wants)
-        else:
-            for market_id in wants.markets:
-                self._by_market[market_id].add(wants)
+        self._audience.join(subscriber)
 
     def _leave(self, subscriber: Subscriber) -> None:
         subscriber.turn += 1
-        if not subscriber.live:
-            return
-        subscriber.live = False
-        subscriber.position = max(subscriber.position, self._handed_out)
-        wants = subscriber.wants
-        group = self._live[wants]
-        group.discard(subscriber)
-        if group:
-            return
-        del self._live[wants]
-        self._of_all.discard(wants)
-        for market_id in wants.markets or ():
-            self._by_market[market_id].discard(wants)
-            if not self._by_market[market_id]:
-                del self._by_market[market_id]
+        if subscriber.live:
+            subscriber.live = False
+            subscriber.position = max(subscriber.position, self._handed_out)
+            self._audience.leave(subscriber)
 
     # --- Reading and handing out
 
     def _run(self) -> None:
         """Follow the events until nobody is left to hear them."""
-        pinged, ended = time.monotonic(), self._keys_ended()
+        pinged = followed = time.monotonic()
+        ended = self._keys_ended()
         while True:
             try:
                 with self._pool.connection() as conn:
@@ -143,44 +155,56 @@ class Hub:
                         self._look_back(conn)
                         self._ready.set()
                     while True:
+                        began = time.monotonic()
                         self._look(conn)
-                        if time.monotonic() - pinged > PING_S or self._keys_ended() != ended:
-                            pinged, ended = time.monotonic(), self._keys_ended()
+                        now = time.monotonic()
+                        if now - pinged > self.ping_s or self._keys_ended() != ended:
+                            pinged, ended = now, self._keys_ended()
                             self._look_back(conn)
                             self._ping()
                             gevent.spawn(self._check_keys)
+                            if now - followed > FOLLOWED_S:
+                                followed = now
+                                gevent.spawn(self._keep_following)
                             if not self.subscribers:
                                 return
-                        gevent.sleep(self._poll_s)
+                        # As long a pause as the work took: under load there are fewer and larger frames, not more work.
+                        gevent.sleep(min(max(self._poll_s, now - began), MOST_PAUSE_S))
             except (psycopg.Error, Problem) as error:
                 log.warning("the stream is interrupted: %s", error)
                 if not self.subscribers and self._ready.is_set():
                     return
                 gevent.sleep(RETRY_S)
+            except Exception:  # what was read and not handed out must not be missed by those who are live
+                log.exception("the stream is interrupted")
+                self._close_all(TRY_LATER, "the stream was interrupted")
+                gevent.sleep(RETRY_S)
 
     def _look(self, conn: Connection) -> None:
         head: int = queries.head(conn) or 0
-        if head < self.last:  # another database took this one's place
-            self.last = self._handed_out = head
+        if head < self.last:
+            self._begin_again(head)
         while self.last < head:
             events = [Event(*row) for row in queries.between(conn, after=self.last, upto=head, limit=BATCH)]
             # Advanced first: a client that joins while this batch is sent has had it, or will read it itself.
             self.last = events[-1].seq if events else head
             self._hand_out(events)
 
+    def _begin_again(self, head: int) -> None:
+        """Go on with a database that is behind: restored, or another. What clients have had of it no longer holds."""
+        log.warning("the newest event was %d and is %d", self.last, head)
+        self.last = self._handed_out = head
+        self._replays.stored.forget()
+        self._close_all(RESTARTING, "events were taken back")
+
     def _look_back(self, conn: Connection) -> None:
         self.oldest = queries.oldest(conn) or self.last + 1
 
     def _hand_out(self, events: list[Event]) -> None:
-        # Listed before the first pause: whoever joins meanwhile is not among them, and whoever leaves has another turn.
-        due = [
-            ([(subscriber, subscriber.turn) for subscriber in self._live.get(wants, ())], frames(chosen))
-            for wants, chosen in self._wanted(events).items()
-        ]
         upto, sent = self.last, 0
-        for subscribers, packed in due:
+        for subscribers, packed in list(self._audience.due(events)):
             for subscriber, turn in subscribers:
-                if subscriber.turn == turn:
+                if subscriber.turn == turn:  # otherwise it left meanwhile
                     self._send(subscriber, packed)
                     subscriber.position = upto
                     sent += len(packed)
@@ -189,62 +213,12 @@ class Hub:
                     gevent.sleep(0)
         self._handed_out = upto
 
-    def _wanted(self, events: list[Event]) -> dict[Filter, list[Event]]:
-        wanted: dict[Filter, list[Event]] = defaultdict(list)
-        for event in events:
-            for group in (self._of_all, self._by_market.get(event.market_id or "", ())):
-                for wants in group:
-                    if wants.types is None or event.type in wants.types:
-                        wanted[wants].append(event)
-        return wanted
-
-    def _send(self, subscriber: Subscriber, packed: list[tuple[bytes, int]]) -> None:
+    def _send(self, subscriber: Subscriber, packed: Packed) -> None:
         for data, seq in packed:
             subscriber.socket.push(data, seq)
-        if subscriber.socket.owed > self._queue_bytes:
-            self._let_go(subscriber)
+        self.check(subscriber)
 
-    def _let_go(self, subscriber: Subscriber) -> None:
-        self.remove(subscriber)
-        subscriber.socket.close(TRY_LATER, "too slow; last_seq={seq}", linger_s=10.0)
-
-    def _catch_up(self, subscriber: Subscriber) -> None:
-        """Replay what lies between a client's place and the newest event, then go live: no gap, nothing twice."""
-        turn, moved_at = subscriber.turn, time.monotonic()
-        while subscriber.turn == turn and not subscriber.socket.closed:
-            if subscriber.position >= self.last:
-                if subscriber.resuming is not None and subscriber.position < subscriber.resuming.upto:
-                    gevent.sleep(self._poll_s)  # the hub has not looked since
-                else:
-                    self._go_live(subscriber)
-            elif subscriber.socket.owed < self._queue_bytes // 2:
-                moved_at = time.monotonic()
-                self._replay(subscriber, turn)
-            elif time.monotonic() - moved_at < STALL_S:
-                gevent.sleep(0.02)
-            else:
-                self._let_go(subscriber)
-
-    def _go_live(self, subscriber: Subscriber) -> None:
-        if subscriber.resuming is not None:
-            complete, subscriber.resuming = subscriber.resuming.complete, None
-            subscriber.tell(messages.say("replay_completed", seq=self.last, complete=complete))
-        self._join(subscriber)
-        subscriber.turn += 1
-
-    def _replay(self, subscriber: Subscriber, turn: int) -> None:
-        """Send the next stored events."""
-        span = {"after": subscriber.position, "upto": self.last, "limit": REPLAYED}
-        try:
-            events = self._pool.read(lambda conn: [Event(*row) for row in queries.between(conn, **span)])
-        except (psycopg.Error, Problem) as error:
-            log.warning("a replay is interrupted: %s", error)
-            gevent.sleep(RETRY_S)
-            return
-        if subscriber.turn == turn:
-            for data, seq in frames(filter(subscriber.wants.passes, events)):
-                subscriber.socket.push(data, seq)
-            subscriber.position = events[-1].seq if events else span["upto"]
+    # --- Looking after clients
 
     def _check_keys(self) -> None:
         """Send those away whose key has ended since."""
@@ -255,10 +229,18 @@ class Hub:
             except (psycopg.Error, Problem):
                 return  # not to be known right now; the next look is soon
 
+    def _keep_following(self) -> None:
+        followed = {(each.account_id, wallet) for each in self.subscribers for wallet in each.wallets}
+        try:
+            if followed:
+                self.keep_following(sorted(followed))
+        except (psycopg.Error, Problem) as error:
+            log.warning("followed wallets: %s", error)
+
     def _ping(self) -> None:
         now = time.monotonic()
         for subscriber in list(self.subscribers):
-            if now - subscriber.socket.heard_at > DEAD_S:
+            if now - subscriber.socket.heard_at > self.dead_s:
                 subscriber.socket.hang_up()
             else:
                 subscriber.socket.push(PING)

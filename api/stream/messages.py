@@ -7,10 +7,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from api.parameters import Sequence, Wallet
+
 Type = Literal["trade", "orderbook", "price", "market", "signal", "wallet_activity", "onchain_trade"]
-MOST_MARKETS = 5000
+MOST_MARKETS = 5000  # of one connection
+MOST_WALLETS = 1000  # of one connection
+MOST_FOLLOWED = 5000  # wallets of one account, within a day
 
 MarketNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=MOST_MARKETS)]
+# The length as well: to the pattern a newline may follow the end.
+Wallets = Annotated[list[Annotated[Wallet, Meta(max_length=42)]], Meta(max_length=MOST_WALLETS)]
 
 
 class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fields=True):
@@ -18,7 +24,7 @@ class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fiel
 
     markets: MarketNames | None = None
     types: list[Type] | None = None
-    resume_from: Annotated[int, Meta(ge=0)] | None = None
+    resume_from: Sequence | None = None
 
 
 class Unsubscribe(Struct, tag_field="action", tag="unsubscribe", forbid_unknown_fields=True):
@@ -27,11 +33,23 @@ class Unsubscribe(Struct, tag_field="action", tag="unsubscribe", forbid_unknown_
     markets: MarketNames | None = None
 
 
+class SubscribeWallet(Struct, tag_field="action", tag="subscribe_wallet", forbid_unknown_fields=True):
+    """What these wallets do, beside all else that is wanted and in whatever market."""
+
+    wallets: Annotated[Wallets, Meta(min_length=1)]
+
+
+class UnsubscribeWallet(Struct, tag_field="action", tag="unsubscribe_wallet", forbid_unknown_fields=True):
+    """No more of these wallets, or of any that were subscribed to."""
+
+    wallets: Wallets | None = None
+
+
 class Ping(Struct, tag_field="action", tag="ping"):
     """Ask for a pong."""
 
 
-Wish = Subscribe | Unsubscribe | Ping
+Wish = Subscribe | Unsubscribe | SubscribeWallet | UnsubscribeWallet | Ping
 read = msgspec.json.Decoder(Wish).decode
 
 

@@ -4,65 +4,49 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
-import time
+import socket as sockets
 from collections import deque
 from typing import Any
 
 import gevent
-from geventwebsocket.exceptions import ProtocolError, WebSocketError
-from geventwebsocket.websocket import Header, Stream, WebSocket
+from geventwebsocket.websocket import Stream, WebSocket
 
-MOST_BYTES = 65_536  # of one message from a client
-MOST_FRAMES = 1000
-OPCODES = frozenset({0, 1, 2, 8, 9, 10})
-PING = b"\x89\x00"
+from api.stream import frames
+from api.stream.frames import CLOSE, MOST_BYTES, PONG, TRY_LATER, Broken, Gone, Reader, close_frame, frame
 
-GOING_AWAY, PROTOCOL_ERROR, NOT_ACCEPTED, NOT_TEXT = 1001, 1002, 1003, 1007
-NOT_ALLOWED, TOO_BIG, TRY_LATER = 1008, 1009, 1013
-
-
-class TooBig(WebSocketError):  # type: ignore[misc]  # noqa: N818 (the library's own tree)
-    """A message beyond what a client may say."""
-
-
-def frame(payload: bytes, opcode: int = WebSocket.OPCODE_TEXT) -> bytes:
-    """Give one whole frame, as a server sends it: not masked."""
-    return bytes(Header.encode_header(True, opcode, b"", len(payload), 0)) + payload  # noqa: FBT003
-
-
-def close_frame(code: int, reason: str = "") -> bytes:
-    """Give a close frame; a reason is cut at what fits."""
-    text = reason.encode()[:123].decode(errors="ignore").encode()
-    return frame(struct.pack("!H", code) + text, WebSocket.OPCODE_CLOSE)
-
-
-def unmask(payload: bytes, mask: bytes) -> bytes:
-    """Undo the client's mask, as one big number rather than byte by byte."""
-    size = len(payload)
-    key = (mask * (size // 4 + 1))[:size]
-    return (int.from_bytes(payload, "big") ^ int.from_bytes(key, "big")).to_bytes(size, "big")
+PING = frame(b"", frames.PING)
+# What the kernel keeps of ours beyond what the network can take: more would only hide how far a client lags.
+UNSENT = 256 << 10
+MOST_PONGS_OWED = 16 << 10
 
 
 class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor its slots
     """A client's connection. `push` never waits: what the network does not take at once is counted in `owed`."""
 
-    __slots__ = ("_closer", "_file", "_owed", "_sock", "_watcher", "_writing", "heard_at", "owed", "sent_seq")
+    __slots__ = ("_closer", "_file", "_owed", "_sock", "_watcher", "_writing", "owed", "reader", "sent_seq")
 
     def __init__(self, environ: dict[str, Any], handler: Any) -> None:
         super().__init__(environ, Stream(handler), handler)
         self._sock = handler.socket
         self._file: int = handler.socket.fileno()
+        with contextlib.suppress(OSError):  # not a TCP socket
+            self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+            self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, UNSENT)
         self._owed: deque[tuple[bytes | memoryview, int]] = deque()
         self._watcher = gevent.get_hub().loop.io(self._file, 2)  # 2: writable
         self._writing = False
         self._closer: gevent.Greenlet | None = None
         self.owed = 0
         self.sent_seq = 0  # the last event whose frame has begun to leave
-        self.heard_at = time.monotonic()
+        self.reader = Reader(handler.rfile, self._pong)
 
     def __del__(self) -> None:
         """Leave quietly: the handler has closed what there was to close."""
+
+    @property
+    def heard_at(self) -> float:
+        """When the client last said anything, by the monotonic clock."""
+        return self.reader.heard_at
 
     # --- Writing
 
@@ -71,6 +55,10 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         if self.closed:
             return
         self._put(data, seq)
+
+    def _pong(self, payload: bytes) -> None:
+        if self.owed < MOST_PONGS_OWED:  # not each ping needs a pong of its own; who reads nothing gets none
+            self.push(frame(payload, PONG))
 
     def _put(self, data: bytes, seq: int) -> None:
         if self._owed:
@@ -128,7 +116,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
 
     # --- Closing
 
-    def close(self, code: int = 1000, message: Any = "", *, linger_s: float = 1.0) -> None:
+    def close(self, code: int = frames.NORMAL, message: Any = "", *, linger_s: float = 1.0) -> None:
         """Say why, wait a moment for the client's own close, then hang up."""
         if self.closed:
             return
@@ -137,13 +125,15 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         begun = self._owed[0] if self._owed else None
         self._owed.clear()
         self.owed = 0
-        if begun is not None and isinstance(
-            begun[0], memoryview
-        ):  # a frame half sent must be whole before another begins
+        if begun is not None and isinstance(begun[0], memoryview):  # half sent: it must be whole before another begins
             self._owed.append(begun)
             self.owed = len(begun[0])
         self._put(close_frame(code, reason.replace("{seq}", str(self.sent_seq))), 0)
         self._closer = gevent.spawn_later(linger_s, self.hang_up)
+
+    def let_go(self) -> None:
+        """Close a client that does not take in what it asked for."""
+        self.close(TRY_LATER, "too slow; last_seq={seq}", linger_s=10.0)
 
     def hang_up(self) -> None:
         """End the connection without another word; the reader returns."""
@@ -164,79 +154,23 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         """Wait for the next text message; None when the connection has ended."""
         while True:
             try:
-                opcode, payload = self._message()
-                if opcode == self.OPCODE_CLOSE:
-                    self._answer_close(payload)
-                    return None
-                text = payload.decode()
-            except UnicodeDecodeError:
-                self.close(NOT_TEXT, "not UTF-8")
-            except TooBig:
-                self.close(TOO_BIG, f"a message is at most {MOST_BYTES} bytes")
+                kind, said = self.reader.next()
+            except Gone:
+                return None
+            except Broken as error:
+                self.close(error.code, error.detail)
                 self._drain()
                 return None
-            except ProtocolError as error:
-                self.close(PROTOCOL_ERROR, str(error))
-                self._drain()
+            if kind == CLOSE:
+                assert isinstance(said, bytes)
+                self.close(frames.close_code(said))
                 return None
-            except (WebSocketError, OSError, ValueError):  # the end of the connection, in its several shapes
-                return None
-            else:
-                if opcode != self.OPCODE_TEXT:
-                    self.close(NOT_ACCEPTED, "text messages only")
-                elif not self.closed:
-                    return text
+            if not self.closed:
+                assert isinstance(said, str)
+                return said
 
     def _drain(self) -> None:
         """Read on until hung up: closing over unread bytes resets the connection, and our close frame would be lost."""
         with contextlib.suppress(OSError, ValueError):
             while self.handler.rfile.read1(MOST_BYTES):
                 pass
-
-    def _message(self) -> tuple[int, bytes]:
-        """Read frames until a message is whole."""
-        kind, parts, size = 0, [], 0
-        while True:
-            header, payload = self._frame(MOST_BYTES - size)
-            if header.opcode == self.OPCODE_CLOSE:
-                return self.OPCODE_CLOSE, payload
-            if header.opcode == self.OPCODE_PING:
-                self.push(frame(payload, self.OPCODE_PONG))
-            elif header.opcode != self.OPCODE_PONG:
-                if (header.opcode == self.OPCODE_CONTINUATION) != bool(kind):
-                    raise ProtocolError("a message ends before the next begins")
-                kind = kind or header.opcode
-                size += len(payload)
-                parts.append(payload)
-                if header.fin:
-                    return kind, b"".join(parts)
-                if len(parts) >= MOST_FRAMES:
-                    raise ProtocolError(f"a message in more than {MOST_FRAMES} frames")
-
-    def _frame(self, room: int) -> tuple[Any, bytes]:
-        header = Header.decode_header(self.stream)
-        if header.flags:
-            raise ProtocolError("reserved bits are set")
-        if not header.mask:
-            raise ProtocolError("a client's frames are masked")
-        if header.opcode not in OPCODES:
-            raise ProtocolError(f"opcode {header.opcode} is not known")
-        if header.length > room and header.opcode < self.OPCODE_CLOSE:
-            raise TooBig
-        payload = self.stream.read(header.length) if header.length else b""
-        if len(payload) != header.length:
-            raise WebSocketError("the connection ended within a frame")
-        self.heard_at = time.monotonic()
-        return header, unmask(payload, header.mask)
-
-    def _answer_close(self, payload: bytes) -> None:
-        if not payload:
-            self.close(1000)
-            return
-        code = struct.unpack("!H", payload[:2])[0] if len(payload) > 1 else 0
-        try:
-            payload[2:].decode()
-        except UnicodeDecodeError:
-            code = 0
-        valid = code in range(3000, 5000) or (code in range(1000, 1015) and code not in (1004, 1005, 1006))
-        self.close(code if valid else PROTOCOL_ERROR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from api.stream.socket import frame
+from api.stream.frames import frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -13,23 +13,31 @@ if TYPE_CHECKING:
     from api.stream.socket import Socket
 
 MOST_FRAME = 256 << 10  # bytes of messages in one frame: clients refuse frames beyond a megabyte
+Packed = list[tuple[bytes, int]]  # frames, each with the last event it holds
 
 
 class Event(NamedTuple):
-    """One event, as stored."""
+    """One event, as stored; `watchers` are the accounts that watched its wallet then."""
 
     seq: int
     type: str
     market_id: str | None
+    wallet: bytes | None
+    watchers: list[int] | None
     message: str
 
 
 @dataclass(frozen=True)
 class Filter:
-    """What a client wants; None is all."""
+    """What a client wants of what is told to everyone; None is all."""
 
     markets: frozenset[str] | None = None
     types: frozenset[str] | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether nothing is left out."""
+        return self.markets is None and self.types is None
 
     def passes(self, event: Event) -> bool:
         """Tell whether an event is wanted."""
@@ -56,11 +64,12 @@ class Resuming(NamedTuple):
 
 
 class Subscriber:
-    """A client's socket, its filter, and the last event that it was past."""
+    """A client's socket, what it wants, and the last event that it was past."""
 
-    def __init__(self, socket: Socket, position: int, allowed: Callable[[], bool]) -> None:
-        self.socket, self.position, self.allowed = socket, position, allowed
+    def __init__(self, socket: Socket, position: int, account_id: int, allowed: Callable[[], bool]) -> None:
+        self.socket, self.position, self.account_id, self.allowed = socket, position, account_id, allowed
         self.wants = Filter()
+        self.wallets: frozenset[bytes] = frozenset()  # beside those that the account watches
         self.live = False  # fed by the hub; otherwise it is catching up
         self.held = True  # waits a moment for a first wish, so that it need not hear what it does not want
         self.resuming: Resuming | None = None
@@ -70,10 +79,18 @@ class Subscriber:
         """Send a message that is not an event."""
         self.socket.push(frame(text))
 
+    def passes(self, event: Event) -> bool:
+        """Tell whether an event is wanted, and for this client to know."""
+        if event.wallet is None:
+            return self.wants.passes(event)
+        if event.wallet in self.wallets:  # asked for by name, whatever the market
+            return True
+        return event.watchers is not None and self.account_id in event.watchers and self.wants.passes(event)
 
-def frames(events: Iterable[Event]) -> list[tuple[bytes, int]]:
-    """Pack events into frames, one message a line, each with the last event it holds."""
-    packed: list[tuple[bytes, int]] = []
+
+def frames(events: Iterable[Event]) -> Packed:
+    """Pack events into frames, one message a line."""
+    packed: Packed = []
     lines: list[str] = []
     size = last = 0
     for event in events:

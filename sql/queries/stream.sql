@@ -9,12 +9,40 @@ select last_seq from stream_head;
 select seq from stream_events order by seq limit 1;
 
 -- name: between(after, upto, limit)
--- Events in order.
-select seq, type, market_id, message
-from stream_events
-where seq > :after and seq <= :upto
-order by seq
+-- Events in order; of what a wallet did, also the accounts that watched it then.
+select e.seq, e.type, e.market_id, e.wallet,
+    case when e.wallet is not null then (
+        select array_agg(w.account_id)
+        from wallets_watched w
+        where w.wallet = e.wallet and w.watched_at <= e.ts and (w.unwatched_at is null or w.unwatched_at > e.ts)
+    ) end,
+    e.message
+from stream_events e
+where e.seq > :after and e.seq <= :upto
+order by e.seq
 limit :limit;
+
+-- name: follow(account_id, wallets, most)!
+-- Has wallets told of for a day, as long as events are kept, unless that makes too many of the account.
+with over as (
+    delete from wallets_followed
+    where account_id = :account_id and until_at < now() and wallet <> all(:wallets::bytea[])
+)
+insert into wallets_followed (account_id, wallet, until_at)
+select :account_id, wallet, now() + interval '1 day'
+from unnest(:wallets::bytea[]) as given (wallet)
+where cardinality(:wallets::bytea[]) + (
+    select count(*) from wallets_followed
+    where account_id = :account_id and until_at >= now() and wallet <> all(:wallets::bytea[])
+) <= :most
+on conflict (account_id, wallet) do update set until_at = excluded.until_at;
+
+-- name: keep_following(accounts, wallets)!
+-- Has wallets told of for another day.
+update wallets_followed f
+set until_at = now() + interval '1 day'
+from unnest(:accounts::bigint[], :wallets::bytea[]) as given (account_id, wallet)
+where f.account_id = given.account_id and f.wallet = given.wallet and f.until_at < now() + interval '23 hours';
 
 -- name: market_ids(ids)
 -- The condition ids of markets given by slug or by the exchange's number.

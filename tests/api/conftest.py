@@ -24,6 +24,7 @@ from api.ledgers import Opener
 from api.service import Service
 from api.stream.hub import Hub
 from sql import database
+from tests.api.listening import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,3 +180,14 @@ def server_conn(server: Server) -> Iterator[psycopg.Connection[Any]]:
 @pytest.fixture(scope="module")
 def server_key(server_conn: psycopg.Connection[Any]) -> str:
     return generous(server_conn, "someone@example.com")
+
+
+@pytest.fixture
+def listen(server: Server, server_key: str) -> Callable[..., Any]:
+    """`with listen() as client:` gives a client of the stream that stands after all that is written by now."""
+
+    def connected(*, key: str = "", **params: Any) -> Any:
+        time.sleep(0.05)  # what was written before has been read: the greeting stands after it
+        return listening(server.stream(key or server_key, **params))
+
+    return connected

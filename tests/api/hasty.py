@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from api import handler, worker
+from api.stream.hub import Hub
 
 
 class Handler(handler.Handler):
@@ -12,3 +13,7 @@ class Handler(handler.Handler):
 
 class Worker(worker.Worker):
     wsgi_handler = Handler
+
+    def init_process(self) -> None:
+        Hub.ping_s, Hub.dead_s = 0.4, 1.2
+        super().init_process()

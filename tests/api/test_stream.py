@@ -6,7 +6,6 @@ import json
 import threading
 import time
 import urllib.request
-from contextlib import contextmanager
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -14,78 +13,8 @@ from websockets.sync.client import connect
 
 from sql import database
 from tests.api.conftest import generous, serving
+from tests.api.listening import listening, seqs, trades, write
 from tests.factories import add_market
-
-
-class Listener:
-    """A client of the stream."""
-
-    def __init__(self, socket):
-        self.socket = socket
-        self.waiting = []
-        self.hello = self.next()
-        assert self.hello["type"] == "hello"
-
-    def say(self, action, **said):
-        self.socket.send(json.dumps({"action": action, **said}))
-
-    def next(self, timeout=5):
-        while not self.waiting:
-            self.waiting += [json.loads(line) for line in self.socket.recv(timeout).split("\n")]
-        return self.waiting.pop(0)
-
-    def until(self, kind, timeout=5):
-        """What comes before a message of a kind, and that message."""
-        before = []
-        while (message := self.next(timeout))["type"] != kind:
-            before.append(message)
-        return before, message
-
-    def events(self, count, timeout=10):
-        return [self.next(timeout) for _ in range(count)]
-
-
-@contextmanager
-def listening(url):
-    with connect(url, compression=None) as socket:
-        yield Listener(socket)
-
-
-def write(conn, events):
-    """Store events as the feed does: their numbers taken last, within the transaction."""
-    with conn.transaction():
-        (last,) = conn.execute(
-            "update stream_head set last_seq = last_seq + %s returning last_seq", [len(events)]
-        ).fetchone()
-        first = last - len(events) + 1
-        with conn.cursor().copy("copy stream_events (seq, type, market_id, message) from stdin") as copy:
-            for seq, (kind, market_id, data) in enumerate(events, start=first):
-                message = {
-                    "type": kind,
-                    "seq": seq,
-                    "ts": int(time.time() * 1000),
-                    "market_id": market_id,
-                    "data": data,
-                }
-                copy.write_row((seq, kind, market_id, json.dumps(message)))
-    return list(range(first, last + 1))
-
-
-def trades(count, market_id="0x" + "1" * 64):
-    return [("trade", market_id, {"price": 0.5}) for _ in range(count)]
-
-
-def seqs(messages):
-    return [message["seq"] for message in messages]
-
-
-@pytest.fixture
-def listen(server, server_key):
-    def connected(**params):
-        time.sleep(0.05)  # what was written before has been read: the greeting stands after it
-        return listening(server.stream(server_key, **params))
-
-    return connected
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
@@ -115,11 +44,15 @@ def test_nothing_written_after_the_greeting_is_missed(listen, server_conn):
             assert seqs(client.events(1)) == [seq]
 
 
+def told(markets, types, wallets=()):
+    return {"type": "subscribed", "markets": markets, "types": types, "wallets": list(wallets)}
+
+
 def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
     rain, snow = "0x" + "a" * 64, "0x" + "b" * 64
     with listen() as client:
         client.say("subscribe", markets=[rain.upper().replace("0X", "0x")], types=["trade", "market"])
-        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": [rain], "types": ["market", "trade"]}
+        assert client.until("subscribed")[1] == told([rain], ["market", "trade"])
         kinds = [("price", rain), ("trade", snow), ("trade", rain), ("market", rain), ("trade", None), ("trade", rain)]
         written = write(server_conn, [(kind, market_id, {}) for kind, market_id in kinds])
 
@@ -128,7 +61,7 @@ def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
         client.say("subscribe", markets=[snow])
         assert client.until("subscribed")[1]["markets"] == [rain, snow]
         client.say("unsubscribe", markets=[rain])
-        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": [snow], "types": ["market", "trade"]}
+        assert client.until("subscribed")[1] == told([snow], ["market", "trade"])
         written = write(server_conn, [("trade", rain, {}), ("trade", snow, {})])
         assert seqs(client.events(1)) == [written[1]]
 
@@ -136,7 +69,7 @@ def test_a_client_hears_the_markets_and_types_it_wants(listen, server_conn):
         assert client.until("subscribed")[1]["markets"] == []
         write(server_conn, trades(1))
         client.say("subscribe", types=["price"])
-        assert client.until("subscribed")[1] == {"type": "subscribed", "markets": "all", "types": ["price"]}
+        assert client.until("subscribed")[1] == told("all", ["price"])
         written = write(server_conn, [("trade", rain, {}), ("price", rain, {})])
         assert seqs(client.events(1)) == [written[1]]
 
