@@ -1,0 +1,235 @@
+-- What the chain's indexer writes and asks. Everyone who writes takes locks in this order: blocks, ranges, heads, the stream.
+
+-- --- Names, written once and for ever ------------------------------------------------------------------------------------------
+
+-- name: add_contracts(addresses, names)!
+-- Contracts that are followed or known.
+insert into chain_contracts (address, name)
+select address, name from unnest(:addresses::bytea[], :names::text[]) as given (address, name)
+on conflict (address) do update set name = excluded.name where chain_contracts.name <> excluded.name;
+
+-- name: contract_keys()
+-- The key of each contract.
+select address, contract_key from chain_contracts;
+
+-- name: add_tokens(token_ids)!
+-- Tokens met for the first time. In order, so that two who write never wait for each other in a circle.
+insert into chain_tokens (token_id)
+select token_id from unnest(:token_ids::text[]) as given (token_id) order by token_id collate "C"
+on conflict do nothing;
+
+-- name: token_keys(token_ids)
+-- The keys of tokens that are there.
+select token_id, token_key from chain_tokens where token_id = any(:token_ids::text[]);
+
+-- name: markets_of(token_ids)
+-- Which market and outcome tokens stand for, as far as the catalogue knows.
+select t.token_id, m.market_id, t.outcome
+from tokens t join markets m using (market_key)
+where t.token_id = any(:token_ids::text[]);
+
+-- --- Blocks: one that stands in chain_blocks has all of its rows --------------------------------------------------------------
+
+-- name: add_blocks(numbers, hashes, parents, times, logs)
+-- Blocks that are not there yet; gives their numbers. Whoever writes the same one at the same time waits here.
+insert into chain_blocks (number, hash, parent, ts, logs)
+select number, hash, parent, to_timestamp(time), logs
+from unnest(:numbers::bigint[], :hashes::bytea[], :parents::bytea[], :times::bigint[], :logs::int[])
+    as given (number, hash, parent, time, logs)
+order by number
+on conflict do nothing
+returning number;
+
+-- name: other_blocks(numbers, hashes)
+-- Those among given blocks that are stored with another hash.
+select number from chain_blocks b join unnest(:numbers::bigint[], :hashes::bytea[]) as given (number, hash) using (number)
+where b.hash <> given.hash
+order by number;
+
+-- name: blocks_between(from_block, to_block)
+-- Blocks stored, the highest first.
+select number, hash, logs from chain_blocks where number between :from_block and :to_block order by number desc;
+
+-- name: lowest_block()$
+-- The lowest block stored.
+select min(number) from chain_blocks;
+
+-- name: span_between(from_block, to_block)^
+-- The instants that blocks span, and how many logs they have; null where there is none.
+select min(ts), max(ts), coalesce(sum(logs), 0)::bigint from chain_blocks where number between :from_block and :to_block;
+
+-- name: fills_between(from_block, to_block, since, until)
+-- Fills as they are told, in order.
+select s.block_number, s.log_index, s.tx_hash, b.hash, m.market_id, c.token_id, t.outcome, s.maker, s.taker, s.side,
+       s.price, s.size, s.value_usd, s.fee_usd, k.address, s.is_taker_order, date_part('epoch', s.ts)::bigint
+from settlements s
+join chain_blocks b on b.number = s.block_number
+join chain_tokens c using (token_key)
+join chain_contracts k using (contract_key)
+left join tokens t on t.token_id = c.token_id
+left join markets m using (market_key)
+where s.block_number between :from_block and :to_block and s.ts between :since and :until
+order by s.block_number, s.log_index;
+
+-- name: delete_settlements(from_block, to_block, since, until)!
+delete from settlements where block_number between :from_block and :to_block and ts between :since and :until;
+
+-- name: delete_wallet_fills(from_block, to_block, since, until)!
+delete from wallet_fills where block_number between :from_block and :to_block and ts between :since and :until;
+
+-- name: delete_ledger_entries(from_block, to_block, since, until)!
+delete from ledger_entries where block_number between :from_block and :to_block and ts between :since and :until;
+
+-- name: delete_blocks(from_block, to_block)!
+delete from chain_blocks where number between :from_block and :to_block;
+
+-- --- Ranges: what has been indexed, and what has been counted again -----------------------------------------------------------
+
+-- name: lock_ranges()!
+-- One at a time from here to the commit.
+select pg_advisory_xact_lock(hashtextextended('presage.chain_ranges', 0));
+
+-- name: add_range(from_block, to_block, logs)!
+-- Joined with what it overlaps or touches; `logs` are those that came with it.
+with joined as (
+    delete from chain_ranges
+    where to_block >= :from_block::bigint - 1 and from_block <= :to_block::bigint + 1
+    returning from_block, to_block, logs
+)
+insert into chain_ranges (from_block, to_block, logs)
+select least(min(from_block), :from_block::bigint), greatest(max(to_block), :to_block::bigint), coalesce(sum(logs), 0) + :logs::bigint
+from joined;
+
+-- name: cut_ranges(from_block, logs)!
+-- Nothing from this block on is indexed any more; it had so many logs.
+with gone as (delete from chain_ranges where from_block >= :from_block)
+update chain_ranges set to_block = :from_block - 1, logs = logs - :logs
+where from_block < :from_block and to_block >= :from_block;
+
+-- name: add_logs(block, logs)!
+-- A range has more logs, or fewer, than was thought.
+update chain_ranges set logs = logs + :logs where :block between from_block and to_block;
+
+-- name: add_check(from_block, to_block)!
+-- Joined with what it overlaps or touches.
+with joined as (
+    delete from chain_checks
+    where to_block >= :from_block::bigint - 1 and from_block <= :to_block::bigint + 1
+    returning from_block, to_block
+)
+insert into chain_checks (from_block, to_block)
+select least(min(from_block), :from_block::bigint), greatest(max(to_block), :to_block::bigint) from joined;
+
+-- name: cut_checks(from_block)!
+-- Nothing from this block on counts as checked.
+with gone as (delete from chain_checks where from_block >= :from_block)
+update chain_checks set to_block = :from_block - 1 where from_block < :from_block and to_block >= :from_block;
+
+-- name: unindexed(from_block, to_block)
+-- What of a range has not been indexed, the highest first.
+select lower(hole), upper(hole) - 1
+from unnest(
+    int8multirange(int8range(:from_block::bigint, :to_block::bigint, '[]'))
+    - (select coalesce(range_agg(int8range(from_block, to_block, '[]')), '{}') from chain_ranges)
+) as hole
+order by 1 desc;
+
+-- name: unchecked(to_block)
+-- What has been indexed, but not counted again, up to a block; the lowest first.
+select lower(piece), upper(piece) - 1
+from unnest(
+    (select coalesce(range_agg(int8range(from_block, to_block, '[]')), '{}') from chain_ranges)
+    * int8multirange(int8range(null, :to_block::bigint, '[]'))
+    - (select coalesce(range_agg(int8range(from_block, to_block, '[]')), '{}') from chain_checks)
+) as piece
+order by 1;
+
+-- name: held_since(since)^
+-- The lowest and highest block indexed since an instant.
+select min(number), max(number) from chain_blocks where ts >= :since;
+
+-- --- Heads --------------------------------------------------------------------------------------------------------------------
+
+-- name: heads(feed)^
+-- Where the chain was when last looked at: head, finalized, indexed, detail.
+select head, finalized, indexed, detail from chain_heads where feed = :feed;
+
+-- name: set_heads(feed, head, finalized, indexed, detail)!
+-- Where it is now. What was final stays so.
+insert into chain_heads (feed, head, finalized, indexed, detail)
+values (:feed, :head, :finalized, :indexed, :detail::jsonb)
+on conflict (feed) do update set
+    head = excluded.head, finalized = greatest(chain_heads.finalized, excluded.finalized), indexed = excluded.indexed,
+    updated_at = now(), detail = chain_heads.detail || excluded.detail;
+
+-- name: remember_heads(feed, detail)!
+-- Adds to what is remembered beside them.
+update chain_heads set detail = detail || :detail::jsonb where feed = :feed;
+
+-- name: count_refused(feed, refused)!
+-- Logs of our contracts that could not be understood.
+update chain_heads
+set detail = detail || jsonb_build_object('refused', coalesce((detail ->> 'refused')::bigint, 0) + :refused::bigint)
+where feed = :feed;
+
+-- name: switch_off(why)!
+-- The stage does not run, and says why.
+update stage_clocks set detail = jsonb_build_object('off', :why::text)
+where stage = 'settlement' and detail ->> 'off' is distinct from :why;
+
+-- name: switch_on()!
+-- The stage is configured: from now on its lateness counts.
+update stage_clocks set detail = detail - 'off' where stage = 'settlement' and detail ? 'off';
+
+-- --- Incidents ----------------------------------------------------------------------------------------------------------------
+
+-- name: note_incident(kind, subject, mended, detail)!
+-- Something contradicted itself; told again, it is the same incident.
+insert into data_incidents as i (kind, subject, mended_at, detail)
+values (:kind, :subject, case when :mended::boolean then now() end, :detail::jsonb)
+on conflict (kind, subject) do update set
+    last_at = now(), times = i.times + 1, mended_at = excluded.mended_at, detail = i.detail || excluded.detail;
+
+-- name: mend_incident(kind, subject)!
+-- It is so no longer.
+update data_incidents set mended_at = now() where kind = :kind and subject = :subject and mended_at is null;
+
+-- name: incidents()^
+-- How many are open, and how many were met within a day.
+select count(*) filter (where mended_at is null), count(*) filter (where last_at > now() - interval '1 day') from data_incidents;
+
+-- name: incidents_lately()
+-- The newest, those still open before the others.
+select kind, subject, last_at, times, mended_at is not null, detail
+from data_incidents
+order by mended_at is not null, last_at desc
+limit 20;
+
+-- --- Resolutions --------------------------------------------------------------------------------------------------------------
+
+-- name: resolved_between(from_block, to_block, since)
+-- Conditions resolved in blocks that are final, and what the catalogue has of their markets.
+select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)
+from ledger_entries l
+join markets m on m.market_id = '0x' || encode(l.condition_id, 'hex')
+where l.kind = 'resolution' and l.block_number between :from_block and :to_block and l.ts >= :since
+order by l.block_number, l.log_index;
+
+-- name: resolved_unnoticed(to_block)
+-- The same for closed markets that the catalogue came to know, or to close, after the chain had resolved them.
+select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)
+from markets m
+join lateral (
+    select * from ledger_entries
+    where condition_id = decode(substr(m.market_id, 3), 'hex') and kind = 'resolution' and block_number <= :to_block
+    order by ts desc
+    limit 1
+) as l on true
+where m.status = 'CLOSED' and m.market_id ~ '^0x[0-9a-f]{64}$';
+
+-- name: resolved_since(since, to_block)
+-- The same for markets that both have resolved.
+select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)
+from ledger_entries l
+join markets m on m.market_id = '0x' || encode(l.condition_id, 'hex')
+where l.kind = 'resolution' and l.ts >= :since and l.block_number <= :to_block and m.status = 'RESOLVED';
