@@ -162,6 +162,10 @@ def bench(
     ] = None,
     seconds: Annotated[float, typer.Option(min=1, help="Length of a sustained load.")] = 600.0,
     repetitions: Annotated[int, typer.Option(min=1, help="Turns of each rival; the median counts.")] = 5,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the measured part of docs/performance.md anew.", dir_okay=False),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")] = False,
 ) -> None:
     """Measure beside named rivals, in the same run and taking turns."""
@@ -176,11 +180,15 @@ def bench(
         return
     if unknown := [name for name in names if name not in harness.BENCHMARKS]:
         raise typer.BadParameter(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(harness.BENCHMARKS)}")
-    options = harness.Options(seconds=seconds, repetitions=repetitions)
-    figures = harness.run(names, options, lambda line: console.print(line, style="dim"))
-    console.print(table.table(figures))
-    if json_file is not None:
-        harness.save(figures, json_file)
+    options = harness.Options(seconds=seconds, repetitions=repetitions, markdown=markdown)
+    figures = []
+    try:
+        for figure in harness.run(names, options, lambda line: console.print(line, style="dim")):
+            figures.append(figure)  # noqa: PERF402 (what was measured is kept when something fails)
+    finally:
+        console.print(table.table(figures))
+        if json_file is not None:
+            harness.save(figures, json_file)
     if strict and any(figure.met is False for figure in figures):
         raise typer.Exit(1)
 

@@ -39,8 +39,10 @@ class Figure(msgspec.Struct, kw_only=True):
     rival: str | None = None
     rival_value: float | None = None
     ratio: float | None = None
+    spread: tuple[float, float] | None = None  # the least and the greatest ratio of any turn
     target: str | None = None
     met: bool | None = None
+    detail: dict[str, float] | None = None
 
 
 def figure(
@@ -50,6 +52,8 @@ def figure(
     *,
     rival: tuple[str, float] | None = None,
     target: Target | None = None,
+    spread: tuple[float, float] | None = None,
+    detail: dict[str, float] | None = None,
 ) -> Figure:
     """Work out ratio and verdict."""
     ratio = value / rival[1] if rival and rival[1] else None
@@ -64,8 +68,10 @@ def figure(
         rival=rival[0] if rival else None,
         rival_value=_short(rival[1]) if rival else None,
         ratio=_short(ratio) if ratio is not None else None,
+        spread=(_short(spread[0]), _short(spread[1])) if spread else None,
         target=str(target) if target else None,
         met=met,
+        detail={name: _short(number) for name, number in detail.items()} if detail else None,
     )
 
 

@@ -5,19 +5,20 @@ from __future__ import annotations
 import gc
 import importlib
 import statistics
+from pathlib import Path  # noqa: TC003 (msgspec resolves annotations)
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from cli.bench.figures import Figure
 
 # Name → module with `run(options, report)`, and what it measures. Modules are imported when run.
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "ingest": ("cli.bench.ingest", "Our writer against psql's COPY, and a sustained load through the live feed"),
+    "api": ("cli.bench.api", "CPU a request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades"),
 }
 
 
@@ -26,6 +27,7 @@ class Options(msgspec.Struct, frozen=True):
 
     seconds: float = 600.0  # of a sustained load
     repetitions: int = 5
+    markdown: Path | None = None  # a document whose measured part is written anew
 
 
 class Benchmark(Protocol):
@@ -38,14 +40,21 @@ class Benchmark(Protocol):
 def interleaved(
     rivals: Mapping[str, Callable[[], float]], repetitions: int, report: Callable[[str], None] = lambda _: None
 ) -> dict[str, float]:
-    """Let the rivals take turns, so that what the machine does meanwhile hits all alike; medians."""
+    """Let the rivals take turns; medians."""
+    return {name: statistics.median(values) for name, values in turns(rivals, repetitions, report).items()}
+
+
+def turns(
+    rivals: Mapping[str, Callable[[], float]], repetitions: int, report: Callable[[str], None] = lambda _: None
+) -> dict[str, list[float]]:
+    """Let the rivals take turns, so that what the machine does meanwhile hits all alike; every sample."""
     samples: dict[str, list[float]] = {name: [] for name in rivals}
     for turn in range(repetitions):
         for name in list(rivals)[:: 1 if turn % 2 == 0 else -1]:
             gc.collect()
             samples[name].append(rivals[name]())
             report(f"{name}: {samples[name][-1]:,.4g} ({turn + 1} of {repetitions})")
-    return {name: statistics.median(values) for name, values in samples.items()}
+    return samples
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
@@ -54,13 +63,11 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return statistics.median(slopes) if slopes else 0.0
 
 
-def run(names: Sequence[str], options: Options, report: Callable[[str], None]) -> list[Figure]:
+def run(names: Sequence[str], options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
     """Run the named benchmarks, one after the other."""
-    figures: list[Figure] = []
     for name in names:
         module: Benchmark = importlib.import_module(BENCHMARKS[name][0])
-        figures.extend(module.run(options, report))
-    return figures
+        yield from module.run(options, report)
 
 
 def save(figures: Sequence[Figure], file: Path) -> None:

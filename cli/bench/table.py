@@ -32,7 +32,7 @@ def table(figures: Sequence[Figure]) -> Table:
             each.unit,
             each.rival or "",
             _number(each.rival_value),
-            _number(each.ratio),
+            _number(each.ratio) + (f" ({_number(each.spread[0])} to {_number(each.spread[1])})" if each.spread else ""),
             each.target or "",
             VERDICTS[each.met],
         )

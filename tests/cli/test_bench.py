@@ -51,7 +51,8 @@ def test_a_target_on_a_ratio_without_rival_is_missed():
 
 def test_the_json_holds_a_list_of_figures_with_every_field(tmp_path):
     save(
-        [figure("rows", 75.0, "rows/s", rival=("COPY", 100.0), target=Target("ratio", ">=", 0.6))], tmp_path / "b.json"
+        [figure("rows", 75.0, "rows/s", rival=("COPY", 100.0), target=Target("ratio", ">=", 0.6), spread=(0.7, 0.8))],
+        tmp_path / "b.json",
     )
 
     assert json.loads((tmp_path / "b.json").read_text()) == [
@@ -62,8 +63,10 @@ def test_the_json_holds_a_list_of_figures_with_every_field(tmp_path):
             "rival": "COPY",
             "rival_value": 100.0,
             "ratio": 0.75,
+            "spread": [0.7, 0.8],
             "target": "ratio >= 0.6",
             "met": True,
+            "detail": None,
         }
     ]
     assert [file.name for file in tmp_path.iterdir()] == ["b.json"]

@@ -1,0 +1,56 @@
+"""What the API is measured beside: `gunicorn cli.bench.api_apps:hello`; and the API itself without its cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import falcon
+
+from api.cache import Cache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+WORD = b'{"hello":"world"}'
+
+
+class Hello:
+    """The least that a server of this kind can do."""
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
+        """Say it."""
+        resp.data = WORD
+
+
+class Forgetful(Cache):
+    """Asks every time: what an endpoint takes when nothing is remembered."""
+
+    def get(self, question: Hashable, seconds: float, ask: Callable[[], tuple[bytes, str]]) -> tuple[bytes, str]:  # noqa: ARG002
+        """Ask."""
+        return ask()
+
+
+def _hello() -> Any:
+    app = falcon.App()
+    app.add_route("/hello", Hello())
+    return app
+
+
+def _uncached() -> Any:
+    import settings
+    from api import app, waiting
+
+    waiting.install()
+    service = app.service_of(settings.get())
+    service.cache = Forgetful()
+    return app.create_app(service)
+
+
+MAKERS = {"hello": _hello, "uncached": _uncached}
+
+
+def __getattr__(name: str) -> Any:
+    """Make the app that a server asks for."""
+    if name in MAKERS:
+        return MAKERS[name]()
+    raise AttributeError(name)

@@ -1,0 +1,86 @@
+"""Data to measure the API on: a simulated fortnight of a large exchange, and what orchestration computes from it."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import aiosql
+import msgspec
+
+from orchestration import activity, aggregates
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DAYS = 14
+DAY = timedelta(days=1)
+CHECKED = ("trades", "candles_1m", "candles_1h", "quotes", "book_events", "signals", "live_prices", "live_books")
+
+
+class Size(msgspec.Struct, frozen=True):
+    """How much of it there is."""
+
+    markets: int = 50_000
+    trades: int = 5_000_000
+
+    def of_rank(self, rank: int) -> int:
+        """Give the key of the market with the rank-th most trades."""
+        return rank * 7919 % self.markets + 1
+
+
+def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
+    """Fill an empty database of the Apache licence; gives how many rows each table has."""
+    queries: Any = aiosql.from_path(Path(__file__).with_suffix(".sql"), "psycopg")
+    now = datetime.now(UTC)
+    with connect(url, autocommit=True, name="presage bench data") as conn:
+        queries.prepare(conn)
+        for name in ("events", "markets"):
+            getattr(queries, name)(conn, markets=size.markets, now=now)
+        queries.tokens(conn)
+        queries.status_changes(conn)
+        queries.live_prices(conn, now=now)
+        queries.live_books(conn, levels=25, now=now)
+        report("markets, prices and books")
+        for day in range(DAYS):
+            from_ = now - DAY * (DAYS - day)
+            queries.trades(conn, markets=size.markets, trades=size.trades // DAYS, from_=from_, to=from_ + DAY)
+            report(f"trades of day {day + 1} of {DAYS}")
+        first = aggregates.floor(now, DAY) - DAY * DAYS
+        for name in ("minutes", "hours"):
+            for day in range(DAYS + 1):
+                getattr(queries, name)(conn, from_=first + day * DAY, to=first + (day + 1) * DAY)
+        report("candles")
+        several = size.trades // 10
+        queries.quotes(conn, markets=size.markets, quotes=several, from_=now - timedelta(hours=4), to=now)
+        queries.book_events(conn, markets=size.markets, events=several, from_=now - timedelta(hours=4), to=now)
+        queries.signals(conn, markets=size.markets, signals=size.trades // 50, from_=now - DAY * 7, to=now)
+        queries.settle(conn)
+        conn.execute("vacuum analyze")
+        report("quotes, book events and signals; vacuumed")
+        compute(conn, now)
+        conn.execute("vacuum analyze market_stats_24h, market_activity, market_rankings, taxonomy_counts")
+        conn.execute("checkpoint")
+        return {table: count(conn, table) for table in ("markets", *CHECKED)}
+
+
+def compute(conn: Any, now: datetime) -> dict[str, float]:
+    """Do what orchestration does each minute, and give the seconds it took."""
+    took = {}
+    for name, work in (
+        ("24-hour figures", aggregates.compute_stats),
+        ("activity", activity.bring_up_to_date),
+        ("ranking", aggregates.rank),
+    ):
+        began = time.perf_counter()
+        work(conn, now)
+        took[name] = time.perf_counter() - began
+    return took
+
+
+def count(conn: Any, table: str) -> int:
+    """Count the rows of a table."""
+    return int(conn.execute(f"select count(*) from {table}").fetchone()[0])  # noqa: S608 - one of our own names

@@ -1,0 +1,122 @@
+"""Clients of a benchmark, and what a request costs the machine: CPU seconds of processes, from /proc."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import time
+from itertools import cycle
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+PATIENCE_S = 10.0
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    size: int
+    seconds: float
+
+
+class Client:
+    """One connection, kept alive; asks one thing at a time."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._head, self._due = b"", -1
+        self.status = self.size = 0
+        self.body: list[bytes] = []
+
+    def ask(self, request: bytes) -> Answer:
+        """Send a request and wait for the whole answer."""
+        began = time.perf_counter()
+        self.send(request)
+        while not self.receive():
+            pass
+        return Answer(self.status, self.size, time.perf_counter() - began)
+
+    def send(self, request: bytes) -> None:
+        """Send a request."""
+        self._head, self._due = b"", -1
+        self.body = []
+        self.socket.sendall(request)
+
+    def receive(self) -> bool:
+        """Take in what has come; tell whether the answer is whole."""
+        data = self.socket.recv(1 << 18)
+        if not data:
+            raise ConnectionError("the server has closed the connection")
+        if self._due < 0:
+            self._head += data
+            head, end, data = self._head.partition(b"\r\n\r\n")
+            if not end:
+                return False
+            self.status = int(head[9:12])
+            _, _, rest = head.lower().partition(b"\r\ncontent-length:")
+            self._due = self.size = int(rest.partition(b"\r\n")[0] or 0)
+        self._due -= len(data)
+        self.body.append(data)
+        return self._due <= 0
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()
+
+
+def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
+    """Write a request."""
+    given = {"Host": "127.0.0.1", **headers, **({"Content-Length": str(len(body))} if body else {})}
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def press(port: int, requests: Sequence[bytes], *, clients: int, seconds: float) -> int:
+    """Have several clients ask as fast as they are answered; gives the number of answers."""
+    turns: Iterator[bytes] = cycle(requests)
+    answered, until = 0, time.monotonic() + seconds
+    several = [Client(port) for _ in range(clients)]
+    with selectors.DefaultSelector() as selector:
+        for client in several:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+            client.send(next(turns))
+        open_ = len(several)
+        while open_:
+            ready = selector.select(PATIENCE_S)
+            if not ready:
+                raise TimeoutError("the server does not answer")
+            for key, _ in ready:
+                client = key.data
+                if not client.receive():
+                    continue
+                if client.status != 200:
+                    raise ValueError(f"status {client.status}: {b''.join(client.body)[:300]!r}")
+                answered += 1
+                if time.monotonic() < until:
+                    client.send(next(turns))
+                else:
+                    selector.unregister(client.socket)
+                    client.close()
+                    open_ -= 1
+    return answered
+
+
+def cpu_s(pids: Iterable[int]) -> float:
+    """Give the CPU time that processes have used, the kernel's share included."""
+    total = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        total += (int(fields[11]) + int(fields[12])) * TICK_S
+    return total
+
+
+def children(pid: int) -> list[int]:
+    """Give the processes that a process has started."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

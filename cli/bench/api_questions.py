@@ -1,0 +1,141 @@
+"""What each endpoint is asked: about busy markets and quiet ones, with its filters, and for all that it may give."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cli.bench.api_load import request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from api.endpoint import Endpoint
+
+# Those with most trades, down to those with one in a fortnight, or none.
+RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 40_000, 49_999)
+DAY = 86_400
+
+# Beside the plain question: what is asked in turn. `{now}`, `{ids:N}`, `{id}` are filled in.
+VARIED: dict[str, tuple[str, ...]] = {
+    "markets": (
+        "",
+        "status=RESOLVED",
+        "category=category-3",
+        "tag=tag-7",
+        "series=series-9",
+        "offset=500",
+        "limit=200",
+    ),
+    "search_markets": ("q=bitcoin", "q=reaches-77", "q=rain", "q=nothing+like+this", "q=of", "q=gold&status=CLOSED"),
+    "top_markets": ("", "by=trades", "period=1h", "period=7d&limit=50", "by=trades&period=7d"),
+    "resolving_markets": ("", "within=1h", "within=7d&limit=100", "within=7d&offset=200"),
+    "new_markets": ("", "hours=168&limit=100", "hours=168&offset=200"),
+    "markets_by_timeframe": ("", "asset=bitcoin", "limit=100", "status=CLOSED", "asset=reaches-77"),
+    "compare_markets": ("ids={ids:2}", "ids={ids:10}"),
+    "prices": ("ids={ids:5}", "ids={ids:17}"),
+    "market_price": ("", "outcome=1"),
+    "market_orderbook": ("", "outcome=No"),
+    "market_trades": ("", "limit=50", "limit=500", "outcome=1", "from={yesterday_ms}"),
+    "market_price_history": ("", "resolution=1s", "resolution=5m", "resolution=1h", "fill=previous"),
+    "market_candles": ("", "resolution=60", "from={day_ago}&to={now}"),
+    "recent_trades": ("", "limit=500", "market_id={id}"),
+    "event_markets": ("", "sort=created", "status=ACTIVE"),
+    "category_markets": ("", "sort=resolution", "status=RESOLVED", "offset=500"),
+    "market_signals": ("", "type=momentum"),
+    "top_signals": ("", "type=whale_alert", "limit=200"),
+    "udf_symbols": ("symbol={id}",),
+    "udf_search": ("query=bitcoin", "query=", "query=reaches-77"),
+    "udf_history": tuple(
+        f"symbol={{id}}&resolution={resolution}&to={{now}}&countback=300" for resolution in ("1", "15", "60", "1D")
+    ),
+    "udf_quotes": ("symbols={id}", "symbols={ids:10}"),
+    "udf_marks": ("symbol={id}&resolution=5&from={day_ago}&to={now}", "symbol={id}&from=0&to={now}"),
+    "udf_timescale_marks": ("symbol={id}&from=0&to={now}",),
+    "positions": ("wallet={wallet}",),
+    "closed_positions": ("wallet={wallet}",),
+}
+# The largest answer that may be asked for, where it is much larger than the usual.
+LARGEST = {
+    "markets": "limit=200&offset=10000",
+    "market_trades": "limit=5000",
+    "market_price_history": "limit=20000",
+    "market_candles": "from=0&to={now}",
+    "prices": "ids={ids:100}",
+    "recent_trades": "limit=500&market_id={id}",
+    "udf_history": "symbol={id}&resolution=1&to={now}&countback=20000",
+    "udf_quotes": "symbols={ids:50}",
+}
+BODIES: dict[str, Callable[[int], object]] = {
+    "register": lambda nth: {"app_name": "bench", "email": f"bench-{nth}-{time.time_ns()}@example.com"},
+    "watch_wallet": lambda nth: {"address": wallet(nth)},
+}
+PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange is
+NOT_ASKED = frozenset({"stream", "rotate_key"})  # a connection; and what would end the key
+
+
+def market_id(key: int) -> str:
+    """Give the id of a simulated market."""
+    return "0x" + hashlib.sha256(f"market {key}".encode()).hexdigest()
+
+
+def wallet(nth: int) -> str:
+    """Give the address of a simulated wallet, the busiest first."""
+    return "0x" + hashlib.sha256(f"wallet {nth}".encode()).hexdigest()[:40]
+
+
+class Questions:
+    """Requests, ready to be sent."""
+
+    def __init__(self, key: str, token: str, markets: Sequence[int]) -> None:
+        self.headers: Mapping[str, str] = {"X-API-Key": key, "X-Debug-Token": token, "Accept": "*/*"}
+        self.ids = [market_id(each) for each in markets]
+
+    def usual(self, endpoint: Endpoint) -> Iterator[bytes]:
+        """Ask an endpoint in turn all that it is usually asked."""
+        for nth in itertools.count():
+            for query in VARIED.get(endpoint.name, ("",)):
+                yield self._request(endpoint, query, nth)
+
+    def largest(self, endpoint: Endpoint) -> Iterator[bytes] | None:
+        """Ask for all that it may give, of the busiest markets."""
+        if endpoint.name not in LARGEST:
+            return None
+        return (self._request(endpoint, LARGEST[endpoint.name], nth % 3) for nth in itertools.count())
+
+    def _request(self, endpoint: Endpoint, query: str, nth: int) -> bytes:
+        path = endpoint.path
+        for name in endpoint.path_parameters:
+            path = path.replace(f"{{{name}}}", self._named(endpoint, name, nth))
+        asked = f"{path}?{self._filled(query, nth)}" if query else path
+        body = BODIES.get(endpoint.name)
+        if body is None:
+            return request(endpoint.method, asked, self.headers)
+        headers = {**self.headers, "Content-Type": "application/json"}
+        return request(endpoint.method, asked, headers, msgspec.json.encode(body(nth)))
+
+    def _named(self, endpoint: Endpoint, name: str, nth: int) -> str:
+        if name == "slug":
+            return f"category-{nth % 12}"
+        if name == "address":
+            return wallet(RANKS[nth % len(RANKS)])
+        return str(nth * 37 % 10_000) if endpoint.path.startswith("/v1/events/") else self.ids[nth % len(self.ids)]
+
+    def _filled(self, query: str, nth: int) -> str:
+        now = int(time.time())
+        for most in (2, 5, 10, 17, 50, 100):
+            if f"{{ids:{most}}}" in query:
+                turned = (self.ids * 6)[nth % len(self.ids) :]
+                several = turned[:most] if most <= len(self.ids) else [market_id(1 + n * 97) for n in range(most)]
+                query = query.replace(f"{{ids:{most}}}", ",".join(several))
+        return query.format(
+            id=self.ids[nth % len(self.ids)],
+            now=now,
+            day_ago=now - DAY,
+            yesterday_ms=(now - DAY) * 1000,
+            wallet=wallet(RANKS[nth % len(RANKS)]),
+        )

@@ -1,0 +1,77 @@
+"""The servers that are measured, each with one worker on a port of its own."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from cli.bench.api_load import children
+from cli.plan import ROOT
+from cli.ports import choose
+from cli.processes import Program
+from cli.readiness import answers, listens
+
+if TYPE_CHECKING:
+    from cli.bench.database import Bench
+
+TOKEN = secrets.token_hex(32)  # opens /debug
+OURS, RIVAL, HELLO, UNCACHED, SANDBOX = "api", "rival", "hello", "uncached", "sandbox"
+
+
+class Server(NamedTuple):
+    """A program, where it listens, and by what name it is known to the database."""
+
+    program: Program
+    port: int
+    application: str = ""
+
+    def pids(self) -> list[int]:
+        """Give the processes that answer: of gunicorn the worker, not its master."""
+        pid = self.program.pid
+        assert pid is not None
+        return children(pid) or [pid]
+
+
+def servers(bench: Bench) -> dict[str, Server]:
+    """Describe them all; none is started."""
+    from cli.bench import api_rival
+
+    ports = choose(None)
+    exchange = f"http://127.0.0.1:{ports.database}"
+    environment = {
+        "DATABASE_URL": bench.url,
+        "PRESAGE_API_WORKERS": "1",
+        "PRESAGE_METERING_DIR": str(bench.folder),
+        "PRESAGE_REGISTRATIONS_A_DAY": "1000000",
+        "PRESAGE_DEBUG_TOKEN": TOKEN,
+        "PRESAGE_GAMMA_URL": f"{exchange}/gamma",
+        "PRESAGE_DATA_API_URL": f"{exchange}/data",
+    }
+
+    def program(name: str, port: int, *command: str, health: str = "") -> Program:
+        return Program(
+            name,
+            [sys.executable, "-m", *command],
+            bench.folder / f"{name}.log",
+            environment=environment,
+            directory=ROOT,
+            is_ready=lambda: answers(f"http://127.0.0.1:{port}{health}") if health else listens(port),
+        )
+
+    def gunicorn(name: str, port: int, app: str, health: str) -> Program:
+        where = ("-b", f"127.0.0.1:{port}", app)
+        return program(name, port, "gunicorn", "-c", "python:api.gunicorn_conf", *where, health=health)
+
+    def uvicorn(name: str, port: int, app: str) -> Program:
+        how = ("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning")
+        return program(name, port, "uvicorn", app, "--host", "127.0.0.1", "--port", str(port), *how)
+
+    simulated = ("--simulate", "1", "--rate", "20", "--markets", "20", "--port", str(ports.database))
+    return {
+        OURS: Server(gunicorn(OURS, ports.api, "api.app:app", "/health"), ports.api, "presage api"),
+        RIVAL: Server(uvicorn(RIVAL, ports.sandbox, "cli.bench.api_rival:app"), ports.sandbox, api_rival.NAME),
+        HELLO: Server(gunicorn(HELLO, ports.dagster, "cli.bench.api_apps:hello", "/hello"), ports.dagster),
+        UNCACHED: Server(gunicorn(UNCACHED, ports.code, "cli.bench.api_apps:uncached", "/health"), ports.code),
+        SANDBOX: Server(program(SANDBOX, ports.database, "upstream.sandbox", *simulated), ports.database),
+    }
