@@ -166,8 +166,10 @@ def instant(value: Any) -> Instant:
             # In a query string a plus sign means a blank, and so does `…+00:00` when it is not escaped.
             moment = msgspec.convert(value.replace(" ", "+") if value[10:11] in "Tt" else value, datetime)
             moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
-    except (TypeError, OverflowError, msgspec.ValidationError):
+    except (TypeError, msgspec.ValidationError):
         raise ValueError("Expected RFC 3339 or Unix milliseconds") from None
+    except OverflowError:
+        moment = LATEST
     if not EARLIEST <= moment < LATEST:
         raise ValueError("Expected a moment between 1970 and 9999")
     return Instant(
@@ -187,7 +189,11 @@ def fields(kind: type[Struct]) -> dict[str, dict[str, Any]]:
 def schema_of(kind: type) -> dict[str, Any]:
     """Describe the type that is ours; there is one."""
     assert kind is Instant, kind
-    return {"type": "string", "examples": ["2026-11-21T12:00:00Z", "1795262400000"]}
+    return {
+        "type": "string",
+        "anyOf": [{"format": "date-time"}, {"pattern": r"^\d{1,15}$"}],
+        "examples": ["2026-11-21T12:00:00Z", "1795262400000"],
+    }
 
 
 _UNKNOWN = re.compile(r"unknown field `(.*?)`", re.DOTALL)

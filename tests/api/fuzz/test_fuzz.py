@@ -1,0 +1,48 @@
+"""Whatever is asked, with a key or without, the answer is one that the document promises: schemathesis, all checks."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from api.endpoints import ENDPOINTS
+from tests.api.fuzz.filled import filled
+from tests.api.fuzz.schemathesis_run import run
+
+LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`
+EXAMPLES, LEAST = (330, 20_000) if LONG else (5, 1_500)
+# A WebSocket is no answer for a fuzzer of HTTP, and the document is what it has begun with.
+ASIDE = {"GET /stream", "GET /openapi.json"}
+
+
+@pytest.fixture(scope="module")
+def api(new_database, tmp_path_factory):
+    with new_database() as url, filled(url, tmp_path_factory.mktemp("fuzz")) as running:
+        yield running
+        log = running.server.stop()
+    assert "Traceback" not in log
+
+
+@pytest.mark.timeout(3600 if LONG else 300)
+def test_everything_the_document_allows_is_answered_as_it_says(api, tmp_path):
+    report = run(api, tmp_path, keyed=True, checks="all", max_examples=EXAMPLES)
+
+    assert report.passed, report.output
+    assert report.requests >= LEAST
+    assert report.operations(500, 599) == set()
+    every = {f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS}
+    assert report.operations(200, 299) == every - ASIDE
+
+
+@pytest.mark.timeout(1800 if LONG else 300)
+def test_without_a_key_nothing_is_answered_that_needs_one(api, tmp_path):
+    report = run(
+        api, tmp_path, keyed=False, checks="all", phases="coverage,fuzzing", max_examples=max(1, EXAMPLES // 20)
+    )
+
+    assert report.passed, report.output
+    assert report.operations(500, 599) == set()
+    to_all = {f"{each.method} {each.path}" for each in ENDPOINTS if each.key == "none"}
+    assert report.operations(200, 299) <= to_all
+    assert report.requests >= 500
