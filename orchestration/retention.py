@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 FEED_STATS_KEPT = timedelta(days=30)
 LEASES_KEPT = timedelta(days=1)
 QUARANTINE_KEPT = timedelta(days=30)
+INCIDENTS_KEPT = timedelta(days=90)
+ACTIVITY_KEPT = timedelta(days=90)
+CHAIN = ("settlements", "wallet_fills", "ledger_entries")
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
@@ -25,15 +28,29 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "quotes": books,
         "book_events": books,
         "feed_stats": now - FEED_STATS_KEPT,
+        "wallet_activity": now - ACTIVITY_KEPT,
+        **dict.fromkeys(CHAIN, now - timedelta(days=settings.settlements_retention_days)),
     }
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
     }
     oldest = first_event_since(conn, now - timedelta(hours=settings.stream_retention_h))
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
+    dropped["chain_blocks"] = _forget_blocks(conn, before["settlements"])
+    dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     return dropped
+
+
+def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
+    """Forget the blocks of days that have been dropped whole: chunks go by the day (UTC)."""
+    whole_days = before.replace(hour=0, minute=0, second=0, microsecond=0)
+    last = queries.last_block_before(conn, before=whole_days)
+    if last is None:
+        return 0
+    queries.forget_blocks(conn, upto=last)
+    return int(last)
 
 
 def first_event_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:

@@ -3,25 +3,20 @@
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import dagster as dg
 
 import settings
+from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.live import exchange as live_exchange
-from orchestration.live import keeper
 from orchestration.live.feed import Feed
-from orchestration.live.lease import OVERSTAY
 from orchestration.resources import Database, Exchange
-from orchestration.runs import bury, finished, unfinished
-from sql.queries import checks
-from sql.queries import feed as queries
 
 log = logging.getLogger(__name__)
 
 FEED = "polymarket"
-WINDOW_TAG = "presage/window_s"
 OBSERVE_S = 30.0
 # Dagster shows a check as not yet evaluated after each materialization: seldom enough that it is mostly shown.
 MATERIALISE_S = 240.0
@@ -143,24 +138,4 @@ job = dg.define_asset_job(
 )
 def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
     """Decide by leases, never by the status of runs, which outlives their process."""
-    now = datetime.now(UTC).timestamp()
-    with database.connection(autocommit=True, name="presage live_keeper") as conn:
-        leases = [
-            keeper.Lease(run_id, role, now - silent_s, ready=ready)
-            for run_id, role, ready, _, silent_s, _ in queries.leases(conn, feed=FEED)
-        ]
-        up_s = checks.up_s(conn)
-    ended = finished(context.instance, [lease.run_id for lease in leases if now - lease.beat_at < keeper.ALIVE_S])
-    decision = keeper.decide(leases, unfinished(context.instance, job.name), now, ended=ended, database_up_s=up_s)
-    for run_id, why in decision.reap:
-        bury(context.instance, run_id, why)
-    if not decision.windows:
-        return dg.SensorResult(skip_reason=decision.reason)
-    # One a tick, the one that leaves first before the other: two that import at once would delay the first price.
-    window_s = min(decision.windows) * settings.get().live_window_s
-    tags = {
-        WINDOW_TAG: f"{window_s:.0f}",
-        "dagster/max_runtime": f"{window_s * OVERSTAY + 300:.0f}",
-        "presage/why": decision.reason,
-    }
-    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{FEED} {now:.3f}", tags=tags)])
+    return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().live_window_s)

@@ -22,6 +22,32 @@ delete from feed_leases where beat_at < :before;
 -- Payloads refused long ago.
 delete from quarantine where ts < :before;
 
+-- name: last_block_before(before)$
+-- The highest block of the chain that is older. (Without `offset` every younger one would be passed on the way down.)
+select max(number) from (select number from chain_blocks where ts < :before offset 0) as older;
+
+-- name: forget_blocks(upto)!
+-- Blocks whose rows have been dropped; what was indexed and checked begins behind them.
+with blocks as (delete from chain_blocks where number <= :upto),
+    gone as (delete from chain_ranges where to_block <= :upto),
+    unchecked as (delete from chain_checks where to_block <= :upto),
+    floor as (
+        update chain_heads set detail = detail || jsonb_build_object('floor', :upto::bigint + 1)
+        where coalesce((detail ->> 'floor')::bigint, 0) <= :upto::bigint
+    ),
+    -- Shorter ones are put anew, as their first block is their key; their count is of what is left.
+    ranges as (
+        update chain_ranges
+        set from_block = :upto::bigint + 1,
+            logs = (select coalesce(sum(b.logs), 0) from chain_blocks b where b.number between :upto::bigint + 1 and to_block)
+        where from_block <= :upto::bigint and to_block > :upto::bigint
+    )
+update chain_checks set from_block = :upto::bigint + 1 where from_block <= :upto::bigint and to_block > :upto::bigint;
+
+-- name: forget_incidents(before)!
+-- What went wrong long ago, and was mended.
+delete from data_incidents where last_at < :before and mended_at is not null;
+
 -- name: sizes()
 -- The largest tables and continuous aggregates, chunks and columns included.
 select * from (

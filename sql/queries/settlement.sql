@@ -72,15 +72,19 @@ where s.block_number between :from_block and :to_block and s.ts between :since a
 order by s.block_number, s.log_index;
 
 -- name: delete_settlements(from_block, to_block, since, until)!
+-- Fills of blocks that go away; the instants spare a look into every chunk.
 delete from settlements where block_number between :from_block and :to_block and ts between :since and :until;
 
 -- name: delete_wallet_fills(from_block, to_block, since, until)!
+-- The same in the histories.
 delete from wallet_fills where block_number between :from_block and :to_block and ts between :since and :until;
 
 -- name: delete_ledger_entries(from_block, to_block, since, until)!
+-- The same in the ledger.
 delete from ledger_entries where block_number between :from_block and :to_block and ts between :since and :until;
 
 -- name: delete_blocks(from_block, to_block)!
+-- The blocks themselves, last.
 delete from chain_blocks where number between :from_block and :to_block;
 
 -- --- Ranges: what has been indexed, and what has been counted again -----------------------------------------------------------

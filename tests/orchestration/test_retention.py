@@ -91,3 +91,46 @@ def test_what_runs_left_behind_goes_by_rows(conn):
 
     assert (dropped["feed_leases"], dropped["quarantine"]) == (1, 1)
     assert (count(conn, "feed_leases"), count(conn, "quarantine")) == (1, 2)
+
+
+def block(conn, number, age, logs=2):
+    insert(conn, "chain_blocks", {"number": number, "hash": b"h" * 32, "ts": NOW - age, "logs": logs})
+
+
+def test_what_is_no_longer_held_of_the_chain_does_not_count_as_indexed(conn):
+    days = Settings().settlements_retention_days
+    for number, age in ((10, days + 3), (11, days + 2), (20, days - 2), (21, 1)):
+        block(conn, number, timedelta(days=age))
+    fill = {
+        **{"block_number": 10, "log_index": 1, "tx_hash": b"t" * 32, "contract_key": 1, "token_key": 1},
+        **{"maker": b"m" * 20, "taker": b"t" * 20, "side": 1, "size": 1, "value_usd": 1, "fee_usd": 0},
+        **{"is_taker_order": False, "counted": True},
+    }
+    insert(conn, "settlements", {**fill, "ts": NOW - timedelta(days=days + 3)})
+    insert(conn, "settlements", {**fill, "ts": NOW - timedelta(days=1), "block_number": 21})
+    insert(conn, "chain_ranges", {"from_block": 1, "to_block": 5, "logs": 0})
+    insert(conn, "chain_ranges", {"from_block": 10, "to_block": 21, "logs": 8})
+    insert(conn, "chain_checks", {"from_block": 10, "to_block": 20})
+    insert(conn, "chain_heads", {"feed": "settlement", "head": 21, "finalized": 21, "indexed": 21})
+
+    dropped = retention.drop_old(conn, Settings(), NOW)
+
+    assert dropped["settlements"] == 1
+    assert count(conn, "settlements") == 1
+    assert conn.execute("select number from chain_blocks order by 1").fetchall() == [(20,), (21,)]
+    assert conn.execute("select from_block, to_block, logs from chain_ranges").fetchall() == [(12, 21, 4)]
+    assert conn.execute("select from_block, to_block from chain_checks").fetchall() == [(12, 20)]
+    assert conn.execute("select detail ->> 'floor' from chain_heads").fetchone() == ("12",)
+
+
+def test_wallets_activity_is_kept_for_ninety_days(conn):
+    row = {
+        **{"wallet": b"w" * 20, "block_number": 1, "log_index": 1, "is_taker": False, "tx_hash": b"t" * 32},
+        **{"contract_key": 1, "token_key": 1, "counterparty": b"c" * 20, "side": 1, "size": 1, "value_usd": 1},
+    }
+    for days in (10, 89, 98):
+        insert(conn, "wallet_activity", {**row, "fee_usd": 0, "ts": NOW - timedelta(days=days)})
+
+    retention.drop_old(conn, Settings(), NOW)
+
+    assert count(conn, "wallet_activity") == 2

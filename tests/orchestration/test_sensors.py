@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 from dagster._core.storage.runs.schema import RunsTable
 
+from orchestration import keeping
 from orchestration.defs import candles, live, markets
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
@@ -61,7 +62,7 @@ def lease(conn, run_id, silent_s=0.0, role="leader"):
 @pytest.fixture
 def settled(monkeypatch):
     """The test's database server has just come up; pretend that it has been up for long."""
-    monkeypatch.setattr(live.checks, "up_s", lambda _: 1000.0)
+    monkeypatch.setattr(keeping.checks, "up_s", lambda _: 1000.0)
 
 
 def test_the_keeper_starts_one_run_a_tick_the_shorter_window_first(tick, add_run):
