@@ -50,7 +50,7 @@ from (
     select wallet, token_key, ts, block_number from position_changes
     where block_number = any(:numbers::bigint[]) and ts between :first_ts and :last_ts
 ) as rows
-where block_number <= :claimed;
+where block_number <= :claimed and block_number > (select base_block from positions_head);
 
 -- name: add_activity(numbers, first_ts, last_ts)!
 -- The fills of watched wallets, kept for them.

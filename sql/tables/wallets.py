@@ -97,6 +97,12 @@ position_changes = Table(
 wallet_positions = Table(
     "wallet_positions",
     metadata,
+    Column(
+        "base",
+        Boolean,
+        primary_key=True,
+        comment="False: up to positions_head.done. True: up to base_block, which others are made anew from",
+    ),
     Column("wallet", LargeBinary, primary_key=True),
     Column("token_key", Integer, primary_key=True),
     Column("buys", Integer, nullable=False, comment="Fills"),
@@ -110,11 +116,10 @@ wallet_positions = Table(
     Column("cost_usd", Numeric, nullable=False, comment="What these cost, by average; micro-USD to twelve decimals"),
     Column("realized_usd", Numeric, nullable=False, comment="Micro-USD to twelve decimals"),
     Column("left_out", Integer, nullable=False, comment="Rows left out of the cost, in whole or in part"),
-    Column("first_ts", Time, nullable=False),
-    Column("last_ts", Time, nullable=False),
-    Index("wallet_positions_last_idx", "wallet", text("last_ts desc")),
+    Column("first_trade", Time, comment="Null: never traded, only split, converted or transferred"),
+    Column("last_trade", Time),
     info={"fillfactor": 70},
-    comment="Each token that a wallet ever had, up to positions_head.done; what came since is added when read",
+    comment="Each token that a wallet ever had; what came since is added when read",
 )
 
 positions_head = Table(
@@ -131,7 +136,15 @@ positions_head = Table(
     Column(
         "done", BigInteger, nullable=False, server_default=text("-1"), comment="wallet_positions has all up to here"
     ),
-    Column("from_block", BigInteger, comment="The first block that positions know of"),
+    Column("done_ts", Time, nullable=False, server_default=text("'-infinity'"), comment="No row after it is earlier"),
+    Column(
+        "base_block",
+        BigInteger,
+        nullable=False,
+        server_default=text("-1"),
+        comment="Rows up to here may be gone: they are kept no longer",
+    ),
+    Column("base_ts", Time, nullable=False, server_default=text("'-infinity'"), comment="No row after it is earlier"),
     Column("market_key", Integer, nullable=False, server_default=text("0"), comment="The newest market met"),
     Column("computed_at", Time),
     CheckConstraint("one", name="one"),
@@ -159,8 +172,8 @@ wallet_totals = Table(
     Column("sells", BigInteger, nullable=False),
     Column("sold_usd", BigInteger, nullable=False),
     Column("volume_usd", BigInteger, nullable=False),
-    Column("first_ts", Time, nullable=False),
-    Column("last_ts", Time, nullable=False),
+    Column("first_trade", Time, nullable=False),
+    Column("last_trade", Time, nullable=False),
     Index("wallet_totals_volume_idx", text("volume_usd desc")),
     info={"fillfactor": 70},
     comment="All fills of a wallet, up to positions_head.done",

@@ -36,10 +36,10 @@ _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;|[^-'$;]+|.", 
 def create(license: License) -> Iterator[str]:  # noqa: A002
     """Give the statements that make everything in an empty database with the extension."""
     yield from statements(FOLDER / "functions.sql")
-    yield from statements(FOLDER / "positions.sql")
     for table in _tables(license):
         yield from _table(table)
     yield from statements(FOLDER / "credits.sql")
+    yield from statements(FOLDER / "positions.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
         yield from statements(FOLDER / name)

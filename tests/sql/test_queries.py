@@ -12,7 +12,7 @@ from sql import database, queries
 from tests.community import CommunityError
 
 # What a server only reads when it runs it.
-UTILITIES = ("call", "copy", "create", "lock", "notify", "set", "truncate")
+UTILITIES = ("analyze", "call", "copy", "create", "lock", "notify", "set", "truncate")
 
 
 def named():

@@ -1,0 +1,169 @@
+"""Positions by average cost, kept up: each final row is added once; where the past has changed, all is made anew.
+
+What a request answers is a position kept here plus the rows behind `positions_head.done`, which `positions_now` of
+`sql/timescale/positions.sql` adds with the same function. So nothing is computed from a wallet's first trade on twice.
+
+Rows are dropped after some weeks, positions never. Before that, each position's *base* is moved on to where rows begin:
+what is made anew starts there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sql.queries import positions as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+SLICE = 200_000  # fills in one transaction
+DUE = 20_000  # entries of positions_due in one transaction
+HOURS_KEPT = timedelta(hours=49)
+# One who keeps positions at a time. Any number will do, as long as nobody else locks it.
+LOCK = 0x506F736974696F6E
+
+
+@dataclass
+class Pass:
+    """What a pass came to."""
+
+    block: int | None = None  # positions have all up to here; None: there is no chain
+    slices: int = 0
+    positions: int = 0  # written by slices
+    remade: int = 0
+    learnt: int = 0  # changes of markets that the catalogue has learnt
+    based: int = 0
+    due: int = 0  # left for the next pass
+    behind: int = 0  # blocks left for the next pass
+
+
+class Reached(NamedTuple):
+    """How far things have come."""
+
+    final: int | None  # settlements, without a hole
+    done: int
+    done_ts: datetime
+    base_block: int
+    base_ts: datetime
+    due: int
+
+
+class Limits(NamedTuple):
+    """How much a pass does."""
+
+    hours_since: datetime  # hours are counted from here on
+    base_before: datetime  # rows before it will be dropped
+    done_by: float  # of the monotonic clock
+    rows: int
+    due: int
+
+
+def bring_up_to_date(
+    conn: psycopg.Connection[Any],
+    now: datetime,
+    *,
+    kept: timedelta = timedelta(days=30),
+    seconds: float = 40.0,
+    rows: int = SLICE,
+    due: int = DUE,
+) -> Pass:
+    """Add what has become final, then make anew what is due; stop after some seconds, to go on in the next pass.
+
+    `kept` is how long rows are. Takes an autocommit connection: each slice is a transaction of its own. A second caller
+    finds the lock taken and does nothing.
+    """
+    passed = Pass()
+    hour = now.replace(minute=0, second=0, microsecond=0)
+    # A day early: chunks of a day are dropped whole.
+    before = hour.replace(hour=0) - kept + timedelta(days=1)
+    limits = Limits(hour - HOURS_KEPT, before, time.monotonic() + seconds, rows, due)
+    if not conn.execute("select pg_try_advisory_lock(%s)", [LOCK]).fetchone()[0]:  # type: ignore[index]
+        return passed
+    try:
+        queries.make_slice(conn)
+        final = _reached(conn).final
+        if final is not None:
+            with conn.transaction():
+                claimed = queries.claim(conn, block=final)
+                passed.learnt = queries.learn_markets(conn)
+            _advance(conn, passed, claimed, limits)
+            if passed.behind == 0:
+                _remake(conn, passed, limits)
+                _move_bases(conn, passed, limits)
+        queries.forget_hours(conn, before=limits.hours_since)
+        reached = _reached(conn)
+        passed.block, passed.due = None if final is None else reached.done, reached.due
+    finally:
+        conn.execute("select pg_advisory_unlock(%s)", [LOCK])
+    return passed
+
+
+def _reached(conn: psycopg.Connection[Any]) -> Reached:
+    return Reached(*queries.reached(conn))
+
+
+def _advance(conn: psycopg.Connection[Any], passed: Pass, claimed: int, limits: Limits) -> None:
+    """Add the rows of final blocks, some at a time."""
+    while True:
+        at = _reached(conn)
+        passed.behind = claimed - at.done
+        if at.done >= claimed or time.monotonic() > limits.done_by:
+            return
+        with conn.transaction():
+            until = _fill(conn, at.done, claimed, at.done_ts, limits.rows)
+            passed.positions += queries.advance_positions(conn, base=False)
+            queries.advance_totals(conn)
+            queries.advance_hours(conn, since=limits.hours_since)
+            queries.advance_days(conn)
+            queries.finish_slice(conn, until=until)
+        passed.slices += 1
+
+
+def _fill(conn: psycopg.Connection[Any], done: int, most: int, since: datetime, rows: int) -> int:
+    """Put the rows of the next blocks together; give the last of these blocks."""
+    queries.empty_slice(conn)
+    until: int = queries.slice_end(conn, done=done, claimed=most, rows=rows, since=since)
+    queries.fill_slice(conn, done=done, until=until, since=since)
+    queries.analyze_slice(conn)
+    return until
+
+
+def _remake(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None:
+    """Make positions anew, and count anew the hours and days in which something changed."""
+    while time.monotonic() < limits.done_by:
+        with conn.transaction():
+            queries.empty_slice(conn)
+            if not queries.take_due(conn, most=limits.due):
+                return
+            queries.fill_due(conn, done=_reached(conn).done)
+            queries.analyze_slice(conn)
+            queries.forget_due_hours(conn)
+            queries.remake_hours(conn, since=limits.hours_since)
+            queries.forget_due_days(conn)
+            queries.remake_days(conn)
+            queries.keep_due_rows(conn)
+            queries.forget_due_positions(conn)
+            queries.begin_due_positions(conn)
+            passed.remade += queries.advance_positions(conn, base=False)
+            queries.forget_due_totals(conn)
+            queries.remake_totals(conn)
+            queries.finish_due(conn)
+
+
+def _move_bases(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None:
+    """Add the rows that will be dropped next to the bases."""
+    while time.monotonic() < limits.done_by:
+        end = queries.base_end(conn, before=limits.base_before)
+        if end is None:
+            return
+        with conn.transaction():
+            queries.claim(conn, block=-1)  # nobody writes now: what is due later would be in no base
+            at = _reached(conn)
+            if at.due:
+                return
+            until = _fill(conn, at.base_block, end, at.base_ts, limits.rows)
+            passed.based += queries.advance_positions(conn, base=True)
+            queries.finish_base(conn, until=until)

@@ -1,0 +1,222 @@
+-- Wallets, as the API shows them.
+
+-- name: watch(account_id, wallet, most)$
+-- Have a wallet's activity kept from the next block on; nothing if the account watches as many as it may.
+insert into wallets_watched as w (account_id, wallet, since_block)
+select :account_id, :wallet, coalesce((select max(head) from chain_heads), -1) + 1
+where (select count(*) from wallets_watched o where o.account_id = :account_id and o.unwatched_at is null and o.wallet <> :wallet) < :most
+on conflict (account_id, wallet) do update set
+    watched_at = case when w.unwatched_at is null then w.watched_at else now() end, unwatched_at = null
+returning true;
+
+-- name: unwatch(account_id, wallet)!
+-- Keep no more of it. What was kept stays for its time.
+update wallets_watched set unwatched_at = now()
+where account_id = :account_id and wallet = :wallet and unwatched_at is null;
+
+-- name: watched(account_id)$
+-- The wallets that an account watches, in the order in which it began to.
+select json_build_object(
+    'wallets', coalesce(json_agg('0x' || encode(wallet, 'hex') order by watched_at, wallet), '[]'), 'count', count(*)
+)::text
+from wallets_watched
+where account_id = :account_id and unwatched_at is null;
+
+-- name: activity(account_id, wallet, limit)$
+-- What was kept of a wallet since the account first watched it, the newest first.
+with watch as (
+    select since_block, unwatched_at is null as watching from wallets_watched where account_id = :account_id and wallet = :wallet
+),
+newest as (
+    select a.*
+    from wallet_activity a
+    where a.wallet = :wallet and a.block_number >= (select since_block from watch)
+    order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker
+    limit :limit
+)
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'watching', coalesce((select watching from watch), false),
+    'data', coalesce((
+        select json_agg(extended(
+            onchain_record(
+                a.tx_hash, a.log_index, a.block_number, b.hash, p.market_id, k.token_id, p.outcome,
+                case when a.is_taker then a.counterparty else a.wallet end,
+                case when a.is_taker then a.wallet else a.counterparty end,
+                a.side, a.price, a.size, a.value_usd, a.fee_usd, c.address, a.is_taker and a.match_index is not null,
+                coalesce(a.block_number <= (select max(finalized) from chain_heads), false), a.ts
+            ),
+            json_build_object(
+                'address', '0x' || encode(a.wallet, 'hex'),
+                'role', case when a.is_taker then 'taker' else 'maker' end,
+                'price_matched', a.price is not null
+            )
+        )::json order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker)
+        from newest a
+        join chain_tokens k on k.token_key = a.token_key
+        join chain_contracts c on c.contract_key = a.contract_key
+        left join chain_blocks b on b.number = a.block_number
+        left join lateral (
+            select m.market_id, t.outcome from tokens t join markets m using (market_key) where t.token_id = k.token_id
+        ) as p on true
+    ), '[]'),
+    'count', (select count(*) from newest)
+)::text;
+
+-- name: onchain(wallet, since, limit)$
+-- A wallet's fills as they were settled, the newest first.
+with newest as materialized (
+    select f.*
+    from wallet_fills f
+    where f.wallet = :wallet and f.ts >= :since
+    order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker
+    limit :limit
+)
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'data', coalesce(json_agg(extended(
+        onchain_record(
+            s.tx_hash, f.log_index, f.block_number, b.hash, p.market_id, k.token_id, p.outcome,
+            case when f.is_taker then coalesce(other.maker, s.maker) else s.maker end,
+            case when f.is_taker then f.wallet else s.taker end,
+            f.side, f.price, f.size, f.value_usd, f.fee_usd, c.address, s.is_taker_order,
+            coalesce(f.block_number <= (select max(finalized) from chain_heads), false), f.ts
+        ),
+        json_build_object(
+            'address', '0x' || encode(f.wallet, 'hex'),
+            'role', case when f.is_taker then 'taker' else 'maker' end,
+            'price_matched', f.price is not null
+        )
+    )::json order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker), '[]'),
+    'count', count(*),
+    'since', as_ms(:since)
+)::text
+from newest f
+cross join lateral (
+    select * from settlements s where s.ts = f.ts and s.block_number = f.block_number and s.log_index = f.log_index
+) as s
+join chain_tokens k on k.token_key = f.token_key
+join chain_contracts c on c.contract_key = s.contract_key
+left join chain_blocks b on b.number = f.block_number
+left join lateral (
+    select m.market_id, t.outcome from tokens t join markets m using (market_key) where t.token_id = k.token_id
+) as p on true
+left join lateral (
+    select m.maker from settlements m
+    where s.is_taker_order and m.ts = f.ts and m.block_number = f.block_number and m.match_index = f.log_index
+        and m.log_index <> f.log_index
+    order by m.value_usd desc, m.log_index limit 1
+) as other on true;
+
+-- name: summary(account_id, wallet)$
+-- All fills of a wallet, counted.
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'watching', exists (
+        select from wallets_watched where account_id = :account_id and wallet = :wallet and unwatched_at is null
+    ),
+    'trades', coalesce(sum(p.buys + p.sells), 0),
+    'volume_usd', coalesce(as_number(sum(p.bought_usd + p.sold_usd)::bigint), 0),
+    'buys', json_build_object('count', coalesce(sum(p.buys), 0), 'volume_usd', coalesce(as_number(sum(p.bought_usd)::bigint), 0)),
+    'sells', json_build_object('count', coalesce(sum(p.sells), 0), 'volume_usd', coalesce(as_number(sum(p.sold_usd)::bigint), 0)),
+    'markets', count(distinct coalesce(t.market_key, -p.token_key)) filter (where p.last_trade is not null),
+    'first_seen', as_ms(min(p.first_trade)),
+    'last_seen', as_ms(max(p.last_trade)),
+    'note', (select note from wallet_coverage)
+)::text
+from positions_now(:wallet) p
+join chain_tokens k using (token_key)
+left join tokens t using (token_id);
+
+-- name: markets(wallet, limit)$
+-- The outcomes that a wallet traded, the one traded last first.
+with newest as (
+    select * from positions_now(:wallet)
+    where last_trade is not null
+    order by last_trade desc, token_key
+    limit :limit
+)
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'data', coalesce(json_agg(json_build_object(
+        'market_id', m.market_id, 'outcome', t.outcome, 'token_id', k.token_id, 'question', m.question, 'slug', m.slug,
+        'status', m.status,
+        'bought', as_number(p.bought), 'sold', as_number(p.sold), 'net_position', as_number(p.held),
+        'bought_usd', as_number(p.bought_usd), 'sold_usd', as_number(p.sold_usd),
+        'trades', p.buys + p.sells, 'first_trade', as_ms(p.first_trade), 'last_trade', as_ms(p.last_trade)
+    ) order by p.last_trade desc, p.token_key), '[]'),
+    'count', count(*)
+)::text
+from newest p
+join chain_tokens k using (token_key)
+left join tokens t using (token_id)
+left join markets m using (market_key);
+
+-- name: open_positions(wallet)$
+-- The outcomes of which a wallet holds something, by all that is known, the one traded last first.
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'data', coalesce(json_agg(json_build_object(
+        'market_id', p.market_id, 'outcome', p.outcome, 'token_id', p.token_id, 'question', p.question, 'slug', p.slug,
+        'status', p.status,
+        'bought', as_number(p.bought), 'sold', as_number(p.sold), 'net_position', as_number(p.held),
+        'avg_cost', as_number(round(p.cost_usd * 1000000 / nullif(p.covered, 0))::bigint),
+        'mark_price', as_number(p.mark), 'mark_source', p.mark_source,
+        'value_usd', as_number(round(p.held::numeric * p.mark / 1000000)::bigint),
+        'has_cost_basis', p.left_out = 0,
+        'trades', p.trades, 'last_trade', as_ms(p.last_trade)
+    ) order by p.last_trade desc nulls last, p.token_id), '[]'),
+    'count', count(*),
+    'source', 'settlements',
+    'note', (select note from wallet_coverage)
+)::text
+from marked_positions(:wallet) p
+where p.held > 0;
+
+-- name: pnl(wallet)$
+-- What a wallet has earned with each outcome, and with all whose cost is known.
+with rows as materialized (
+    select
+        *,
+        realized_usd + case when settled then covered::numeric * mark / 1000000 - cost_usd else 0 end as realized,
+        case when settled or covered = 0 then 0 else covered::numeric * mark / 1000000 - cost_usd end as unrealized,
+        left_out = 0 as known
+    from marked_positions(:wallet)
+)
+select json_build_object(
+    'address', '0x' || encode(:wallet, 'hex'),
+    'data', coalesce(json_agg(json_build_object(
+        'market_id', market_id, 'outcome', outcome, 'token_id', token_id, 'question', question, 'slug', slug,
+        'bought', as_number(bought), 'sold', as_number(sold), 'net_position', as_number(held),
+        'avg_cost', as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint),
+        'realized_pnl', as_number(round(realized)::bigint), 'unrealized_pnl', as_number(round(unrealized)::bigint),
+        'mark_price', as_number(mark), 'mark_source', mark_source, 'settled', settled, 'has_cost_basis', known
+    ) order by last_trade desc nulls last, token_id), '[]'),
+    'count', count(*),
+    'total_realized_pnl', coalesce(as_number(round(sum(realized) filter (where known))::bigint), 0),
+    'total_unrealized_pnl', coalesce(as_number(round(sum(unrealized) filter (where known))::bigint), 0),
+    'total_pnl', coalesce(as_number(round(sum(realized + coalesce(unrealized, 0)) filter (where known))::bigint), 0),
+    'markets_missing_cost_basis', count(distinct coalesce(market_id, token_id)) filter (where not known),
+    'note', (select note from wallet_coverage)
+        || case
+            when exists (select from positions_due where wallet = :wallet)
+                then ' Older rows of this wallet have just come in: they are counted within minutes.'
+            else ''
+        end
+)::text
+from rows;
+
+-- name: leaderboard(span, by, limit)$
+-- The first of a board.
+select json_build_object(
+    'window', :span::text, 'by', :by::text,
+    'data', coalesce(json_agg(json_build_object(
+        'rank', rank, 'address', '0x' || encode(wallet, 'hex'), 'volume_usd', as_number(volume_usd), 'trades', trades,
+        'markets', markets, 'pnl_usd', as_number(pnl_usd)
+    ) order by rank), '[]'),
+    'count', count(*),
+    'window_start', as_ms(min(window_start)),
+    'computed_at', as_unix(max(computed_at))
+)::text
+from leaderboards
+where span = :span and by = :by and rank <= :limit;
