@@ -44,6 +44,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     for name in FILES[license]:
         yield from statements(FOLDER / name)
     yield from statements(FOLDER / "measures.sql")
+    yield from statements(FOLDER / "settled.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)
     yield from statements(FOLDER / "rows.sql")
@@ -61,6 +62,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
         FOLDER / "measures.sql",
+        FOLDER / "settled.sql",
         *(FOLDER / name for name in FILES[license]),
     ):
         yield from (f"drop {what}" for what in functions(path))
