@@ -23,7 +23,7 @@ MOST_PONGS_OWED = 16 << 10
 class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor its slots
     """A client's connection. `push` never waits: what the network does not take at once is counted in `owed`."""
 
-    __slots__ = ("_closer", "_file", "_owed", "_sock", "_watcher", "_writing", "owed", "reader", "sent_seq")
+    __slots__ = ("_closer", "_ending", "_file", "_owed", "_sock", "_watcher", "_writing", "owed", "reader", "sent_seq")
 
     def __init__(self, environ: dict[str, Any], handler: Any) -> None:
         super().__init__(environ, Stream(handler), handler)
@@ -35,6 +35,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         self._owed: deque[tuple[bytes | memoryview, int]] = deque()
         self._watcher = gevent.get_hub().loop.io(self._file, 2)  # 2: writable
         self._writing = False
+        self._ending = False  # nothing is sent any more once what is owed has left
         self._closer: gevent.Greenlet | None = None
         self.owed = 0
         self.sent_seq = 0  # the last event whose frame has begun to leave
@@ -104,6 +105,8 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
             self._owed.popleft()
         self._writing = False
         self._watcher.stop()
+        if self._ending:
+            self._shut(sockets.SHUT_WR)
 
     def _drop(self) -> None:
         """Forget a connection that is gone; the reader finds its end."""
@@ -137,8 +140,11 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
 
     def hang_up(self) -> None:
         """End the connection without another word; the reader returns."""
+        self._shut(sockets.SHUT_RDWR)
+
+    def _shut(self, which: int) -> None:
         with contextlib.suppress(OSError):  # gone already
-            self._sock.shutdown(2)
+            self._sock.shutdown(which)
 
     def finish(self) -> None:
         """Free what the connection held, before its file is closed."""
@@ -170,7 +176,13 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
                 return said
 
     def _drain(self) -> None:
-        """Read on until hung up: closing over unread bytes resets the connection, and our close frame would be lost."""
+        """End our side, and read on until the client ends its own.
+
+        Closing over unread bytes would reset the connection, and our close frame would be lost.
+        """
+        self._ending = True
+        if not self._owed:
+            self._shut(sockets.SHUT_WR)
         with contextlib.suppress(OSError, ValueError):
             while self.handler.rfile.read1(MOST_BYTES):
                 pass

@@ -1,0 +1,133 @@
+"""A WebSocket client that says exactly what it is told to, byte by byte, and reads frames one by one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from typing import Any, NamedTuple, Self
+
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
+PING_WISH = b'{"action":"ping"}'
+
+
+class Frame(NamedTuple):
+    fin: bool
+    flags: int
+    opcode: int
+    masked: bool
+    payload: bytes
+
+    @property
+    def code(self) -> int | None:
+        return struct.unpack("!H", self.payload[:2])[0] if len(self.payload) > 1 else None
+
+
+def framed(
+    payload: bytes,
+    opcode: int = TEXT,
+    *,
+    fin: bool = True,
+    flags: int = 0,
+    mask: bytes | None = b"\x37\xfa\x21\x3d",
+    width: int | None = None,
+    length: int | None = None,
+) -> bytes:
+    """A client's frame; `width` is the number of bytes of the length, `length` what it claims."""
+    size = len(payload) if length is None else length
+    width = width if width is not None else 0 if size < 126 else 2 if size < 65_536 else 8
+    marker = {0: size, 2: 126, 8: 127}[width]
+    head = bytes([(0x80 if fin else 0) | flags | opcode, (0 if mask is None else 0x80) | marker])
+    head += size.to_bytes(width, "big") if width else b""
+    if mask is None:
+        return head + payload
+    return head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+
+
+def closing(code: int | None, reason: bytes = b"") -> bytes:
+    return framed(b"" if code is None else struct.pack("!H", code) + reason, CLOSE)
+
+
+class Raw:
+    """A connection that was upgraded."""
+
+    def __init__(self, address: tuple[str, int], path: str, *, receive_buffer: int | None = None) -> None:
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(10)
+        self.socket.connect(address)
+        self.socket.sendall(
+            f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
+        )
+        self._data = b""
+        while b"\r\n\r\n" not in self._data:
+            more = self.socket.recv(65_536)
+            assert more, self._data
+            self._data += more
+        self.head, _, self._data = self._data.partition(b"\r\n\r\n")
+        assert self.head.startswith(b"HTTP/1.1 101 "), self.head + self._data
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, *frames: bytes) -> None:
+        self.socket.sendall(b"".join(frames))
+
+    def dribble(self, data: bytes, size: int = 1) -> None:
+        """Send byte by byte, each in a packet of its own."""
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for at in range(0, len(data), size):
+            self.socket.sendall(data[at : at + size])
+
+    def frame(self) -> Frame | None:
+        """The next frame; None at the end of the connection."""
+        try:
+            first, second = self._exactly(2)
+            size = second & 0x7F
+            if size >= 126:
+                size = int.from_bytes(self._exactly(2 if size == 126 else 8), "big")
+            mask = self._exactly(4) if second & 0x80 else b""
+            return Frame(bool(first & 0x80), first & 0x70, first & 0x0F, bool(mask), self._exactly(size))
+        except EOFError:
+            return None
+
+    def until(self, *opcodes: int) -> Frame | None:
+        """The next frame of a kind; what the server tells by itself is passed over."""
+        while (frame := self.frame()) is not None:
+            if frame.opcode in opcodes and not (frame.opcode == TEXT and b'"hello"' in frame.payload):
+                return frame
+        return None
+
+    def said(self) -> dict[str, Any]:
+        """The next message."""
+        frame = self.until(TEXT)
+        assert frame is not None
+        return json.loads(frame.payload.split(b"\n")[0])
+
+    def close_code(self) -> int | None:
+        """The code that the server closes with; the connection must end behind it."""
+        frame = self.until(CLOSE)
+        assert frame is None or self.frame() is None, "something follows the close frame"
+        return None if frame is None else frame.code
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self._data) < size:
+            try:
+                more = self.socket.recv(1 << 20)
+            except ConnectionResetError:
+                more = b""
+            if not more:
+                raise EOFError
+            self._data += more
+        data, self._data = self._data[:size], self._data[size:]
+        return data
+
+
+def random_mask() -> bytes:
+    return os.urandom(4)
