@@ -13,7 +13,7 @@ from api.endpoints import ENDPOINTS
 from cli.bench import api_report
 from cli.bench.api_data import Size, load
 from cli.bench.api_load import Client, cpu_s, press, request
-from cli.bench.api_questions import NOT_ASKED, PROXIED, RANKS, Questions, market_id
+from cli.bench.api_questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
 from cli.bench.api_servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
@@ -71,14 +71,14 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
                 page.compared.append(each)
                 yield each
             up(UNCACHED, SANDBOX)
-            questions = Questions(key, TOKEN, [SIZE.of_rank(rank) for rank in RANKS])
+            asker = Asker(known[UNCACHED].port, key)
             for endpoint in ENDPOINTS:
                 if endpoint.name in NOT_ASKED:
                     continue
                 if time.monotonic() - began > ENOUGH_S:
                     report("out of time: the other endpoints were not asked")
                     break
-                found = latency(known[UNCACHED].port, endpoint, questions)
+                found = asker.latency(endpoint)
                 page.latencies.append(found)
                 figures = found.wrong or f"p50 {found.p50:.1f}, p99 {found.p99:.1f} ms"
                 report(f"{endpoint.method} {endpoint.path}: {figures}")
@@ -124,9 +124,11 @@ def compare(
 def cpu_us(url: str, server: Server, requests: Sequence[bytes]) -> float:
     """Give the CPU microseconds a request of a server and its database connections, at full load."""
     press(server.port, requests, clients=CLIENTS, seconds=WARM_UP_S)
-    with connect(url, autocommit=True, name="presage bench") as conn:
-        rows = conn.execute("select pid from pg_stat_activity where application_name = %s", [server.application])
-        pids = server.pids() + [int(row[0]) for row in rows]
+    pids = server.pids()
+    if server.application:
+        with connect(url, autocommit=True, name="presage bench") as conn:
+            rows = conn.execute("select pid from pg_stat_activity where application_name = %s", [server.application])
+            pids += [int(row[0]) for row in rows]
     before = cpu_s(pids)
     answered = press(server.port, requests, clients=CLIENTS, seconds=TURN_S)
     return (cpu_s(pids) - before) / answered * 1e6
@@ -139,35 +141,42 @@ def beside(name: str, ours: list[float], rival: str, theirs: list[float], target
     return figure(name, medians[0], "µs", rival=(rival, medians[1]), target=target, spread=(min(ratios), max(ratios)))
 
 
-def latency(port: int, endpoint: Endpoint, questions: Questions) -> Latency:
-    """Ask one endpoint, one thing at a time; the first few answers, which prepare statements, do not count."""
-    most = PROXY_ASKED if endpoint.name in PROXIED else ASKED
-    try:
-        times, sizes = asked(port, questions.usual(endpoint), endpoint.status, most)
-        largest = questions.largest(endpoint)
-        long = quantile(asked(port, largest, endpoint.status, LARGEST_ASKED)[0], 0.99) if largest else None
-    except (OSError, ValueError) as error:
-        return Latency(endpoint, 0, 0, 0, 0, wrong=str(error))
-    return Latency(endpoint, len(times), quantile(times, 0.5), quantile(times, 0.99), statistics.fmean(sizes), long)
+class Asker:
+    """One client, which asks one thing at a time."""
 
+    def __init__(self, port: int, key: str) -> None:
+        self.port = port
+        self.headers = {"X-API-Key": key, "X-Debug-Token": TOKEN, "Content-Type": "application/json", "Accept": "*/*"}
+        self.questions = Questions([SIZE.of_rank(rank) for rank in RANKS])
 
-def asked(port: int, requests: Iterator[bytes], status: int, most: int) -> tuple[list[float], list[int]]:
-    """Give the milliseconds and the bytes of each answer."""
-    times, sizes, client, until, missing = [], [], Client(port), time.monotonic() + ASKED_S, 0
-    try:
-        for nth, each in enumerate(requests):
-            answer = client.ask(each)
-            missing += answer.status == 404  # an ended market has no book
-            if answer.status not in (status, 404) or missing > 20 > nth - missing:
-                raise ValueError(f"status {answer.status}: {b''.join(client.body)[:200].decode(errors='replace')}")
-            if nth >= most // 10:
-                times.append(answer.seconds * 1000)
-                sizes.append(answer.size)
-            if len(times) >= most or (times and time.monotonic() > until):
-                break
-    finally:
-        client.close()
-    return times, sizes
+    def latency(self, endpoint: Endpoint) -> Latency:
+        """Ask one endpoint; the first few answers, which prepare statements, do not count."""
+        largest = self.questions.largest(endpoint)
+        try:
+            times, sizes = self._ask(endpoint, self.questions.usual(endpoint), ASKED)
+            long = quantile(self._ask(endpoint, largest, LARGEST_ASKED)[0], 0.99) if largest else None
+        except (OSError, ValueError) as error:
+            return Latency(endpoint, 0, 0, 0, 0, wrong=str(error))
+        return Latency(endpoint, len(times), quantile(times, 0.5), quantile(times, 0.99), statistics.fmean(sizes), long)
+
+    def _ask(self, endpoint: Endpoint, questions: Iterator[Question], most: int) -> tuple[list[float], list[int]]:
+        """Give the milliseconds and the bytes of each answer."""
+        most = min(most, PROXY_ASKED) if endpoint.name in PROXIED else most
+        times, sizes, client, until, missing = [], [], Client(self.port), time.monotonic() + ASKED_S, 0
+        try:
+            for nth, question in enumerate(questions):
+                answer = client.ask(request(question.method, question.path, self.headers, question.body))
+                missing += answer.status == 404  # an ended market has no book
+                if answer.status not in (endpoint.status, 404) or missing > 20 > nth - missing:
+                    raise ValueError(f"status {answer.status}: {b''.join(client.body)[:200].decode(errors='replace')}")
+                if nth >= most // 10:
+                    times.append(answer.seconds * 1000)
+                    sizes.append(answer.size)
+                if len(times) >= most or (times and time.monotonic() > until):
+                    break
+        finally:
+            client.close()
+        return times, sizes
 
 
 def told(found: Latency) -> Figure:

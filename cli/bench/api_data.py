@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 DAYS = 14
 DAY = timedelta(days=1)
-CHECKED = ("trades", "candles_1m", "candles_1h", "quotes", "book_events", "signals", "live_prices", "live_books")
+SETTLED_DAYS = 2  # the newest: two rows a trade, and as many of wallets
+COUNTED = (
+    *("markets", "trades", "candles_1m", "candles_1h", "quotes", "book_events", "live_prices", "live_books"),
+    *("signals", "settlements", "wallet_fills"),
+)
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -58,13 +62,17 @@ def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
         queries.quotes(conn, markets=size.markets, quotes=several, from_=now - timedelta(hours=4), to=now)
         queries.book_events(conn, markets=size.markets, events=several, from_=now - timedelta(hours=4), to=now)
         queries.signals(conn, markets=size.markets, signals=size.trades // 50, from_=now - DAY * 7, to=now)
+        report("quotes, book events and signals")
+        queries.chain_tokens(conn)
+        queries.settlements(conn, from_=now - DAY * SETTLED_DAYS, to=now, wallets=size.markets)
+        queries.wallet_fills(conn)
         queries.settle(conn)
         conn.execute("vacuum analyze")
-        report("quotes, book events and signals; vacuumed")
+        report("settlements; all vacuumed")
         compute(conn, now)
         conn.execute("vacuum analyze market_stats_24h, market_activity, market_rankings, taxonomy_counts")
         conn.execute("checkpoint")
-        return {table: count(conn, table) for table in ("markets", *CHECKED)}
+        return {table: count(conn, table) for table in COUNTED}
 
 
 def compute(conn: Any, now: datetime) -> dict[str, float]:

@@ -14,6 +14,9 @@ return pg_temp.of_rank(least(markets, floor(power(markets::float8, random()))::i
 create function pg_temp.token(market integer, outcome integer) returns text language sql immutable
 return (('x' || left(md5('token ' || market || ' ' || outcome), 15))::bit(60)::bigint)::numeric * 10::numeric ^ 59 || '';
 
+create function pg_temp.wallet(wallets integer) returns bytea language sql volatile
+return substr(sha256(('wallet ' || floor(power(wallets::float8, random()))::integer)::bytea), 1, 20);
+
 -- name: events(markets, now)!
 -- Five markets an event.
 insert into events (event_id, slug, title, category, series, tags, start_time, end_time)
@@ -159,6 +162,37 @@ select
     (array['momentum', 'volume_spike', 'whale_alert'])[1 + nth %% 3], value, 1, value, 1, 3600
 from (select nth, 1 + power(random(), 4) * 20 as value from generate_series(1, :signals::integer) as nth) as found
 on conflict do nothing;
+
+-- name: chain_tokens()!
+-- The tokens that the chain has seen: all of them.
+insert into chain_tokens (token_key, token_id) overriding system value
+select market_key * 2 + outcome, token_id from tokens order by market_key, outcome;
+
+-- name: settlements(from_, to, wallets)!
+-- Trades of a stretch of time as they were settled: the maker's order, then the taker's own. Wallets are busy as markets are.
+insert into settlements (
+    ts, block_number, log_index, match_index, tx_hash, contract_key, token_key, maker, taker, side, price, size, value_usd, fee_usd,
+    is_taker_order, counted
+)
+select
+    ts, block, place * 2 + mine, place * 2 + 1, tx_hash, 1, market_key * 2 + outcome,
+    case mine when 1 then taker else maker end, case mine when 1 then maker else taker end,
+    case mine when 1 then side else -side end, price, size, value_usd, 0, mine = 1, mine = 1
+from (
+    select
+        to_timestamp(block * 2) as ts, block, row_number() over (partition by block order by seq) as place, tx_hash, market_key, outcome,
+        side, price, size, value_usd, pg_temp.wallet(:wallets) as maker, pg_temp.wallet(:wallets) as taker
+    from (
+        select *, floor(extract(epoch from ts) / 2)::bigint as block from trades where ts >= :from_ and ts < :to
+    ) as trade
+) as filled
+cross join generate_series(0, 1) as mine
+order by ts;
+
+-- name: wallet_fills()!
+-- The same as their wallets see it.
+insert into wallet_fills (wallet, ts, block_number, log_index, is_taker, token_key, side, price, size, value_usd, fee_usd)
+select maker, ts, block_number, log_index, is_taker_order, token_key, side, price, size, value_usd, fee_usd from settlements;
 
 -- name: settle#
 -- Ends what `prepare` began.

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import itertools
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cli.bench.api_load import request
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from api.endpoint import Endpoint
 
@@ -88,35 +86,42 @@ def wallet(nth: int) -> str:
     return "0x" + hashlib.sha256(f"wallet {nth}".encode()).hexdigest()[:40]
 
 
-class Questions:
-    """Requests, ready to be sent."""
+class Question(NamedTuple):
+    """A request's line and body."""
 
-    def __init__(self, key: str, token: str, markets: Sequence[int]) -> None:
-        self.headers: Mapping[str, str] = {"X-API-Key": key, "X-Debug-Token": token, "Accept": "*/*"}
+    method: str
+    path: str
+    body: bytes = b""
+
+
+class Questions:
+    """What is asked of each endpoint, about some markets."""
+
+    def __init__(self, markets: Sequence[int]) -> None:
         self.ids = [market_id(each) for each in markets]
 
-    def usual(self, endpoint: Endpoint) -> Iterator[bytes]:
+    def usual(self, endpoint: Endpoint) -> Iterator[Question]:
         """Ask an endpoint in turn all that it is usually asked."""
         for nth in itertools.count():
             for query in VARIED.get(endpoint.name, ("",)):
-                yield self._request(endpoint, query, nth)
+                yield self._question(endpoint, query, nth)
 
-    def largest(self, endpoint: Endpoint) -> Iterator[bytes] | None:
+    def largest(self, endpoint: Endpoint) -> Iterator[Question] | None:
         """Ask for all that it may give, of the busiest markets."""
         if endpoint.name not in LARGEST:
             return None
-        return (self._request(endpoint, LARGEST[endpoint.name], nth % 3) for nth in itertools.count())
+        return (self._question(endpoint, LARGEST[endpoint.name], nth % 3) for nth in itertools.count())
 
-    def _request(self, endpoint: Endpoint, query: str, nth: int) -> bytes:
+    def _question(self, endpoint: Endpoint, query: str, nth: int) -> Question:
         path = endpoint.path
         for name in endpoint.path_parameters:
             path = path.replace(f"{{{name}}}", self._named(endpoint, name, nth))
-        asked = f"{path}?{self._filled(query, nth)}" if query else path
         body = BODIES.get(endpoint.name)
-        if body is None:
-            return request(endpoint.method, asked, self.headers)
-        headers = {**self.headers, "Content-Type": "application/json"}
-        return request(endpoint.method, asked, headers, msgspec.json.encode(body(nth)))
+        return Question(
+            endpoint.method,
+            f"{path}?{self._filled(query, nth)}" if query else path,
+            msgspec.json.encode(body(nth)) if body else b"",
+        )
 
     def _named(self, endpoint: Endpoint, name: str, nth: int) -> str:
         if name == "slug":
