@@ -235,5 +235,8 @@ class RecentTrade(Trade):
     """A trade, and who made it. Without a settlement on the chain the wallets are not known, and empty."""
 
     maker: str
+    """Of several, the one of the largest part."""
     taker: str
+    makers: list[str]
+    """Every wallet that the taker met, in the order of the match."""
     block_number: int | None

@@ -34,9 +34,10 @@ select coalesce(json_agg(json_build_object(
     'side', case when t.side > 0 then 'BUY' else 'SELL' end,
     'tx_hash', '0x' || encode(t.tx_hash, 'hex'),
     'ts', as_ms(t.ts),
-    'maker', '',
-    'taker', '',
-    'block_number', null
+    'maker', coalesce(s.maker, ''),
+    'taker', coalesce(s.taker, ''),
+    'makers', coalesce(s.makers, '[]'),
+    'block_number', s.block_number
 ) order by t.ts desc, t.seq desc), '[]')::text, count(*)
 from (
     select * from trades
@@ -44,7 +45,8 @@ from (
     order by ts desc, seq desc
     limit :limit
 ) as t
-join markets m using (market_key);
+join markets m using (market_key)
+left join lateral settled_by(m.token_ids[t.outcome + 1], t.ts, t.tx_hash, t.size) as s on t.tx_hash is not null;
 
 -- name: recent_of_market(market_key, since, until, limit)^
 -- The same for all outcomes of one market: of each by the index, then together.
@@ -59,9 +61,10 @@ select coalesce(json_agg(json_build_object(
     'side', case when t.side > 0 then 'BUY' else 'SELL' end,
     'tx_hash', '0x' || encode(t.tx_hash, 'hex'),
     'ts', as_ms(t.ts),
-    'maker', '',
-    'taker', '',
-    'block_number', null
+    'maker', coalesce(s.maker, ''),
+    'taker', coalesce(s.taker, ''),
+    'makers', coalesce(s.makers, '[]'),
+    'block_number', s.block_number
 ) order by t.ts desc, t.seq desc), '[]')::text, count(*)
 from (
     select m.market_id, m.token_ids, newest.*
@@ -76,4 +79,5 @@ from (
     where m.market_key = :market_key
     order by newest.ts desc, newest.seq desc
     limit :limit
-) as t;
+) as t
+left join lateral settled_by(t.token_ids[t.outcome + 1], t.ts, t.tx_hash, t.size) as s on t.tx_hash is not null;
