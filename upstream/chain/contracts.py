@@ -63,8 +63,13 @@ POLYGON = (
     contract("CTF collateral adapter B", "0xAdA100Db00Ca00073811820692005400218FcE1f", Kind.COLLATERAL_ADAPTER),
     contract("NegRisk collateral adapter", "0xAdA200001000ef00D07553cEE7006808F895c6F1", Kind.COLLATERAL_ADAPTER),
     contract("NegRisk collateral adapter B", "0xadA2005600Dec949baf300f4C6120000bDB6eAab", Kind.COLLATERAL_ADAPTER),
+    contract("Fee module", "0xE3f18aCc55091e2c48d883fc8C8413319d4Ab7b0", Kind.FEE_MODULE),
+    contract("NegRisk fee module", "0xB768891e3130F6dF18214Ac804d4DB76c2C37730", Kind.FEE_MODULE),
+    contract("NegRisk fee module A", "0x78769D50Be1763ed1CA0D5E878D93f05aabff29e", Kind.FEE_MODULE),
+    contract("No-token burn address", "0xA5Ef39C3D3e10d0B270233af41CaC69796B12966", Kind.BURN),
     contract("USDC.e", "0x2791Bca1f2de4661ED88A30C99A7a9449Aa84174", Kind.COLLATERAL),
     contract("pUSD", "0xC011a7E12a19f7B1f670d46F03B03f3342E82DFB", Kind.COLLATERAL),
+    contract("NegRisk wrapped collateral", "0x3A3BD7bb9528E159577F7C2e685CC81A765002E2", Kind.COLLATERAL),
 )
 """Polygon PoS, chain id 137."""
 

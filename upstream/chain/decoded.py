@@ -66,6 +66,7 @@ class Entry(NamedTuple):
     transfer: `amount` of `token` came from `counterparty`, or, below zero, went to it; each transfer between two
     wallets is two entries. Where the token contract's own transfers in the same transaction show them,
     `detail["tokens"]` is the change of each token: [[token id in decimal, shares], …], shares below zero having gone.
+    `detail["through"]` is the adapter that acted in the wallet's place.
     """
 
     block_number: int
@@ -131,6 +132,8 @@ class Decoded:
     """By block number, as the logs name them: to be held against the blocks'."""
     block_times: Mapping[int, int]
     """By block number, in seconds, where the node tells it."""
+    block_logs: Mapping[int, int]
+    """By block number: how many logs came."""
     counts: Mapping[str, int] = field(default_factory=dict)
     """How often what was met: see `decode`."""
 

@@ -1,0 +1,110 @@
+"""What the steps of decoding one batch share: contracts, numbers, tokens, what is refused and what is counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from upstream.chain import words
+from upstream.chain.contracts import Kind
+from upstream.chain.decoded import REFUSED_KEPT, RefusedLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from upstream.chain.contracts import Contract
+    from upstream.chain.wire import RawLog
+    from upstream.chain.words import Bools, Table
+
+ZERO = bytes(20)
+
+
+class Tokens(dict[bytes, int]):
+    """Token ids as words, numbered as they are met."""
+
+    def __missing__(self, word: bytes) -> int:
+        number = self[word] = len(self)
+        return number
+
+    def text(self) -> list[str]:
+        """In decimal, by number."""
+        return [str(int.from_bytes(word)) for word in self]
+
+
+class Batch:
+    """One call of `decode`."""
+
+    def __init__(self, contracts: Sequence[Contract]) -> None:
+        self.contracts = tuple(contracts)
+        self.numbers = words.Numbers()
+        self.tokens = Tokens()
+        self.counts: Counter[str] = Counter()
+        self.refused: list[RefusedLog] = []
+        self._reasons: Counter[str] = Counter()
+        self._by_address = {f"0x{each.address.hex()}": index for index, each in enumerate(contracts)}
+
+        self.exchanges = self._of(Kind.EXCHANGE_V1, Kind.EXCHANGE_V2, Kind.EXCHANGE_V3)
+        self.adapters = self._of(Kind.NEG_RISK_ADAPTER)
+        self.between = self.adapters | self._of(Kind.COLLATERAL_ADAPTER)
+        self.fee_modules = self._of(Kind.FEE_MODULE)
+        self.burns = self._of(Kind.BURN)
+        self.collaterals = self._of(Kind.COLLATERAL)
+        self.nobody = (
+            self.exchanges
+            | self.between
+            | self.fee_modules
+            | self.burns
+            | self._of(Kind.CONDITIONAL_TOKENS, Kind.COLLATERAL)
+            | {ZERO}
+        )
+
+    def contract(self, log: RawLog) -> int:
+        """The contract's number; KeyError for one that was not given."""
+        try:
+            return self._by_address[log.address]
+        except KeyError:
+            return self._by_address[log.address.lower()]
+
+    def refuse(self, log: RawLog, reason: object) -> None:
+        """Count a log that cannot be decoded, and keep the first of them."""
+        said = str(reason)[:200]
+        self.counts["refused"] += 1
+        self._reasons[said] += 1
+        if self._reasons[said] <= REFUSED_KEPT:
+            self.refused.append(RefusedLog(said, log))
+
+    def refuse_where(self, logs: Sequence[RawLog], bad: Bools, reason: str) -> None:
+        """Refuse those marked."""
+        for at in np.flatnonzero(bad).tolist():
+            self.refuse(logs[at], reason)
+
+    def kept(self, logs: Sequence[RawLog], *faults: tuple[Bools, str]) -> Bools:
+        """Refuse what has one of these faults, for the first it has; the rest is marked in the answer."""
+        good = np.ones(len(logs), np.bool_)
+        for bad, reason in faults:
+            if bad.any():
+                self.refuse_where(logs, bad & good, reason)
+                good &= ~bad
+        return good
+
+    def table(self, logs: Sequence[RawLog], topics: int, length: int) -> tuple[Sequence[RawLog], Table]:
+        """Lay the logs out as rows of words, without those that do not have the shape."""
+        try:
+            return logs, words.table(logs, topics, length)
+        except ValueError:
+            good = list(self._shaped(logs, topics, length))
+        return good, words.table(good, topics, length)
+
+    def _shaped(self, logs: Sequence[RawLog], topics: int, length: int) -> Iterable[RawLog]:
+        for log in logs:
+            try:
+                words.table([log], topics, length)
+            except ValueError as fault:
+                self.refuse(log, fault)
+            else:
+                yield log
+
+    def _of(self, *kinds: Kind) -> frozenset[bytes]:
+        return frozenset(each.address for each in self.contracts if each.kind in kinds)

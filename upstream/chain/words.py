@@ -1,0 +1,131 @@
+"""Hex text to words of 32 bytes, and words to what they mean; ValueError for what cannot be."""
+
+from __future__ import annotations
+
+import binascii
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import TypeAlias
+
+    import numpy.typing as npt
+
+    from upstream.chain.wire import RawLog
+
+    Table: TypeAlias = npt.NDArray[np.uint8]
+    Ints: TypeAlias = npt.NDArray[np.int64]
+    Bools: TypeAlias = npt.NDArray[np.bool_]
+
+WORD = 32
+LARGEST = 2**63 - 1
+"""What an amount may be: a bigint of the database."""
+MOST_ITEMS = 1024
+"""Of an array in a log: more than any market has outcomes."""
+_FURTHEST = 2**53
+_DIGITS = frozenset("0123456789abcdefABCDEF")
+
+
+class Numbers(dict[str, int]):
+    """Small hex numbers, each read once: the same blocks and places come again and again."""
+
+    def __missing__(self, text: str) -> int:
+        digits = text[2:]
+        if text[:2] != "0x" or not digits or not _DIGITS.issuperset(digits) or len(digits) > 16:
+            raise ValueError(f"not a number: {text!r:.80}")
+        number = int(digits, 16)
+        if number > _FURTHEST:
+            raise ValueError(f"not a block, nor a place in one: {text}")
+        self[text] = number
+        return number
+
+
+def unhexed(text: str) -> bytes:
+    """Read `0x…` of whole bytes."""
+    if text[:2] != "0x":
+        raise ValueError(f"not hex: {text!r:.80}")
+    return binascii.unhexlify(text[2:])
+
+
+def sized(text: str, size: int) -> bytes:
+    """Read `0x…` of so many bytes."""
+    read = unhexed(text)
+    if len(read) != size:
+        raise ValueError(f"{len(read)} bytes instead of {size}: {text!r:.80}")
+    return read
+
+
+def table(logs: Sequence[RawLog], topics: int, words: int) -> Table:
+    """Lay the logs out as rows of words: topics but the first, data, and last the transaction's hash.
+
+    All at once, as it is by far the most that decoding does; so one bad log is a ValueError for all of them.
+    """
+    shape = {(len(log.topics), len(log.data), len(log.transaction_hash)) for log in logs}
+    if shape - {(topics, 2 + 64 * words, 66)}:
+        raise ValueError("not the event's shape")
+    width = topics + words  # less the first topic, and with the hash
+    if topics == 4:
+        rows = [
+            f"{(of := log.topics)[1][2:]}{of[2][2:]}{of[3][2:]}{log.data[2:]}{log.transaction_hash[2:]}" for log in logs
+        ]
+    else:
+        rows = [
+            "".join([topic[2:] for topic in log.topics[1:]]) + log.data[2:] + log.transaction_hash[2:] for log in logs
+        ]
+    if {len(row) for row in rows} - {64 * width}:
+        raise ValueError("a topic is no word")
+    return np.frombuffer(binascii.unhexlify("".join(rows)), np.uint8).reshape(len(logs), width, WORD)
+
+
+def amounts(words: Table) -> tuple[Ints, Bools]:
+    """Read words (n, 32) as amounts, and say which are beyond int64 (those read as 0)."""
+    limbs = np.ascontiguousarray(words).view(">u8")
+    beyond = marked(limbs[:, :3]) | (limbs[:, 3] > LARGEST)
+    return np.where(beyond, 0, limbs[:, 3]).astype(np.int64), beyond
+
+
+def marked(parts: npt.NDArray[np.unsignedinteger[Any]]) -> Bools:
+    """Say which rows have anything but zeros."""
+    return np.asarray(parts.any(axis=1))
+
+
+def voids(parts: Table) -> npt.NDArray[np.void]:
+    """Take each row of bytes as one element."""
+    return np.ascontiguousarray(parts).view(f"V{parts.shape[1]}").reshape(len(parts))
+
+
+def word(data: bytes, slot: int) -> bytes:
+    """Take the word at that place."""
+    read = data[WORD * slot : WORD * (slot + 1)]
+    if len(read) != WORD:
+        raise ValueError("the data ends too early")
+    return read
+
+
+def address(read: bytes) -> bytes:
+    """Take a word as an address."""
+    if any(read[:12]):
+        raise ValueError(f"not an address: {read.hex()}")
+    return read[12:]
+
+
+def amount(read: bytes) -> int:
+    """Take a word as an amount."""
+    number = int.from_bytes(read)
+    if number > LARGEST:
+        raise ValueError("an amount beyond int64")
+    return number
+
+
+def array(data: bytes, slot: int) -> list[bytes]:
+    """Take the words of the dynamic array whose offset stands at that place."""
+    start = int.from_bytes(word(data, slot))
+    if start > len(data) - WORD:
+        raise ValueError("an array beyond the data")
+    count = int.from_bytes(data[start : start + WORD])
+    if count > MOST_ITEMS or start + WORD * (count + 1) > len(data):
+        raise ValueError("an array longer than the data")
+    begin = start + WORD
+    return [data[begin + WORD * item : begin + WORD * (item + 1)] for item in range(count)]
