@@ -20,7 +20,7 @@ from (
         lateral generate_series(1, least(5000, (6 * power(random() + m * 0, -0.9))::int)) as i
 ) as made;
 
--- The day before that: {traded} markets, on average 60 trades each.
+-- The day before that: {traded} markets, on average 60 trades each; those that trade now had six times as many.
 insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd)
 select
     ts, m, (random() < 0.3)::int, n, (extract(epoch from ts) * 1000)::bigint << 20 | n & 1048575, 1, price, 50000000, price * 50
@@ -30,7 +30,9 @@ from (
         '{at}'::timestamptz - interval '65 minutes' - random() * interval '24 hours' as ts,
         ((0.2 + (m % 60) / 100.0 + (random() - 0.5) / 50) * 1000)::bigint * 1000 as price
     from generate_series(1, {traded}) as m,
-        lateral generate_series(1, least(20000, (6 * power(random() + m * 0, -0.9))::int)) as i
+        lateral generate_series(
+            1, least(20000, (case when m <= {recent} then 36 else 6 end * power(random() + m * 0, -0.9))::int)
+        ) as i
 ) as made;
 
 insert into candles_1m (bucket, market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq)

@@ -113,12 +113,20 @@ left join (
 ) as t on t.market_key = b.market_key
 left join lateral earliest_price(b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at) as e on true
 left join lateral spread_over(b.market_key, 0::smallint, :at::timestamptz - interval '5 minutes', :at) as s on true
-left join lateral spread_over(
-    b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at::timestamptz - interval '5 minutes'
-) as sb on s.spread_ms >= :min_spread::bigint * s.two_sided_ms
+left join lateral (
+    -- Asked for in here (and kept here by the offset), so that what need not be known is not computed.
+    select f.* from spread_over(
+        b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at::timestamptz - interval '5 minutes'
+    ) as f
+    where s.spread_ms >= :min_spread::bigint * s.two_sided_ms
+    offset 0
+) as sb on true
 left join lateral newest_leans(b.market_key, 0::smallint, :at::timestamptz - interval '10 minutes', :at) as l on true
-left join lateral hourly_leans(b.market_key, 0::smallint, :at::timestamptz - interval '70 minutes')
-    as lb on abs(l.lean_sum) >= :min_lean::bigint * l.books and l.books > 0
+left join lateral (
+    select f.* from hourly_leans(b.market_key, 0::smallint, :at::timestamptz - interval '70 minutes') as f
+    where abs(l.lean_sum) >= :min_lean::bigint * l.books and l.books > 0
+    offset 0
+) as lb on true
 order by b.market_key;
 
 -- name: busy_markets(at, min_trades, min_value)$

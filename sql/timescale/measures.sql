@@ -44,29 +44,25 @@ as $$
     ) as stood
 $$;
 
--- How a book leans: bids less asks over both, in shares of the five best levels, as micro-units; null while a side is empty.
-create function book_lean(bid_sizes bigint[], ask_sizes bigint[]) returns bigint
+-- What the five best levels hold.
+create function best_five(sizes bigint[]) returns double precision
 language sql immutable parallel safe
-as $$
-    select round((bids - asks) * 1000000 / (bids + asks))::bigint
-    from (
-        select
-            (coalesce(bid_sizes[1], 0) + coalesce(bid_sizes[2], 0) + coalesce(bid_sizes[3], 0) + coalesce(bid_sizes[4], 0)
-                + coalesce(bid_sizes[5], 0))::double precision as bids,
-            (coalesce(ask_sizes[1], 0) + coalesce(ask_sizes[2], 0) + coalesce(ask_sizes[3], 0) + coalesce(ask_sizes[4], 0)
-                + coalesce(ask_sizes[5], 0))::double precision as asks
-    ) as held
-    where bids > 0 and asks > 0
-$$;
+return (coalesce(sizes[1], 0) + coalesce(sizes[2], 0) + coalesce(sizes[3], 0) + coalesce(sizes[4], 0)
+    + coalesce(sizes[5], 0))::double precision;
+
+-- How a book leans: bids less asks over both, in shares of the five best levels, as micro-units; null while a side is empty.
+create function lean(bids double precision, asks double precision) returns double precision
+language sql immutable parallel safe
+return case when bids > 0 and asks > 0 then round((bids - asks) * 1000000 / (bids + asks)) end;
 
 -- How the newest books of a window lean, at most five: the sum, and how many have both sides.
 create function newest_leans(of_market integer, of_outcome smallint, since timestamptz, until timestamptz)
 returns table (lean_sum bigint, books bigint)
 language sql stable parallel safe
 as $$
-    select coalesce(sum(lean), 0)::bigint, count(lean)
+    select coalesce(sum(lean(bids, asks)), 0)::bigint, count(lean(bids, asks))
     from (
-        select book_lean(e.bid_sizes, e.ask_sizes) as lean
+        select best_five(e.bid_sizes) as bids, best_five(e.ask_sizes) as asks
         from book_events e
         where e.market_key = of_market and e.outcome = of_outcome and e.side is null and e.ts >= since and e.ts < until
         order by e.ts desc, e.seq desc
@@ -79,10 +75,10 @@ create function hourly_leans(of_market integer, of_outcome smallint, since times
 returns table (lean_sum bigint, books bigint)
 language sql stable parallel safe
 as $$
-    select coalesce(sum(lean), 0)::bigint, count(lean)
+    select coalesce(sum(lean(bids, asks)), 0)::bigint, count(lean(bids, asks))
     from generate_series(0, 5) as stretch
     cross join lateral (
-        select book_lean(e.bid_sizes, e.ask_sizes) as lean
+        select best_five(e.bid_sizes) as bids, best_five(e.ask_sizes) as asks
         from book_events e
         where e.market_key = of_market and e.outcome = of_outcome and e.side is null
             and e.ts >= since + stretch * interval '10 minutes' and e.ts < since + (stretch + 1) * interval '10 minutes'
