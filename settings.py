@@ -85,7 +85,11 @@ class Settings(BaseSettings):
         50_000, ge=100, description="Blocks of one partition of the settlements' back-fill."
     )
 
-    trades_retention_days: int = Field(3650, ge=1, description="Days of trades kept.")
+    trades_retention_days: int = Field(
+        3650,
+        ge=4,
+        description="Days of trades kept; candles are made again of the last three days' trades, so at least 4.",
+    )
     books_retention_days: int = Field(90, ge=1, description="Days of book events and quotes kept.")
     settlements_retention_days: int = Field(
         30, ge=14, description="Days of settlements, wallets' fills and ledger entries kept."
@@ -107,6 +111,10 @@ class Settings(BaseSettings):
     trusted_proxies: str = Field(
         "",
         description="Addresses or networks, separated by commas, whose X-Forwarded-For is believed: 10.0.0.0/8.",
+    )
+    metrics_readers: str = Field(
+        "",
+        description="Addresses or networks, separated by commas, that may read /metrics: 10.0.0.0/8; empty: anyone.",
     )
     debug_token: SecretStr | None = Field(
         None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."

@@ -7,13 +7,29 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 Address = IPv4Address | IPv6Address
 
 
-class Proxies:
-    """The proxies whose X-Forwarded-For is believed."""
+class Networks:
+    """Addresses and networks, given in a list."""
 
     def __init__(self, given: str = "") -> None:
         self._networks: list[IPv4Network | IPv6Network] = [
             ip_network(each.strip(), strict=False) for each in given.split(",") if each.strip()
         ]
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self._networks)
+
+    def __contains__(self, address: Address | str) -> bool:
+        """Whether an address is among them."""
+        found = _address(address.partition("/")[0]) if isinstance(address, str) else address
+        return found is not None and any(found in network for network in self._networks)
+
+
+class Proxies:
+    """The proxies whose X-Forwarded-For is believed."""
+
+    def __init__(self, given: str = "") -> None:
+        self._networks = Networks(given)
 
     def origin(self, remote: str, forwarded: str | None = None) -> str:
         """Name the address a request comes from: an IPv6 site (/64) counts as one.
@@ -22,7 +38,7 @@ class Proxies:
         """
         hop = _address(remote)
         for said in reversed(forwarded.split(",") if forwarded else []):
-            if hop is None or not any(hop in network for network in self._networks):
+            if hop is None or hop not in self._networks:
                 break
             if (before := _address(said.strip())) is None:
                 break

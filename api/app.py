@@ -10,13 +10,17 @@ import psycopg
 
 import settings
 from api import connections, errors, host, ledgers, openapi, pool, waiting, worker
-from api.address import Proxies
+from api.address import Networks, Proxies
 from api.connections import Connections
+from api.counted import Counted
+from api.counts import Number
 from api.endpoints import ENDPOINTS
+from api.exposition import Metrics
 from api.ledgers import Opener
 from api.middleware import EveryAnswer
-from api.pool import Pool
+from api.pool import Pool, Told
 from api.proxy import Exchange
+from api.resources.metrics import MetricsPage
 from api.resources.service import Document
 from api.service import Service
 from api.stream.hub import Hub
@@ -29,7 +33,8 @@ App = falcon.App[falcon.Request, falcon.Response]
 
 def create_app(service: Service) -> App:
     """Put the service behind its routes."""
-    app = falcon.App(middleware=[EveryAnswer(service.meter)])
+    outermost_first: list[Any] = [Counted(service.host.counts), EveryAnswer(service.meter)]
+    app = falcon.App(middleware=outermost_first)
     app.req_options.strip_url_path_trailing_slash = True
     errors.install(app)
     app.add_error_handler(psycopg.Error, _database_failed)
@@ -37,6 +42,8 @@ def create_app(service: Service) -> App:
         resource = endpoint.resource(endpoint, service)
         if isinstance(resource, Document):
             resource.text = openapi.encoded()
+        if isinstance(resource, MetricsPage):
+            resource.metrics = Metrics(service)
         app.add_route(endpoint.path, resource)
     return app
 
@@ -59,14 +66,17 @@ def service_of(given: Settings) -> Service:
         "idle_in_transaction_session_timeout": 10_000,
     }
     read_only = {**limits, "default_transaction_read_only": "on"}
-    reads = Pool(read_url, given.api_pool, read_only)
-    events = Pool(read_url, 3, read_only)
-    writes = Pool(url, max(2, given.api_pool // 4), limits)
+    counts = host.shared.counts
+    reads = Pool(read_url, given.api_pool, read_only, told=Told(counts, Number.READS_BUSY))
+    events = Pool(read_url, 3, read_only, told=Told(counts, Number.EVENTS_BUSY))
+    writes = Pool(url, max(2, given.api_pool // 4), limits, told=Told(counts, Number.WRITES_BUSY))
     ledger = Opener(lambda: ledgers.of_host(writes, ledgers.folder(given)))
     return Service(
         reads=reads,
         writes=writes,
-        hub=Hub(events, ledger.ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes),
+        hub=Hub(
+            events, ledger.ended, poll_ms=given.stream_poll_ms, queue_bytes=given.stream_queue_bytes, counts=counts
+        ),
         host=host.shared,
         connections=Connections.at(
             lambda: writes.read(lambda conn: ledgers.path(conn, ledgers.folder(given), connections.HOLDS))
@@ -75,6 +85,7 @@ def service_of(given: Settings) -> Service:
         stream_origins=frozenset(given.stream_origins.lower().replace(",", " ").split()),
         registrations_a_day=given.registrations_a_day,
         proxies=Proxies(given.trusted_proxies),
+        metrics_readers=Networks(given.metrics_readers),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),
@@ -85,6 +96,7 @@ def service_of(given: Settings) -> Service:
 def _app() -> App:
     waiting.install()
     service = service_of(settings.get())
+    service.host.counts.join()
     worker.farewells.append(service.hub.stop)
     worker.last_words.append(service.close)
     return create_app(service)

@@ -83,6 +83,10 @@ class Counts:
 
     # --- Counting
 
+    def join(self) -> None:
+        """Be among the workers before there is anything to count."""
+        self._row()
+
     def add(self, number: Number, by: int = 1) -> None:
         """Count up, or down."""
         self._row()[number] += by

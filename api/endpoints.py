@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+
 from api import records
 from api.endpoint import Endpoint
 from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
@@ -9,6 +11,7 @@ from api.resource import OfMarketRow, OfOutcomeRow
 from api.resources.accounts import Register, Registration, Rotate
 from api.resources.books import Orderbook
 from api.resources.markets import Markets
+from api.resources.metrics import MetricsPage
 from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Time
 from api.resources.trades import Trades, cost_of_rows
@@ -101,6 +104,19 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         credits=0,
         tag="Service",
         summary="This document",
+    ),
+    Endpoint(
+        name="metrics",
+        path="/metrics",
+        resource=MetricsPage,
+        answers=str,
+        media=CONTENT_TYPE_PLAIN_0_0_4,
+        key="none",
+        credits=0,
+        errors=("forbidden",),
+        tag="Service",
+        summary="Metrics of this server, for Prometheus",
+        description="Of all its processes. Whoever runs the service may limit who reads them.",
     ),
     # --- Markets
     Endpoint(

@@ -97,6 +97,7 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
         code, hint, errors = error.problem, error.hint, error.errors
     else:
         code = _CODES.get(error.status_code, "invalid_parameter" if error.status_code < 500 else "internal")
+    req.context.problem = code
     detail = error.description
     if code == "not_found" and isinstance(error, falcon.HTTPRouteNotFound):
         detail, hint = f"There is no {req.path[:200]} here", "GET /openapi.json lists what there is"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
+from api.counts import Counts, Number
 from api.errors import Problem
 from api.pool import overloaded
 from sql.queries import metering as queries
@@ -39,8 +40,8 @@ class Asking:
 class Leases:
     """Takes credits of the month from the database, some at a time, and gives back what is not spent."""
 
-    def __init__(self, pool: Pool, ledger: Callable[[], Ledger]) -> None:
-        self._pool, self._ledger = pool, ledger
+    def __init__(self, pool: Pool, ledger: Callable[[], Ledger], counts: Counts | None = None) -> None:
+        self._pool, self._ledger, self._counts = pool, ledger, counts or Counts()
         self._asking: dict[int, Asking] = {}
         self._sweep_at = time.monotonic() + SWEEP_S
         self._closed = False
@@ -57,6 +58,7 @@ class Leases:
             asking.done.wait(10)  # whoever asks is bound by the statement timeout; if it fails, one of us asks again
             return asking.left
         self._asking[key_id] = asking = Asking()
+        self._counts.add(Number.LEASES_ASKED)
         try:
             asking.left = self._ask(self._ledger().lease(key_id, month), wanted)
             self._end_evicted()

@@ -192,6 +192,11 @@ class Ledger:
                 self._cells[SWEPT] = second
             return due
 
+    def held(self) -> tuple[int, int]:
+        """Tell how many keys have a lease, and how many credits of all leases are not spent."""
+        leases, granted, spent = (self._cells[CELLS + part :: CELLS].tolist() for part in (LEASE, GRANTED, SPENT))
+        return sum(map(bool, leases)), sum(granted) - sum(spent)
+
     # --- Whether a key holds
 
     @property

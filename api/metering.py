@@ -17,6 +17,7 @@ from api.pool import overloaded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from api.counts import Counts
     from api.keys import Key
     from api.ledger import Ledger, Standing
     from api.pool import Pool
@@ -85,9 +86,15 @@ class CannotPay(Problem):
 class Meter:
     """Counts and refuses."""
 
-    def __init__(self, pool: Pool, ledger: Callable[[], Ledger], clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        pool: Pool,
+        ledger: Callable[[], Ledger],
+        clock: Callable[[], float] = time.time,
+        counts: Counts | None = None,
+    ) -> None:
         self._ledger, self._clock = ledger, clock
-        self.leases = Leases(pool, ledger)
+        self.leases = Leases(pool, ledger, counts)
         self._month = Month.of(clock())
         self._dry: dict[int, tuple[float, int | None]] = {}
 

@@ -302,7 +302,7 @@ def _beyond(base: type[msgspec.Struct], schema: dict[str, Any], components: dict
         return schema
     more = {"properties": {name: field for name, field in told.items() if name not in shared}}
     required = [name for name in schema["required"] if name not in shared]
-    about = {name: schema[name] for name in ("title", "description") if name in schema}
+    about: dict[str, Any] = {name: schema[name] for name in ("title", "description") if name in schema}
     return {
         **about,
         "allOf": [{"$ref": REF.format(name=base.__name__)}, {"type": "object", **more, "required": required}],

@@ -6,12 +6,14 @@ import contextlib
 import queue
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.types.numeric import Int8Dumper
 
+from api.counts import Counts, Number
 from api.errors import Problem
 from sql import database
 
@@ -25,13 +27,29 @@ NONE: Mapping[str, str | int] = MappingProxyType({})
 RETRY_S = 1.0  # an unreachable database is asked again after this long, by one request and not by all
 
 
+@dataclass(frozen=True)
+class Told:
+    """Where a pool's use is counted."""
+
+    counts: Counts
+    busy: Number
+
+
 class Pool:
     """At most `size` connections, in autocommit, made when first needed."""
 
     def __init__(
-        self, url: str, size: int = 8, parameters: Mapping[str, str | int] = NONE, *, wait_s: float = 2.0
+        self,
+        url: str,
+        size: int = 8,
+        parameters: Mapping[str, str | int] = NONE,
+        *,
+        wait_s: float = 2.0,
+        told: Told | None = None,
     ) -> None:
         self.url, self.wait_s, self.parameters = url, wait_s, parameters
+        told = told or Told(Counts(), Number.READS_BUSY)
+        self._counts, self._busy = told.counts, told.busy
         self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)
@@ -43,7 +61,9 @@ class Pool:
         try:
             conn = self._idle.get(timeout=self.wait_s)
         except queue.Empty:
+            self._counts.add(Number.CONNECTIONS_LACKING)
             raise overloaded("All database connections are busy") from None
+        self._counts.add(self._busy)
         try:
             if conn is None or conn.closed:
                 conn = self._connect()
@@ -53,6 +73,7 @@ class Pool:
                 conn.close()
             raise
         finally:
+            self._counts.add(self._busy, -1)
             self._idle.put(conn if conn is not None and not conn.closed else None)
 
     def read(self, work: Callable[[Connection], T]) -> T:
@@ -90,6 +111,7 @@ class Pool:
         except psycopg.OperationalError:
             self._retry_at = time.monotonic() + RETRY_S
             raise
+        self._counts.add(Number.CONNECTIONS_MADE)
         conn.prepare_threshold = 1
         conn.adapters.register_dumper(int, Int8Dumper)  # one width: a statement is prepared once, not for each
         return conn

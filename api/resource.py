@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
+from api.counts import Number
 from api.errors import Problem
 from api.metering import CannotPay, Stale
 from api.parameters import OfOutcome, Parameters, parse
@@ -64,6 +65,8 @@ class Resource:
                 key = self.holder(req) or key
             except CannotPay as refusal:
                 req.context.grant = refusal.grant
+                window = Number.REFUSED_SECOND if refusal.problem == "burst_exceeded" else Number.REFUSED_MONTH
+                self.service.host.counts.add(window)
                 raise
             except Exception:
                 req.context.grant = meter.standing(key)

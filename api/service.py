@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from api.address import Proxies
+from api.address import Networks, Proxies
 from api.cache import Cache
 from api.connections import Connections
 from api.cursor import Cursors
@@ -42,6 +42,7 @@ class Service:
     registrations_a_day: int = 10
     stream_origins: frozenset[str] = frozenset()  # pages that may open the stream; none listed: any may
     proxies: Proxies = field(default_factory=Proxies)
+    metrics_readers: Networks = field(default_factory=Networks)  # none given: anyone
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)
@@ -49,7 +50,7 @@ class Service:
     def __post_init__(self) -> None:
         """Build what rests on the pools."""
         self.keys = Keys(self.writes, self.ledger)  # the primary: a replica may not yet know a new key
-        self.meter = Meter(self.writes, self.ledger, self.clock)
+        self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
         self.markets = Markets(self.reads)
         self.cursors = Cursors(self._cursor_secret)
         self.hub.keep_following = partial(wishes.keep_following, self)

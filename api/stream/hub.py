@@ -10,6 +10,7 @@ import gevent
 import psycopg
 from gevent.event import Event as Signal
 
+from api.counts import Counts, Number
 from api.errors import Problem
 from api.stream import messages
 from api.stream.audience import Audience
@@ -43,8 +44,15 @@ class Hub:
     dead_s: ClassVar[float] = 60.0  # nothing heard for so long, although pinged twice
 
     def __init__(
-        self, pool: Pool, keys_ended: Callable[[], int], *, poll_ms: int = 10, queue_bytes: int = 2 << 20
+        self,
+        pool: Pool,
+        keys_ended: Callable[[], int],
+        *,
+        poll_ms: int = 10,
+        queue_bytes: int = 2 << 20,
+        counts: Counts | None = None,
     ) -> None:
+        self._counts = counts or Counts()
         self._pool, self._poll_s, self._queue_bytes = pool, poll_ms / 1000, queue_bytes
         self._keys_ended = keys_ended
         self.keep_following: Callable[[list[tuple[int, bytes]]], object] = lambda _: None
@@ -69,11 +77,13 @@ class Hub:
         subscriber = subscriber_at(self.last)
         subscriber.socket.sent_seq = self.last
         self.subscribers.add(subscriber)
+        self._counts.put(Number.SUBSCRIBERS, len(self.subscribers))
         return subscriber
 
     def remove(self, subscriber: Subscriber) -> None:
         """Forget a client."""
         self.subscribers.discard(subscriber)
+        self._counts.put(Number.SUBSCRIBERS, len(self.subscribers))
         self._leave(subscriber)
 
     def release(self, subscriber: Subscriber) -> None:
@@ -116,6 +126,7 @@ class Hub:
         if subscriber.socket.owed > self._queue_bytes:
             self.remove(subscriber)
             subscriber.socket.let_go()
+            self._counts.add(Number.SLOW_CLOSED)
 
     def stop(self, code: int = GOING_AWAY) -> None:
         """Send everyone away."""
@@ -167,6 +178,7 @@ class Hub:
                                 followed = now
                                 gevent.spawn(self._keep_following)
                             if not self.subscribers:
+                                self._counts.put(Number.STREAM_POSITION, 0)
                                 return
                         # As long a pause as the work took: under load there are fewer and larger frames, not more work.
                         gevent.sleep(min(max(self._poll_s, now - began), MOST_PAUSE_S))
@@ -189,6 +201,7 @@ class Hub:
             # Advanced first: a client that joins while this batch is sent has had it, or will read it itself.
             self.last = events[-1].seq if events else head
             self._hand_out(events)
+        self._counts.put(Number.STREAM_POSITION, self._handed_out)
 
     def _begin_again(self, head: int) -> None:
         """Go on with a database that is behind: restored, or another. What clients have had of it no longer holds."""
@@ -216,6 +229,7 @@ class Hub:
     def _send(self, subscriber: Subscriber, packed: Packed) -> None:
         for data, seq in packed:
             subscriber.socket.push(data, seq)
+        self._counts.add(Number.FRAMES, len(packed))
         self.check(subscriber)
 
     # --- Looking after clients

@@ -1,5 +1,9 @@
 -- How the pipeline is doing.
 
+-- name: lags()
+-- Every stage's state and lateness, in seconds.
+select stage, status, lag_s::double precision from pipeline_status order by stage;
+
 -- name: status(redis_up)$
 -- Every stage, in the order of data's way, and the worst of them.
 select json_build_object(

@@ -16,7 +16,11 @@ EXCHANGE = {"events", "positions", "closed_positions", "market_positions"}  # te
 READ = [
     each
     for each in ENDPOINTS
-    if each.method == "GET" and each.status == 200 and each.name not in EXCHANGE and each.key != "debug"
+    if each.method == "GET"
+    and each.status == 200
+    and each.name not in EXCHANGE
+    and each.key != "debug"
+    and each.answers is not str
 ]
 QUERIES = {
     "prices": {"ids": "full,empty,missing"},
