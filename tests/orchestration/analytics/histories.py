@@ -10,6 +10,7 @@ from tests import factories
 
 END = datetime(2026, 3, 10, 15, 0, tzinfo=UTC)
 MINUTE_MS = 60_000
+LEVELS = (0, 3, 5, 5, 5, 7)  # of a side of a book
 
 
 def instant(ms):
@@ -188,8 +189,8 @@ class Wild:
             outcome, ts = dice.choice(self.outcomes), opens + dice.randrange(MINUTE_MS)
             paid = (self.at if outcome == 0 else 1 - self.at) + dice.gauss(0, 0.004)
             self.history.trade(self.market, ts, paid, dice.lognormvariate(4, 1), outcome)
-            bids = [dice.uniform(10, 100) * (1 + self.lean) for _ in range(dice.randint(0, 7))]
-            asks = [dice.uniform(10, 100) * (1 - self.lean) for _ in range(dice.randint(0, 7))]
+            bids = [dice.uniform(10, 100) * (1 + self.lean) for _ in range(dice.choice(LEVELS))]
+            asks = [dice.uniform(10, 100) * (1 - self.lean) for _ in range(dice.choice(LEVELS))]
             self.history.book(self.market, ts + 1, bids, asks, outcome)
 
 

@@ -94,7 +94,7 @@ def test_the_histories_hold_every_type_of_signal_and_every_reason_for_silence(co
     """Else the property would hold of nothing."""
     by = Parameters.of({**{name: each.default for name, each in parameters.PARAMETERS.items()}, **EASY})
     types, silenced = set(), 0
-    for seed in range(12):
+    for seed in range(20):
         history = wild(seed, MINUTES)
         history.markets = list(range(9))[: 1 + max([row[0] for row in history.trades], default=0)]
         found = Oracle(history).run(END - timedelta(minutes=4), END, by)
