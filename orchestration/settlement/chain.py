@@ -1,0 +1,37 @@
+"""The chain as the settings have it: its endpoints and its contracts."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from upstream.chain import contracts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from settings import Settings
+    from upstream.chain.contracts import Contract
+    from upstream.chain.rpc import Rpc
+
+OFF = "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"
+
+
+def urls(settings: Settings) -> list[str]:
+    """Give the endpoints; none where the chain is not to be followed."""
+    given = "" if settings.chain_rpc_urls is None else settings.chain_rpc_urls.get_secret_value()
+    return [url for each in given.split(",") if (url := each.strip())]
+
+
+def followed(settings: Settings) -> tuple[Contract, ...]:
+    """Give the contracts."""
+    return contracts.load(settings.chain_contracts)
+
+
+@contextmanager
+def reached(settings: Settings) -> Iterator[Rpc]:
+    """Open the endpoints for a block."""
+    from upstream.chain.rpc import Rpc  # noqa: PLC0415 (only runs of settlement need an HTTP client of it)
+
+    with Rpc(urls(settings)) as rpc:
+        yield rpc

@@ -1,0 +1,103 @@
+"""What a run of the settlement feed has done, as it is told: observations, the lease, the stage's clock."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from orchestration.settlement.ranges import Checked
+from orchestration.settlement.writer import FEED, Written
+from sql.queries import feed as feed_queries
+from sql.queries import settlement as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from orchestration.settlement.follow import Step
+    from upstream.chain.wire import Heads
+
+
+class Figures:
+    """Counted by the thread that works, read by others."""
+
+    def __init__(self) -> None:
+        self.role = "standby"
+        self.resolved = 0
+        self._heads: Heads | None = None
+        self._indexed: int | None = None
+        self._written, self._since = Written(), Written()
+        self._checked = Checked()
+        self._reorgs = self._revoked = self._deepest = self._faults = 0
+        self._fault: str | None = None
+
+    def saw(self, heads: Heads) -> None:
+        """Take in how far the chain is."""
+        self._heads = heads
+        self._fault = None
+
+    def took(self, step: Step) -> None:
+        """Take in a step."""
+        self.saw(step.heads)
+        self._indexed = step.indexed
+        self._written.add(step.written)
+        self._since.add(step.written)
+        self._checked.add(step.checked)
+        if step.revoked is not None:
+            self._reorgs += 1
+            self._revoked += step.revoked
+            self._deepest = max(self._deepest, step.depth)
+
+    def failed(self, fault: Exception) -> None:
+        """Take in a fault; it is shown until something succeeds."""
+        self._faults += 1
+        self._fault = f"{type(fault).__name__}: {fault}"[:500]
+
+    def standing(self) -> dict[str, Any]:
+        """Say where it stands."""
+        said: dict[str, Any] = {"faults": self._faults}
+        if self._heads is not None:
+            said |= {"head": self._heads.head, "finalized": self._heads.finalized}
+        if self._indexed is not None:
+            said |= {"indexed": self._indexed}
+            if self._heads is not None:
+                said["behind"] = max(self._heads.head - self._indexed, 0)
+                said["provisional"] = max(self._indexed - self._heads.finalized, 0)
+        if self._fault is not None:
+            said["fault"] = self._fault
+        return said
+
+    def totals(self) -> dict[str, Any]:
+        """Say what the whole run came to."""
+        return {
+            "role": self.role,
+            **self.standing(),
+            **asdict(self._written),
+            "reorgs": self._reorgs,
+            "deepest_reorg": self._deepest,
+            "revoked": self._revoked,
+            "resolved": self.resolved,
+            "checked_blocks": self._checked.blocks,
+            "logs_found_missing": self._checked.missing,
+            "logs_withheld": self._checked.withheld,
+        }
+
+    def observation(self) -> dict[str, Any]:
+        """Say the totals, and what came since the last time."""
+        since, self._since = self._since, Written()
+        return {**self.totals(), **{f"{name}_since": count for name, count in asdict(since).items()}}
+
+    def beat(self, conn: psycopg.Connection[Any], newest_s: int | None) -> None:
+        """Touch the stage's clock."""
+        opened, lately = queries.incidents(conn)
+        held = queries.heads(conn, feed=FEED)
+        detail = {
+            **self.standing(),
+            "refused": int(held[3].get("refused", 0)) if held else 0,
+            "incidents_open": opened,
+            "incidents_24h": lately,
+        }
+        newest = None if newest_s is None else datetime.fromtimestamp(newest_s, UTC)
+        feed_queries.beat(conn, stage="settlement", last_data_at=newest, detail=msgspec.json.encode(detail).decode())

@@ -1,0 +1,212 @@
+"""The chain's head, followed: block after block, back to the common ancestor when a branch is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from orchestration.settlement import reading
+from orchestration.settlement.ranges import Checked, Pace, Ranges
+from orchestration.settlement.writer import FEED, Forked, Writer, Written
+from sql.queries import settlement as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from orchestration.settlement.reading import Source
+    from upstream.chain.contracts import Contract
+    from upstream.chain.wire import Block, Heads
+
+STEP_BLOCKS = 64
+JUMP_BLOCKS = 1_000
+BACK_BLOCKS = 64
+PATIENCE_S = 30.0
+CHECK_BLOCKS = 16
+CHECK_BACK_BLOCKS = 60_000  # about a day; what is older is left to the daily check
+IDLE_LOGS = 5_000  # what a piece in spare time aims at: the head does not wait long
+
+
+class OtherChain(Exception):  # noqa: N818 (it is no fault of ours)
+    """A block that was final is another now: these are not the chain's endpoints, or this is not its database."""
+
+
+@dataclass
+class Step:
+    """What a step came to."""
+
+    heads: Heads
+    indexed: int
+    written: Written = field(default_factory=Written)
+    revoked: int | None = None
+    """Fills taken back, when the chain was reorganised."""
+    depth: int = 0
+    """How many of our blocks were left."""
+    checked: Checked = field(default_factory=Checked)
+    newest_s: int | None = None
+    """The instant of the newest block indexed, where there is a new one."""
+
+    @property
+    def behind(self) -> int:
+        """Blocks still to be followed."""
+        return max(self.heads.head - self.indexed, 0)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there was, or is, something to do."""
+        return self.behind > 0 or self.revoked is not None
+
+
+class Follower:
+    """Follows the head over the writer's connection. What it knows is in the database: it may end at any instant."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        source: Source,
+        contracts: tuple[Contract, ...],
+        *,
+        start: int | None = None,
+        patience_s: float = PATIENCE_S,
+        jump: int = JUMP_BLOCKS,
+        check_blocks: int = CHECK_BLOCKS,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._writer = writer
+        self._conn = writer.conn
+        self._source = source
+        self._contracts = contracts
+        self._start = start
+        self._patience_s = patience_s
+        self._jump = jump
+        self._check_blocks = check_blocks
+        self._clock = clock
+        self._shorter_since: float | None = None
+        self._ranges = Ranges(writer, source, contracts)
+        self._filling, self._checking = Pace(IDLE_LOGS), Pace(IDLE_LOGS, check_blocks)
+
+    def step(self) -> Step:
+        """Look once: walk back, or index what is new, some blocks at most; with nothing new, fill and check."""
+        heads = self._source.heads()
+        indexed, floor = self._place(heads)
+        if heads.head < indexed:
+            return self._shorter(heads, indexed, floor)
+        self._shorter_since = None
+        blocks = self._headers(indexed, min(heads.head, indexed + STEP_BLOCKS))
+        if blocks is None:
+            return self._walk_back(heads, indexed, floor)
+        if heads.head - indexed > self._jump and heads.finalized > indexed:
+            # The newest first: what is between is filled in when there is time.
+            queries.set_heads(self._conn, **_heads(heads), indexed=heads.finalized, detail="{}")
+            return Step(heads, heads.finalized)
+        if blocks:
+            return self._index(heads, indexed, blocks)
+        queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail="{}")
+        return self._spare(Step(heads, indexed))
+
+    def _place(self, heads: Heads) -> tuple[int, int]:
+        """Give the block up to which all is indexed, and the one that was final then."""
+        held = queries.heads(self._conn, feed=FEED)
+        if held is not None:
+            _, finalized, indexed, _ = held
+            return int(indexed), int(finalized)
+        start = heads.head if self._start is None else min(self._start, heads.head)
+        indexed = start - 1
+        detail = msgspec.json.encode({"start": start}).decode()
+        queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail=detail)
+        return indexed, heads.finalized
+
+    def _headers(self, indexed: int, to: int) -> Sequence[Block] | None:
+        """Give the headers behind the last block indexed; None when they do not follow it."""
+        tip = {number: bytes(hash_) for number, hash_, _ in self._stored(indexed, indexed)}
+        if not tip:
+            return reading.linked(self._source.blocks(indexed + 1, to)) if to > indexed else ()
+        blocks = reading.linked(self._source.blocks(indexed, to))
+        return blocks[1:] if blocks[0].hash == tip[indexed] else None
+
+    def _index(self, heads: Heads, indexed: int, blocks: Sequence[Block]) -> Step:
+        batch = reading.at_the_head(self._source, self._contracts, blocks)
+        try:
+            written = self._writer.write(batch, heads=heads)
+        except Forked as fork:
+            if fork.numbers[0] > heads.finalized:
+                return self._taken_back(heads, indexed, fork.numbers[0] - 1)
+            checked = self._ranges.check(batch.from_block, batch.to_block, heads)
+            return Step(heads, indexed, checked=checked)
+        return Step(heads, batch.to_block, written, newest_s=blocks[-1].ts_s)
+
+    # --- Reorganisations ---
+
+    def _shorter(self, heads: Heads, indexed: int, floor: int) -> Step:
+        """Wait a while: an endpoint may lag, and another branch is about to grow longer."""
+        if heads.head < floor:
+            raise OtherChain(f"the head is block {heads.head}, but block {floor} was final already")
+        now = self._clock()
+        if self._shorter_since is None:
+            self._shorter_since = now
+        if now - self._shorter_since < self._patience_s:
+            return Step(heads, indexed)
+        self._shorter_since = None
+        return self._walk_back(heads, indexed, floor)
+
+    def _walk_back(self, heads: Heads, indexed: int, floor: int) -> Step:
+        """Find the common ancestor, and forget what is above it."""
+        high = min(indexed, heads.head)
+        while high >= floor:
+            low = max(high - BACK_BLOCKS + 1, floor)
+            theirs = {block.number: block.hash for block in reading.linked(self._source.blocks(low, high))}
+            for number, hash_, _ in self._stored(low, high):
+                if theirs.get(number) == bytes(hash_):
+                    return self._taken_back(heads, indexed, number)
+                if number <= floor:
+                    self._refuse(number, bytes(hash_), theirs.get(number))
+            high = low - 1
+        # Nothing was stored down to what was final: all that was followed is above it.
+        return self._taken_back(heads, indexed, min(floor, heads.head))
+
+    def _taken_back(self, heads: Heads, indexed: int, ancestor: int) -> Step:
+        revoked = self._writer.take_back(ancestor, heads)
+        return Step(heads, ancestor, revoked=revoked, depth=indexed - ancestor)
+
+    def _refuse(self, number: int, ours: bytes, theirs: bytes | None) -> None:
+        told = "" if theirs is None else theirs.hex()
+        detail = msgspec.json.encode({"ours": ours.hex(), "theirs": told}).decode()
+        queries.note_incident(
+            self._conn, kind="finalized_mismatch", subject=f"block {number}", mended=False, detail=detail
+        )
+        raise OtherChain(
+            f"block {number} was final and is another now: is this the right chain? A database of another chain is not "
+            "touched; give this one its own, or its endpoints"
+        )
+
+    def _stored(self, low: int, high: int) -> Any:
+        return queries.blocks_between(self._conn, from_block=low, to_block=high)
+
+    # --- Spare time ---
+
+    def _spare(self, step: Step) -> Step:
+        """Fill a piece of the highest hole, then count a piece again."""
+        heads = step.heads
+        *_, detail = queries.heads(self._conn, feed=FEED)
+        start = max(int(detail.get("start", step.indexed + 1)), int(detail.get("floor", 0)))
+        final = min(heads.finalized, step.indexed)
+        if start <= final and (holes := list(queries.unindexed(self._conn, from_block=start, to_block=final))):
+            low, high = holes[0]
+            low = max(low, high - self._filling.blocks + 1)
+            step.written = self._ranges.fill_piece(low, high)
+            self._filling.took(high - low + 1, step.written.logs)
+            return step
+        lowest = max(final - CHECK_BACK_BLOCKS, 0)
+        for first, last in queries.unchecked(self._conn, to_block=final):
+            low = max(first, lowest)
+            if last - low + 1 >= self._check_blocks:
+                step.checked = self._ranges.check(low, min(last, low + self._checking.blocks - 1), heads)
+                self._checking.took(step.checked.blocks, step.checked.logs)
+                break
+        return step
+
+
+def _heads(heads: Heads) -> dict[str, Any]:
+    return {"feed": FEED, "head": heads.head, "finalized": heads.finalized}

@@ -1,0 +1,56 @@
+"""What must hold of what was indexed, as plain judgements over the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from orchestration.checks import Judgement
+from orchestration.settlement.writer import FEED
+from sql.queries import settlement as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+PROVISIONAL = 256  # blocks above the finalized head: six minutes
+PROVISIONAL_WORST = 2_048
+NOTHING = Judgement(holds=True, said="nothing has been indexed")
+
+
+def provisional_depth(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge how many blocks could still be reorganised."""
+    held = queries.heads(conn, feed=FEED)
+    if held is None:
+        return NOTHING
+    head, finalized, indexed, _ = held
+    depth = max(indexed - finalized, 0)
+    figures = {"head": head, "finalized": finalized, "indexed": indexed, "provisional": depth}
+    said = f"{depth} blocks above the finalized head"
+    return Judgement(depth <= PROVISIONAL, said, "warn" if depth <= PROVISIONAL_WORST else "error", figures)
+
+
+def no_holes(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge that nothing is missing between the first block asked for and the newest."""
+    held = queries.heads(conn, feed=FEED)
+    if held is None:
+        return NOTHING
+    _, _, indexed, detail = held
+    start = max(int(detail.get("start", indexed + 1)), int(detail.get("floor", 0)))
+    holes = list(queries.unindexed(conn, from_block=start, to_block=indexed)) if start <= indexed else []
+    blocks = sum(high - low + 1 for low, high in holes)
+    figures: dict[str, Any] = {"from_block": start, "to_block": indexed, "holes": len(holes), "blocks_missing": blocks}
+    if holes:
+        figures["highest_hole"] = f"{holes[0][0]} to {holes[0][1]}"
+    return Judgement(not holes, f"{blocks} blocks missing in {len(holes)} holes", "warn", figures)
+
+
+def no_incidents(conn: psycopg.Connection[Any]) -> Judgement:
+    """Judge that no source has contradicted another, or itself, of late."""
+    opened, lately = queries.incidents(conn)
+    figures: dict[str, Any] = {"open": opened, "within_24h": lately}
+    if opened or lately:
+        figures["newest"] = "\n".join(
+            f"{at:%Y-%m-%d %H:%M} {kind} {subject}{' (mended)' if mended else ''}"
+            for kind, subject, at, _, mended, _ in queries.incidents_lately(conn)
+        )
+    said = f"{opened} open, {lately} within 24 hours"
+    return Judgement(opened == 0 and lately == 0, said, "error" if opened else "warn", figures)

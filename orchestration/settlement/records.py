@@ -1,0 +1,146 @@
+"""What the stream tells of fills: the on-chain trade record, and the same taken back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from orchestration.stream import Message, message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orchestration.settlement.reading import Batch
+
+_MICRO = 1_000_000
+
+
+class OnchainTrade(msgspec.Struct, gc=False):
+    """The on-chain trade record. `market_id` and `outcome` are null while the catalogue does not know the token."""
+
+    tx_hash: str
+    log_index: int
+    block_number: int
+    block_hash: str
+    market_id: str | None
+    token_id: str
+    outcome: int | None
+    maker: str
+    taker: str
+    side: Literal["BUY", "SELL"]
+    price: float | None
+    size: float
+    value_usd: float
+    fee_usd: float
+    exchange_contract: str
+    is_taker_order: bool
+    finalized: bool
+    ts: int
+    revoked: bool | msgspec.UnsetType = msgspec.UNSET
+
+
+Place = tuple[int, int]  # block number and log index: what a fill is
+Markets = dict[str, tuple[str, int]]  # token id → market id and outcome
+
+
+def made(batch: Batch, numbers: set[int], markets: Mapping[str, tuple[str, int]], finalized: int) -> list[OnchainTrade]:
+    """Make the records of a batch, in order; of the blocks with these numbers."""
+    fills, tokens = batch.decoded.fills, batch.decoded.tokens
+    blocks = {block.number: ("0x" + block.hash.hex(), block.ts_s * 1000) for block in batch.blocks}
+    contracts = ["0x" + contract.address.hex() for contract in batch.contracts]
+    columns = (
+        *(fills.block_number, fills.log_index, fills.tx_hash, fills.contract, fills.token, fills.maker, fills.taker),
+        *(fills.side, fills.price, fills.size, fills.value, fills.fee_usd, fills.is_taker_order),
+    )
+    records = []
+    for number, log, tx, contract, token, maker, taker, side, price, size, value, fee, of_taker in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        if number not in numbers:
+            continue
+        block_hash, ts_ms = blocks[number]
+        token_id = tokens[token]
+        market_id, outcome = markets.get(token_id, (None, None))
+        records.append(
+            OnchainTrade(
+                tx_hash="0x" + tx.hex(),
+                log_index=log,
+                block_number=number,
+                block_hash=block_hash,
+                market_id=market_id,
+                token_id=token_id,
+                outcome=outcome,
+                maker="0x" + maker.hex(),
+                taker="0x" + taker.hex(),
+                side="BUY" if side > 0 else "SELL",
+                price=None if price < 0 else price / _MICRO,
+                size=size / _MICRO,
+                value_usd=value / _MICRO,
+                fee_usd=fee / _MICRO,
+                exchange_contract=contracts[contract],
+                is_taker_order=of_taker,
+                finalized=number <= finalized,
+                ts=ts_ms,
+            )
+        )
+    return records
+
+
+def stored(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTrade]:
+    """Make the records of rows as `fills_between` gives them."""
+    records = []
+    for number, log, tx, block_hash, market_id, token_id, outcome, maker, taker, side, price, *rest in rows:
+        size, value, fee, contract, of_taker, ts_s = rest
+        records.append(
+            OnchainTrade(
+                tx_hash="0x" + tx.hex(),
+                log_index=log,
+                block_number=number,
+                block_hash="0x" + block_hash.hex(),
+                market_id=market_id,
+                token_id=token_id,
+                outcome=outcome,
+                maker="0x" + maker.hex(),
+                taker="0x" + taker.hex(),
+                side="BUY" if side > 0 else "SELL",
+                price=None if price is None else price / _MICRO,
+                size=size / _MICRO,
+                value_usd=value / _MICRO,
+                fee_usd=fee / _MICRO,
+                exchange_contract="0x" + contract.hex(),
+                is_taker_order=of_taker,
+                finalized=number <= finalized,
+                ts=ts_s * 1000,
+            )
+        )
+    return records
+
+
+def told(records: Iterable[OnchainTrade]) -> list[Message]:
+    """Tell of fills."""
+    return [message("onchain_trade", record.ts, record.market_id, record) for record in records]
+
+
+def revoked(records: Iterable[OnchainTrade]) -> list[Message]:
+    """Tell that fills have been taken back, the newest first."""
+    gone = [msgspec.structs.replace(record, revoked=True) for record in records]
+    return told(sorted(gone, key=_place, reverse=True))
+
+
+def difference(
+    before: Iterable[OnchainTrade], after: Iterable[OnchainTrade]
+) -> tuple[list[OnchainTrade], list[OnchainTrade]]:
+    """Give what was told and is no longer so, and what is so and was not told."""
+    old, new = ({_place(record): _bare(record) for record in records} for records in (before, after))
+    gone = [record for place, record in old.items() if new.get(place) != record]
+    come = [record for place, record in new.items() if old.get(place) != record]
+    return gone, come
+
+
+def _place(record: OnchainTrade) -> Place:
+    return record.block_number, record.log_index
+
+
+def _bare(record: OnchainTrade) -> OnchainTrade:
+    return msgspec.structs.replace(record, finalized=False)

@@ -1,0 +1,133 @@
+"""Markets that the chain has resolved: the oracle's payouts become their state, once they are final."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from orchestration import catalogue
+from orchestration.settlement.writer import FEED
+from sql.queries import settlement as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import psycopg
+
+CAUSE = "chain_resolution"
+ONE = 1_000_000
+TOLERANCE = 10_000  # micro: the exchange writes some old ones as 0.9999992
+COMPARED_OVER = timedelta(days=7)
+AT_ONCE = 50_000  # blocks
+
+
+def prices(numerators: Sequence[int], outcomes: int) -> list[int] | None:
+    """Give what each outcome pays, in micro-units; None when the payouts are not those of such a market.
+
+    >>> prices([1, 1], 2)
+    [500000, 500000]
+    """
+    total = sum(numerators)
+    if len(numerators) != outcomes or total <= 0:
+        return None
+    return [round(numerator * ONE / total) for numerator in numerators]
+
+
+def apply(conn: psycopg.Connection[Any]) -> int:
+    """Resolve markets by what has become final since the last time; give how many changed their state.
+
+    Only what is final counts, as a market that is resolved stays so.
+    """
+    held = queries.heads(conn, feed=FEED)
+    if held is None:
+        return 0
+    _, finalized, indexed, detail = held
+    final = min(finalized, indexed)
+    through = int(detail.get("resolved_through", -1))
+    if through < 0:
+        through = int(detail.get("start", final + 1)) - 1
+    if through >= final:
+        return 0
+    upto = min(final, through + AT_ONCE)
+    span = queries.span_between(conn, from_block=through + 1, to_block=upto)
+    with conn.transaction():
+        # Remembered before the catalogue takes the stream's head, as everyone takes locks in one order.
+        queries.remember_heads(conn, feed=FEED, detail=msgspec.json.encode({"resolved_through": upto}).decode())
+        if span[0] is None:
+            return 0
+        rows = queries.resolved_between(conn, from_block=through + 1, to_block=upto, since=span[0])
+        return _resolve(conn, rows)
+
+
+def catch_up(conn: psycopg.Connection[Any]) -> int:
+    """Resolve closed markets whose resolution was indexed before the catalogue knew of them, or was filled in."""
+    held = queries.heads(conn, feed=FEED)
+    if held is None:
+        return 0
+    with conn.transaction():
+        return _resolve(conn, queries.resolved_unnoticed(conn, to_block=held[1]))
+
+
+def compare(conn: psycopg.Connection[Any], now: datetime | None = None) -> int:
+    """Note where the exchange says other payouts than the chain, as incidents; give how many that are now."""
+    held = queries.heads(conn, feed=FEED)
+    if held is None:
+        return 0
+    since = (now or datetime.now(UTC)) - COMPARED_OVER
+    apart = 0
+    for number, _, market_id, _, stored, numerators, outcomes in queries.resolved_since(
+        conn, since=since, to_block=held[1]
+    ):
+        paid = prices(numerators, outcomes)
+        if _agree(paid, stored):
+            queries.mend_incident(conn, kind="resolution_disagrees", subject=market_id)
+            continue
+        apart += 1
+        _disagree(conn, market_id, number, numerators, stored)
+    return apart
+
+
+def _resolve(conn: psycopg.Connection[Any], found: Iterable[tuple[Any, ...]]) -> int:
+    rows = []
+    for number, ts, market_id, status, stored, numerators, outcomes in found:
+        paid = prices(numerators, outcomes)
+        if status == "RESOLVED" or paid is None:
+            if not _agree(paid, stored):
+                _disagree(conn, market_id, number, numerators, stored)
+            continue
+        rows.append(
+            {
+                "market_id": market_id,
+                "status": "RESOLVED",
+                "outcome_prices": paid,
+                "closed_at": ts if status == "ACTIVE" else None,
+                "resolved_at": ts,
+                "winning_outcome": paid.index(ONE) if ONE in paid else None,
+            }
+        )
+    return catalogue.store(conn, rows, cause=CAUSE).status_changes if rows else 0
+
+
+def _agree(paid: list[int] | None, stored: Sequence[int]) -> bool:
+    if paid is None:
+        return False
+    if not stored:  # the exchange has not said
+        return True
+    return len(paid) == len(stored) and all(
+        abs(ours - theirs) <= TOLERANCE for ours, theirs in zip(paid, stored, strict=True)
+    )
+
+
+def _disagree(
+    conn: psycopg.Connection[Any], market_id: str, number: int, numerators: Sequence[int], stored: Sequence[int]
+) -> None:
+    detail = {"block": number, "payouts": list(numerators), "exchange": [price / ONE for price in stored]}
+    queries.note_incident(
+        conn,
+        kind="resolution_disagrees",
+        subject=market_id,
+        mended=False,
+        detail=msgspec.json.encode(detail).decode(),
+    )

@@ -1,0 +1,359 @@
+"""What was read of the chain into the database: a range in one short transaction, its telling last of all.
+
+A block that stands in `chain_blocks` has all of its rows. So what is written twice is written once, whoever writes:
+only blocks that could be inserted bring their rows along, and those are copied straight into the tables.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from time import time
+from typing import TYPE_CHECKING, Any, LiteralString
+
+import msgspec
+import numpy as np
+import psycopg
+
+from orchestration import stream
+from orchestration.settlement import packing, records
+from orchestration.settlement.packing import Column
+from orchestration.wallets import capture
+from sql.queries import feed as feed_queries
+from sql.queries import settlement as queries
+from upstream.chain.decoded import NO_MATCH, NO_PRICE, NO_TOKEN, Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from orchestration.settlement.reading import Batch
+    from orchestration.settlement.records import Markets, OnchainTrade
+    from orchestration.stream import Message
+    from upstream.chain.contracts import Contract
+    from upstream.chain.wire import Heads
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+FEED = "settlement"
+TELL_WITHIN_S = 3600.0  # what is older when it is written is history: the stream is not told
+KEPT_OF_A_REASON = 10  # refused logs a minute; all are counted
+TOKENS_KEPT = 1_000_000
+
+SETTLEMENTS = (
+    "copy settlements (ts, block_number, log_index, match_index, tx_hash, contract_key, token_key, maker, taker, side, "
+    "price, size, value_usd, fee_usd, is_taker_order, counted) from stdin (format binary)"
+)
+WALLET_FILLS = (
+    "copy wallet_fills (ts, block_number, log_index, wallet, is_taker, token_key, side, price, size, value_usd, "
+    "fee_usd) from stdin (format binary)"
+)
+LEDGER = (
+    "copy ledger_entries (ts, block_number, log_index, entry, kind, wallet, counterparty, condition_id, token_key, "
+    "amount, tx_hash, contract_key, detail) from stdin (format binary)"
+)
+NOBODY = bytes(20)
+
+
+class Forked(Exception):  # noqa: N818 (a chain does that)
+    """A block is stored already, but another one: what was read is of another branch."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__(f"another block {numbers[0]} is stored")
+        self.numbers = numbers
+
+
+@dataclass
+class Written:
+    """What a batch, or several, came to."""
+
+    blocks: int = 0
+    logs: int = 0
+    settlements: int = 0
+    ledger_entries: int = 0
+    refused: int = 0
+    told: int = 0
+
+    def add(self, other: Written) -> None:
+        """Add what another came to."""
+        for name in self.__dataclass_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Writer:
+    """Writes over one connection, which nobody else uses."""
+
+    def __init__(
+        self,
+        conn: Connection,
+        contracts: tuple[Contract, ...],
+        *,
+        clock: Callable[[], float] = time,
+        tell_within_s: float = TELL_WITHIN_S,
+    ) -> None:
+        self.conn = conn
+        self._clock = clock
+        self._tell_within_s = tell_within_s
+        self._tokens: dict[str, int] = {}
+        self._kept: Counter[str] = Counter()
+        self._kept_minute = 0.0
+        self._ours = {contract.address for contract in contracts} | {NOBODY}
+        queries.add_contracts(
+            conn, addresses=[each.address for each in contracts], names=[each.name for each in contracts]
+        )
+        self._contracts = {bytes(address): key for address, key in queries.contract_keys(conn)}
+
+    def write(self, batch: Batch, *, heads: Heads | None = None, detail: Mapping[str, Any] | None = None) -> Written:
+        """Write a range; all of it or, when this raises, nothing.
+
+        `heads` says that the range was followed: the feed's place moves to its end. Forked when a block of it is
+        stored already as another.
+        """
+        self._learn(batch)
+        with self.conn.transaction():
+            new = self._blocks(batch)
+            return self._write(batch, new, heads=heads, detail=detail)
+
+    def rewrite(self, batch: Batch, heads: Heads) -> Written:
+        """Write a range anew that was written wrongly; the stream is told the difference."""
+        self._learn(batch)
+        with self.conn.transaction():
+            before = self._delete(batch.from_block, batch.to_block, heads.finalized)
+            gone = sum(count for _, count in before.blocks)
+            written = self._write(batch, self._blocks(batch), before=before.fills, messages=before.messages)
+            if gone:
+                queries.add_logs(self.conn, block=batch.from_block, logs=-gone)
+        return written
+
+    def take_back(self, ancestor: int, heads: Heads) -> int:
+        """Forget every block above this one, and tell so; give how many fills that were. The feed goes on from here."""
+        with self.conn.transaction():
+            gone = self._delete(ancestor + 1, 2**62, heads.finalized)
+            queries.lock_ranges(self.conn)
+            queries.cut_ranges(self.conn, from_block=ancestor + 1, logs=sum(count for _, count in gone.blocks))
+            queries.cut_checks(self.conn, from_block=ancestor + 1)
+            self._place(heads, ancestor, {})
+            self._tell([*records.revoked(gone.fills), *gone.messages])
+        return len(gone.fills)
+
+    # --- Parts of a transaction ---
+
+    def _learn(self, batch: Batch) -> None:
+        """Get the keys of tokens: by themselves, as names stay whatever becomes of what named them."""
+        unknown = [token_id for token_id in batch.decoded.tokens if token_id not in self._tokens]
+        if not unknown:
+            return
+        if len(self._tokens) > TOKENS_KEPT:
+            self._tokens.clear()
+            unknown = list(batch.decoded.tokens)
+        found = dict(queries.token_keys(self.conn, token_ids=unknown))
+        if missing := [token_id for token_id in unknown if token_id not in found]:
+            queries.add_tokens(self.conn, token_ids=missing)
+            found |= dict(queries.token_keys(self.conn, token_ids=missing))
+        self._tokens |= found
+
+    def _blocks(self, batch: Batch) -> set[int]:
+        """Insert blocks; give those that were not there."""
+        if not batch.blocks:
+            return set()
+        numbers, hashes = [block.number for block in batch.blocks], [block.hash for block in batch.blocks]
+        new = {
+            number
+            for (number,) in queries.add_blocks(
+                self.conn,
+                numbers=numbers,
+                hashes=hashes,
+                parents=[block.parent or None for block in batch.blocks],
+                times=[block.ts_s for block in batch.blocks],
+                logs=[batch.logs.get(number, 0) for number in numbers],
+            )
+        }
+        if len(new) < len(numbers) and (
+            others := [number for (number,) in queries.other_blocks(self.conn, numbers=numbers, hashes=hashes)]
+        ):
+            raise Forked(others)
+        return new
+
+    def _write(
+        self,
+        batch: Batch,
+        new: set[int],
+        *,
+        heads: Heads | None = None,
+        detail: Mapping[str, Any] | None = None,
+        before: Sequence[OnchainTrade] | None = None,
+        messages: Sequence[Message] = (),
+    ) -> Written:
+        fills, entries = self._settlements(batch, new), self._ledger(batch, new)
+        told = list(messages)
+        now = self._clock()
+        live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._tell_within_s
+        if fills or entries:
+            told += capture.written(self.conn, sorted(new & batch.logs.keys()), live=live)
+        refused = self._refuse(batch, new)
+        logs = sum(count for number, count in batch.logs.items() if number in new)
+        queries.lock_ranges(self.conn)
+        queries.add_range(self.conn, from_block=batch.from_block, to_block=batch.to_block, logs=logs)
+        if refused:
+            queries.count_refused(self.conn, feed=FEED, refused=refused)
+        if heads is not None:
+            self._place(heads, batch.to_block, detail or {})
+        finalized = heads.finalized if heads is not None else 2**62
+        if before is not None:
+            gone, come = records.difference(before, records.made(batch, new, self._markets(batch), finalized))
+            told[:0] = [*records.revoked(gone), *records.told(come)]
+        elif fills and live:
+            late = {block.number for block in batch.blocks if block.ts_s <= now - self._tell_within_s}
+            told[:0] = records.told(records.made(batch, new - late, self._markets(batch), finalized))
+        self._tell(told)
+        return Written(len(new), logs, fills, entries, refused, len(told))
+
+    def _settlements(self, batch: Batch, new: set[int]) -> int:
+        fills = batch.decoded.fills
+        if not len(fills) or not new:
+            return 0
+        chosen: npt.NDArray[np.intp] = np.flatnonzero(np.isin(fills.block_number, np.fromiter(new, np.int64, len(new))))
+        if not len(chosen):
+            return 0
+        numbers = fills.block_number[chosen]
+        ts = packing.times(_times(batch, numbers))
+        tokens = np.array([self._tokens[each] for each in batch.decoded.tokens], dtype=np.int64)[fills.token[chosen]]
+        contracts = np.array([self._contracts[each.address] for each in batch.contracts], dtype=np.int64)
+        price = Column("int8", fills.price[chosen], fills.price[chosen] == NO_PRICE)
+        match = Column("int4", fills.match_index[chosen], fills.match_index[chosen] == NO_MATCH)
+        place = (Column("int8", numbers), Column("int4", fills.log_index[chosen]))
+        amounts = (Column("int8", fills.size[chosen]), Column("int8", fills.value[chosen]))
+        fee, side = Column("int8", fills.fee_usd[chosen]), Column("int2", fills.side[chosen])
+        token, of_taker = Column("int4", tokens), Column("bool", fills.is_taker_order[chosen])
+        maker, taker = Column("address", fills.maker[chosen]), Column("address", fills.taker[chosen])
+        self._copy(
+            SETTLEMENTS,
+            packing.rows(
+                [
+                    *(ts, *place, match, Column("hash", fills.tx_hash[chosen])),
+                    *(Column("int2", contracts[fills.contract[chosen]]), token, maker, taker, side),
+                    *(price, *amounts, fee, of_taker, Column("bool", fills.counted[chosen])),
+                ]
+            ),
+        )
+        histories = [ts, *place, maker, of_taker, token, side, price, *amounts, fee]
+        self._copy(WALLET_FILLS, packing.rows(histories))
+        # A fill without a match has no row of the taker's: this one is about both.
+        other = np.flatnonzero((fills.match_index[chosen] == NO_MATCH) & ~fills.is_taker_order[chosen])
+        other = other[[bytes(each) not in self._ours for each in taker.values[other].tolist()]] if len(other) else other
+        if len(other):
+            histories[3:5] = taker, Column("bool", np.ones(len(chosen), dtype=np.bool_))
+            histories[6], histories[10] = Column("int2", -side.values), Column("int8", np.zeros_like(fee.values))
+            self._copy(WALLET_FILLS, packing.rows([_picked(column, other) for column in histories]))
+        return len(chosen)
+
+    def _ledger(self, batch: Batch, new: set[int]) -> int:
+        decoded = batch.decoded
+        times = {block.number: block.ts_s for block in batch.blocks}
+        keys = [self._contracts[each.address] for each in batch.contracts]
+        rows = [
+            packing.Ledgered(
+                times[entry.block_number],
+                entry.kind,
+                entry,
+                None if entry.token == NO_TOKEN else self._tokens[decoded.tokens[entry.token]],
+                keys[entry.contract],
+            )
+            for entry in decoded.ledger
+            if entry.block_number in new
+        ]
+        rows += [
+            packing.Ledgered(times[entry.block_number], "resolution", entry, None, keys[entry.contract])
+            for entry in _resolutions(batch)
+            if entry.block_number in new
+        ]
+        if rows:
+            self._copy(LEDGER, packing.ledger(rows))
+        return len(rows)
+
+    def _refuse(self, batch: Batch, new: set[int]) -> int:
+        """Keep some of what was not understood; count all of it."""
+        refused = [each for each in batch.decoded.refused if int(each.log.block_number, 16) in new]
+        if not refused:
+            return 0
+        if (minute := self._clock() // 60) != self._kept_minute:
+            self._kept_minute, self._kept = minute, Counter()
+        kept = []
+        for each in refused:
+            self._kept[each.reason] += 1
+            if self._kept[each.reason] <= KEPT_OF_A_REASON:
+                kept.append(each)
+        if kept:
+            feed_queries.refuse(
+                self.conn,
+                sources=["chain"] * len(kept),
+                reasons=[each.reason for each in kept],
+                payloads=[msgspec.json.encode(each.log).decode()[:65536] for each in kept],
+            )
+        whole = len(new) == len(batch.logs) or len(new) == len(batch.blocks)
+        return max(len(refused), batch.decoded.counts.get("refused", 0) if whole else 0)
+
+    @dataclass
+    class _Gone:
+        fills: list[OnchainTrade]
+        blocks: list[tuple[int, int]]
+        messages: list[Message]
+
+    def _delete(self, from_block: int, to_block: int, finalized: int) -> _Gone:
+        """Delete blocks and their rows; give what was told of them."""
+        span = {"from_block": from_block, "to_block": to_block}
+        since, until, _ = queries.span_between(self.conn, **span)
+        if since is None:
+            return Writer._Gone([], [], [])
+        blocks = [(number, logs) for number, _, logs in queries.blocks_between(self.conn, **span)]
+        times = {**span, "since": since, "until": until}
+        fills = records.stored(queries.fills_between(self.conn, **times), finalized)
+        messages = capture.withdrawn(self.conn, [number for number, logs in blocks if logs])
+        queries.delete_settlements(self.conn, **times)
+        queries.delete_wallet_fills(self.conn, **times)
+        queries.delete_ledger_entries(self.conn, **times)
+        queries.delete_blocks(self.conn, **span)
+        return Writer._Gone(fills, blocks, messages)
+
+    def _place(self, heads: Heads, indexed: int, detail: Mapping[str, Any]) -> None:
+        queries.set_heads(
+            self.conn,
+            feed=FEED,
+            head=heads.head,
+            finalized=heads.finalized,
+            indexed=indexed,
+            detail=msgspec.json.encode(detail).decode(),
+        )
+
+    def _markets(self, batch: Batch) -> Markets:
+        rows = queries.markets_of(self.conn, token_ids=list(batch.decoded.tokens))
+        return {token_id: (market_id, outcome) for token_id, market_id, outcome in rows}
+
+    def _tell(self, told: Sequence[Message]) -> None:
+        stream.tell(self.conn, told, int(self._clock() * 1000))
+
+    def _copy(self, statement: LiteralString, pieces: Iterable[bytes]) -> None:
+        with self.conn.cursor() as cursor, cursor.copy(statement) as copy:
+            for piece in pieces:
+                copy.write(piece)
+
+
+def _times(batch: Batch, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    of_blocks = np.array([block.number for block in batch.blocks], dtype=np.int64)
+    seconds = np.array([block.ts_s for block in batch.blocks], dtype=np.int64)
+    return seconds[np.searchsorted(of_blocks, numbers)]
+
+
+def _picked(column: Column, chosen: npt.NDArray[np.intp]) -> Column:
+    return Column(column.type, column.values[chosen], None if column.null is None else column.null[chosen])
+
+
+def _resolutions(batch: Batch) -> Iterator[Entry]:
+    for each in batch.decoded.resolutions:
+        detail = {
+            "numerators": list(each.numerators),
+            "oracle": "0x" + each.oracle.hex(),
+            "question_id": "0x" + each.question_id.hex(),
+        }
+        place = (each.block_number, each.log_index, 0)
+        yield Entry(*place, "transfer", None, None, each.condition_id, NO_TOKEN, 0, each.tx_hash, each.contract, detail)

@@ -1,0 +1,175 @@
+"""The head of a real chain, followed through reorganisations: the tables are what an independent reading says."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestration.settlement.follow import Follower, OtherChain
+from orchestration.settlement.writer import Writer
+from sql import database
+from tests.chain import events
+from tests.orchestration.settlement import truth
+from tests.orchestration.settlement.plain import Plain
+from upstream.chain.contracts import POLYGON
+
+ALWAYS = float("inf")  # a test's blocks are old
+
+
+@pytest.fixture
+def db(database_url):
+    with database.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def follower(db, chain):
+    def make(source=None, **given):
+        writer = Writer(db, POLYGON, tell_within_s=ALWAYS)
+        return Follower(writer, source or Plain(chain), POLYGON, **{"start": 0, "patience_s": 0.0, **given})
+
+    return make
+
+
+def until_done(follower, most=500):
+    """Step until there is nothing to do: the head reached, no hole, everything final counted again."""
+    for _ in range(most):
+        step = follower.step()
+        if not step.busy and not step.written.blocks and not step.checked.blocks:
+            return step
+    raise AssertionError(f"not done after {most} steps: {step}")
+
+
+def match(n, token=1001):
+    fill = events.fill_v2(maker=events.wallet(n), taker=events.wallet(n + 1), token=token, shares=n * 1_000_000 + 7)
+    return events.match_v2([fill])
+
+
+def test_what_a_chain_says_is_in_the_tables(chain, db, follower):
+    chain.emit(match(1), match(2))
+    chain.mine(2)
+    chain.emit(events.fill_v1(), [events.split(events.wallet(3), events.word(5), 77)])
+
+    step = until_done(follower())
+
+    assert (step.indexed, step.behind) == (4, 0)
+    assert truth.compare(db, chain, followed_from=0) == {}
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 7, 16, 31, 63, 64])
+def test_a_reorganisation_leaves_no_trace_but_its_revocations(chain, db, follower, depth):
+    chain.extend([[match(n % 5 + 1)] if n % 3 else [] for n in range(70)])
+    following = follower()
+    until_done(following)
+
+    chain.reorg(depth, [[match(9), match(4)] for _ in range(depth)])
+    step = following.step()
+    until_done(following)
+
+    assert (step.depth, step.revoked is not None) == (depth, True)
+    assert truth.compare(db, chain, followed_from=0) == {}
+
+
+def test_a_branch_that_comes_back_is_indexed_again(chain, db, follower):
+    chain.extend([[match(1)]] * 5)
+    following = follower()
+    until_done(following)
+    before = chain.snapshot()
+    chain.emit(match(2))
+    until_done(following)
+
+    chain.revert(before)
+    chain.extend([[match(3)], [match(4)]])
+    until_done(following)
+
+    assert truth.compare(db, chain, followed_from=0) == {}
+
+
+def test_a_shorter_chain_is_waited_for_and_then_believed(chain, db, follower):
+    chain.extend([[match(1)]] * 5)
+    clock = [0.0]
+    following = follower(patience_s=30.0, clock=lambda: clock[0])
+    until_done(following)
+
+    chain.reorg(3, [[match(2)]])
+    waiting = following.step()
+    clock[0] = 31.0
+    until_done(following)
+
+    assert (waiting.revoked, waiting.indexed) == (None, 5)
+    assert truth.compare(db, chain, followed_from=0) == {}
+
+
+def test_what_is_far_behind_begins_with_the_newest_and_fills_the_rest(chain, db, follower):
+    chain.extend([[match(n % 4 + 1)] for n in range(120)])
+    following = follower(Plain(chain, finality=10), jump=50)
+
+    first = following.step()
+    newest = following.step()
+    until_done(following)
+
+    assert (first.indexed, newest.indexed) == (110, 120)
+    assert truth.compare(db, chain, followed_from=111) == {}
+
+
+def test_the_second_start_goes_on_where_the_first_one_ended(chain, db, follower):
+    chain.extend([[match(1)]] * 4)
+    until_done(follower(start=None))
+    chain.extend([[match(2)]] * 4)
+    until_done(follower(start=None))
+
+    assert db.execute("select from_block, to_block from chain_ranges").fetchall() == [(4, 8)]
+    assert {row[0] for row in truth.settlements(db)} == {4, 5, 6, 7, 8}
+
+
+def test_another_chain_than_the_stored_one_is_refused(chain, db, follower):
+    chain.extend([[match(1)]] * 80)
+    following = follower()
+    until_done(following)
+    rows = truth.settlements(db)
+
+    chain.reset()
+    chain.extend([[match(2)]] * 90)
+
+    with pytest.raises(OtherChain, match="was final"):
+        following.step()
+    assert truth.settlements(db) == rows
+    assert db.execute("select kind, mended_at from data_incidents").fetchall() == [("finalized_mismatch", None)]
+
+
+def test_logs_that_an_endpoint_left_out_are_found_and_told(chain, db, follower):
+    chain.extend([[match(n % 4 + 1), match(n % 3 + 1)] for n in range(40)])
+    source = Plain(chain, finality=4)
+    source.omit = lambda log: int(log.log_index, 16) % 3 == 1
+    following = follower(source, check_blocks=16)
+    while following.step().behind:
+        pass
+    assert truth.compare(db, chain, followed_from=0) != {}
+
+    source.omit = lambda _: False
+    until_done(following)
+
+    incidents = db.execute("select distinct kind, mended_at is not null from data_incidents").fetchall()
+    assert incidents == [("logs_missing", True)]
+    checked = db.execute("select to_block from chain_checks").fetchone()[0]
+    different = truth.compare(db, chain, followed_from=0, told=True)
+    assert checked >= 31
+    # The last blocks are final for too short a time: too few to be counted again yet.
+    assert all(
+        row[0] > checked
+        for kind in ("settlements", "ledger_entries")
+        for row in different.get(kind, {}).get("missing", [])
+    )
+
+
+def test_what_was_counted_right_stays_when_an_endpoint_withholds_it_later(chain, db, follower):
+    chain.extend([[match(n % 4 + 1)] for n in range(40)])
+    source = Plain(chain, finality=2)
+    following = follower(source)
+    while following.step().behind:
+        pass
+
+    source.omit = lambda log: int(log.block_number, 16) % 5 == 0
+    until_done(following)
+
+    assert truth.compare(db, chain, followed_from=0) == {}
+    assert {kind for (kind,) in db.execute("select kind from data_incidents")} == {"logs_withheld"}
