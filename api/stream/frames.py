@@ -88,13 +88,14 @@ class Pace:
     def __init__(self, rate: float = READ_A_SECOND, burst: float = READ_AT_ONCE) -> None:
         self._rate, self._burst = rate, burst
         self._left, self._at = burst, time.monotonic()
+        self.hurried = False  # the connection ends: what is left of it is read without a pause
 
     def spend(self, cost: float) -> None:
         """Wait until that much may be said."""
         now = time.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) * self._rate) - cost
         self._at = now
-        if self._left < 0:
+        if self._left < 0 and not self.hurried:
             gevent.sleep(-self._left / self._rate)
 
 
@@ -105,6 +106,7 @@ class Reader:
         self._source, self._on_ping = source, on_ping
         self.pace = Pace()
         self.heard_at = time.monotonic()
+        self.over = False  # hung up: what still lies here unread is of no interest
 
     def next(self) -> tuple[int, str | bytes]:
         """Wait for the next message: TEXT and its text, or CLOSE and what the close frame carries."""
@@ -133,6 +135,8 @@ class Reader:
                     raise Broken(TOO_BIG, f"a message is at most {MOST_FRAMES} frames")
 
     def _frame(self, room: int) -> tuple[bool, int, bytes]:
+        if self.over:
+            raise Gone
         first, second = self._exactly(2)
         opcode, size = first & 0x0F, second & 0x7F
         if first & 0x70:

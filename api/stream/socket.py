@@ -123,7 +123,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         """Say why, wait a moment for the client's own close, then hang up."""
         if self.closed:
             return
-        self.closed = True  # type: ignore[misc]
+        self.closed = self.reader.pace.hurried = True  # type: ignore[misc]
         reason = message.decode(errors="ignore") if isinstance(message, bytes) else str(message or "")
         begun = self._owed[0] if self._owed else None
         self._owed.clear()
@@ -140,6 +140,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
 
     def hang_up(self) -> None:
         """End the connection without another word; the reader returns."""
+        self.reader.over = True
         self._shut(sockets.SHUT_RDWR)
 
     def _shut(self, which: int) -> None:

@@ -1,0 +1,270 @@
+"""Who may open the stream, how many may be open, and how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import socket
+import threading
+import time
+
+import pytest
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from sql import database
+from tests.api.conftest import generous, serving
+from tests.api.listening import listening, seqs, trades, write
+from tests.api.raw import PING, PING_WISH, Raw, closing, framed
+
+
+def refusal(url, **how):
+    with pytest.raises(InvalidStatus) as refused, connect(url, **how):
+        pass
+    response = refused.value.response
+    return response.status_code, json.loads(response.body)["code"]
+
+
+def until(condition, within_s=10.0):
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < within_s
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+# --- Origin
+
+
+def test_without_a_list_any_page_may_open_the_stream(server, server_key):
+    with connect(server.stream(server_key), origin="https://anywhere.example") as client:
+        assert json.loads(client.recv())["type"] == "hello"
+
+
+def test_with_a_list_only_its_pages_may_and_what_is_no_page(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url, PRESAGE_STREAM_ORIGINS="https://A.example, https://b.example:8443") as server:
+        url = server.stream(key)
+        for origin in ("https://a.example", "https://b.example:8443", None):
+            with connect(url, origin=origin) as client:
+                assert json.loads(client.recv())["type"] == "hello"
+        for origin in ("http://a.example", "https://a.example.evil.example", "https://b.example", "null"):
+            assert refusal(url, origin=origin) == (403, "forbidden")
+
+
+# --- Connections of a key
+
+
+def test_the_cap_of_a_key_holds_over_all_workers_and_is_told_before_the_upgrade(database_url, conn):
+    key = generous(conn, "someone@example.com", max_connections=4)
+    with serving(database_url, workers=2) as server:
+        url = server.stream(key)
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(connect(url)) for _ in range(4)]
+            assert refusal(url) == (429, "burst_exceeded")
+            clients[0].close()
+
+            until(lambda: opens(url))
+        # kill -9 of the workers: what they had does not count, nor is anything else forgotten.
+        with contextlib.ExitStack() as stack:
+            until(lambda: opens(url))
+            lost = [stack.enter_context(Raw(("127.0.0.1", server.port), f"/stream?api_key={key}")) for _ in range(4)]
+            before = set(server.workers())
+            for pid in before:
+                os.kill(pid, signal.SIGKILL)
+            until(lambda: len(server.workers()) == 2 and not before & set(server.workers()))
+            assert [client.close_code() for client in lost] == [None] * 4
+            found = [stack.enter_context(listening(url)) for _ in range(4)]
+            assert len(found) == 4
+            assert refusal(url) == (429, "burst_exceeded")
+
+
+def opens(url):
+    try:
+        with connect(url):
+            return True
+    except (InvalidStatus, OSError, EOFError):
+        return False
+
+
+# --- The end
+
+
+def test_a_client_that_answers_no_ping_is_hung_up_on_and_one_that_does_is_not(server, server_key):
+    path = f"/stream?api_key={server_key}"
+    with Raw(("127.0.0.1", server.port), path) as silent, Raw(("127.0.0.1", server.port), path) as lively:
+        began = time.monotonic()
+        pings = 0
+        while time.monotonic() - began < 3:
+            frame = lively.until(PING)
+            assert frame is not None
+            assert frame.payload == b""
+            lively.send(framed(frame.payload, 10))
+            pings += 1
+        assert pings >= 4
+        frames = []
+        while (frame := silent.frame()) is not None:
+            frames.append(frame.opcode)
+
+    assert frames.count(PING) >= 2
+    assert time.monotonic() - began < 5
+
+
+def test_a_reload_says_1012_and_a_stop_says_1001(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url, workers=2) as server:
+        path = f"/stream?api_key={key}"
+        with contextlib.ExitStack() as stack:
+            before = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(4)]
+            workers = set(server.workers())
+            server.process.send_signal(signal.SIGHUP)
+            assert [client.close_code() for client in before] == [1012] * 4
+            until(lambda: len(server.workers()) == 2 and not workers & set(server.workers()))
+            until(lambda: opens(server.stream(key)))
+            after = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(4)]
+            server.process.send_signal(signal.SIGTERM)
+            assert [client.close_code() for client in after] == [1001] * 4
+
+
+def test_a_close_names_the_last_event_so_that_a_client_can_go_on(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url) as server, listening(server.stream(key)) as client:
+        written = write(conn, trades(3))
+        client.events(3)
+        server.process.send_signal(signal.SIGTERM)
+        with pytest.raises(ConnectionClosed) as closed:
+            client.next()
+    assert closed.value.rcvd.reason == f"the service stops; last_seq={written[-1]}"
+
+
+@pytest.mark.parametrize("polite", [True, False], ids=["answering", "silent"])
+def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn, polite):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    key = generous(conn, "someone@example.com", max_connections=2000)
+    try:
+        with serving(database_url) as server, contextlib.ExitStack() as stack:
+            path = f"/stream?api_key={key}"
+            clients = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(1000)]
+            (worker,) = server.workers()
+            began = time.monotonic()
+            os.kill(server.process.pid, signal.SIGTERM)
+            codes = []
+            for client in clients:
+                frame = client.until(8)
+                codes.append(frame and frame.code)
+                if polite:
+                    with contextlib.suppress(OSError):
+                        client.send(closing(1001))
+            said = time.monotonic() - began
+            gone = said + until(lambda: worker not in server.workers() or server.process.poll() is not None)
+            print(f"1,000 streams closed in {said:.2f} s, the worker gone after {gone:.2f} s")
+            assert codes == [1001] * 1000
+            assert gone < 1.5  # half of that where nothing else runs
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+# --- Replays beside live clients
+
+
+def test_many_replays_at_once_do_not_keep_a_live_client_waiting(database_url, conn):
+    key = generous(conn, "someone@example.com", max_connections=200)
+    with serving(database_url) as server:
+        url = server.stream(key)
+        with listening(url) as client:
+            first = client.hello["seq"]
+            for _ in range(10):
+                write(conn, trades(1000))
+            client.events(10_000)
+            stop, waited = threading.Event(), []
+
+            def keep_writing():
+                with database.connect(database_url, autocommit=True) as other:
+                    while not stop.wait(0.02):
+                        write(other, [("trade", None, {"at": time.time()})])
+
+            writer = threading.Thread(target=keep_writing)
+            with contextlib.ExitStack() as stack:
+                behind = [
+                    stack.enter_context(Raw(("127.0.0.1", server.port), f"/stream?api_key={key}&resume_from={first}"))
+                    for _ in range(50)
+                ]
+                writer.start()
+                try:
+                    completed = [drained(each) for each in behind]
+                    while len(waited) < 20:
+                        waited.append(time.time() - client.next()["data"]["at"])
+                finally:
+                    stop.set()
+                    writer.join()
+
+    assert completed == [True] * 50
+    assert sorted(waited)[-2] < 2.0, waited
+
+
+def drained(raw):
+    """Whether a replay was completed, and all of it."""
+    while True:
+        frame = raw.until(1)
+        if b'"replay_completed"' in frame.payload:
+            return json.loads(frame.payload)["complete"]
+
+
+def test_ten_thousand_messages_are_replayed_in_a_moment(listen, server_conn):
+    with listen() as client:
+        first = client.hello["seq"]
+    written = [seq for _ in range(10) for seq in write(server_conn, trades(1000))]
+    took = []
+    for _ in range(3):
+        began = time.monotonic()
+        with listen(resume_from=first) as client:
+            heard, completed = client.until("replay_completed")
+        took.append(time.monotonic() - began)
+        assert seqs(heard) == written
+        assert completed["complete"] is True
+    print(f"10,000 messages replayed in {min(took) * 1000:.0f} ms, parsed by the client")
+    assert min(took) < 2.0
+
+
+def test_a_replay_of_what_is_no_longer_kept_says_so(listen, server_conn):
+    with listen() as client:
+        first = client.hello["seq"]
+    written = write(server_conn, trades(30))
+    server_conn.execute("delete from stream_events where seq between %s and %s", [written[10], written[19]])
+    with listen(resume_from=first) as client:
+        heard, completed = client.until("replay_completed")
+
+    assert seqs(heard) == written[:10] + written[20:]
+    assert completed["complete"] is False
+
+
+def test_a_database_that_is_behind_sends_everyone_away_to_ask_anew(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url) as server:
+        with listening(server.stream(key)) as client:
+            write(conn, trades(5))
+            client.events(5)
+            conn.execute("delete from stream_events where seq > 3")
+            conn.execute("update stream_head set last_seq = 3")
+            with pytest.raises(ConnectionClosed) as closed:
+                client.next()
+        assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1012, "events were taken back; last_seq=5")
+        with listening(server.stream(key, resume_from=5)) as client:
+            assert client.until("replay_completed")[1] == {"type": "replay_completed", "seq": 3, "complete": False}
+            written = write(conn, trades(1))
+            assert seqs(client.events(1)) == written == [4]
+
+
+def test_who_pings_without_reading_owes_nothing_and_bothers_nobody(server, server_key):
+    with Raw(("127.0.0.1", server.port), f"/stream?api_key={server_key}", receive_buffer=4096) as deaf:
+        deaf.socket.settimeout(0.3)
+        with contextlib.suppress(socket.timeout):
+            for _ in range(50):
+                deaf.send(framed(b"p" * 125, PING) * 100)
+        with Raw(("127.0.0.1", server.port), f"/stream?api_key={server_key}") as other:
+            other.send(framed(PING_WISH))
+            assert other.said()["type"] == "pong"
