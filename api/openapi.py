@@ -38,6 +38,7 @@ TAGS = {
     "Signals": "What stands out.",
     "Taxonomy": "Events, categories, tags and series.",
     "Positions": "Who holds what, as the exchange tells it.",
+    "Wallets": "What wallets did on chain, what they hold and have earned.",
     "Stream": "Everything as it happens.",
     "Debug": "What the service holds, as it holds it: for whoever runs it.",
 }

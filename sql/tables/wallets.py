@@ -136,7 +136,13 @@ positions_head = Table(
     Column(
         "done", BigInteger, nullable=False, server_default=text("-1"), comment="wallet_positions has all up to here"
     ),
-    Column("done_ts", Time, nullable=False, server_default=text("'-infinity'"), comment="No row after it is earlier"),
+    Column(
+        "done_ts",
+        Time,
+        nullable=False,
+        server_default=text("'1970-01-01 00:00:00+00'"),
+        comment="No row after it is earlier",
+    ),
     Column(
         "base_block",
         BigInteger,
@@ -144,7 +150,13 @@ positions_head = Table(
         server_default=text("-1"),
         comment="Rows up to here may be gone: they are kept no longer",
     ),
-    Column("base_ts", Time, nullable=False, server_default=text("'-infinity'"), comment="No row after it is earlier"),
+    Column(
+        "base_ts",
+        Time,
+        nullable=False,
+        server_default=text("'1970-01-01 00:00:00+00'"),
+        comment="No row after it is earlier",
+    ),
     Column("market_key", Integer, nullable=False, server_default=text("0"), comment="The newest market met"),
     Column("computed_at", Time),
     CheckConstraint("one", name="one"),

@@ -32,7 +32,7 @@ QUERIES = {
     "udf_marks": {"symbol": "full", "to": 4_000_000_000},
     "udf_timescale_marks": {"symbol": "full", "to": 4_000_000_000},
 }
-PLACES = {"/v1/events/{id}": "/v1/events/12", "{slug}": "weather", "{id}": "full"}
+PLACES = {"/v1/events/{id}": "/v1/events/12", "{slug}": "weather", "{id}": "full", "{address}": "0x" + "5d" * 20}
 
 
 @pytest.fixture

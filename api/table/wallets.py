@@ -1,0 +1,155 @@
+"""Wallets: watched ones, what any of them did, holds and has earned, and who is first."""
+
+from __future__ import annotations
+
+from api import records_wallets as records
+from api.endpoint import Endpoint
+from api.parameters_wallets import Board, LatestOf, MarketsOf
+from api.resources.wallets import (
+    Activity,
+    Leaderboard,
+    Newest,
+    OfWallet,
+    Onchain,
+    Summary,
+    Unwatch,
+    Watch,
+    WatchBody,
+    Watched,
+)
+from sql.queries import wallets
+
+WALLET = {"address": "The wallet's address: 0x and 40 hexadecimal digits, upper and lower case alike"}
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        name="leaderboard",
+        path="/v1/leaderboard",
+        resource=Leaderboard,
+        query=wallets.leaderboard,
+        parameters=Board,
+        answers=records.Leaderboard,
+        credits=2,
+        cache_s=2,
+        tag="Wallets",
+        summary="Who traded most",
+        description="From final settlements: both sides of a fill count with its value. Computed once a minute, by "
+        "profit every five; `computed_at` says when. Wallets with fills whose cost is unknown count by volume only.",
+    ),
+    Endpoint(
+        name="watch_wallet",
+        method="POST",
+        path="/v1/wallets/watch",
+        resource=Watch,
+        body=WatchBody,
+        answers=records.Watching,
+        errors=("invalid_body", "missing_parameter", "body_too_large"),
+        tag="Wallets",
+        summary="Watch a wallet",
+        description="From the next block on its fills are kept for 90 days, and told on the stream as "
+        "`wallet_activity`. Up to 1,000 wallets an account.",
+    ),
+    Endpoint(
+        name="watched_wallets",
+        path="/v1/wallets/watched",
+        resource=Watched,
+        answers=records.Watched,
+        tag="Wallets",
+        summary="The wallets that are watched",
+    ),
+    Endpoint(
+        name="unwatch_wallet",
+        method="DELETE",
+        path="/v1/wallets/{address}/watch",
+        resource=Unwatch,
+        answers=records.Watching,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="Watch a wallet no more",
+        description="What was kept stays for its 90 days. Again, or of a wallet that was not watched: the same answer.",
+    ),
+    Endpoint(
+        name="wallet_activity",
+        path="/v1/wallets/{address}/activity",
+        resource=Activity,
+        query=wallets.activity,
+        parameters=LatestOf,
+        answers=records.Activity,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="What a watched wallet did",
+        description="Its fills from when watching began, kept for 90 days, newest first.",
+    ),
+    Endpoint(
+        name="wallet_onchain",
+        path="/v1/wallets/{address}/onchain",
+        resource=Onchain,
+        query=wallets.onchain,
+        parameters=LatestOf,
+        answers=records.Onchain,
+        credits=5,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="A wallet's settled trades of the last 14 days",
+        description="As maker or taker, newest first; of any wallet, watched or not.",
+    ),
+    Endpoint(
+        name="wallet_summary",
+        path="/v1/wallets/{address}/summary",
+        resource=Summary,
+        query=wallets.summary,
+        answers=records.WalletSummary,
+        credits=5,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="A wallet in a few numbers",
+        description="Of all its fills since indexing began, whether it is watched or not; `note` says which blocks.",
+    ),
+    Endpoint(
+        name="wallet_markets",
+        path="/v1/wallets/{address}/markets",
+        resource=Newest,
+        query=wallets.markets,
+        parameters=MarketsOf,
+        answers=records.WalletMarkets,
+        credits=5,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="What a wallet traded, last first",
+        description="One row an outcome. `bought` and `sold` are shares of its fills; `net_position` also has what "
+        "splits, merges, conversions, redemptions and transfers changed.",
+    ),
+    Endpoint(
+        name="wallet_open_positions",
+        path="/v1/wallets/{address}/positions/open",
+        resource=OfWallet,
+        query=wallets.open_positions,
+        answers=records.OpenPositions,
+        credits=5,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="What a wallet holds, by its settlements",
+        description="Outcomes of which more came than went, since indexing began: an approximation, as what a wallet "
+        "had before is not known. `GET /v1/positions` asks the exchange.",
+    ),
+    Endpoint(
+        name="wallet_pnl",
+        path="/v1/wallets/{address}/pnl",
+        resource=OfWallet,
+        query=wallets.pnl,
+        answers=records.WalletPnl,
+        credits=10,
+        errors=("invalid_parameter",),
+        explained=WALLET,
+        tag="Wallets",
+        summary="What a wallet has earned",
+        description="By average cost, fees included, one row an outcome. Resolved markets are settled at the stored "
+        "outcome prices. Rows whose cost is not wholly known say so, and are not in the totals.",
+    ),
+)
