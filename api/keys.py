@@ -8,6 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import email_validator
+
 from api.errors import Problem
 from sql.queries import keys as queries
 
@@ -40,6 +42,12 @@ class Key:
 
 class NoRoom(ValueError):  # noqa: N818 (says what it is)
     """The account has as many keys as its tier allows."""
+
+
+def normalised(email: str) -> str:
+    """Give the form by which an address is known; ValueError if it is none."""
+    checked = email_validator.validate_email(email.strip(), check_deliverability=False)
+    return checked.normalized.casefold()
 
 
 def digest(key: str) -> bytes:

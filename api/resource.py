@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from api.counts import Number
@@ -91,7 +92,7 @@ class Resource:
         return text.encode()
 
 
-class Reading(Resource):
+class Reading(Resource, ABC):
     """An endpoint that answers a question. A kind of endpoint says in `answer` what is different about it."""
 
     def __init__(self, endpoint: Endpoint, service: Service) -> None:
@@ -121,9 +122,9 @@ class Reading(Resource):
         """Answer with the headers alone; falcon leaves the body out."""
         self.on_get(req, resp, **path)
 
+    @abstractmethod
     def answer(self, given: Any, **path: str) -> bytes:
         """Give the answer's body."""
-        raise NotImplementedError
 
     def _tagged(self, given: Parameters, path: dict[str, str]) -> tuple[bytes, str]:
         body = self.answer(given, **path)

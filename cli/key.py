@@ -18,7 +18,7 @@ def create(url: str, email: str, app_name: str, tier: str) -> str:
     from sql.database import connect
 
     with connect(url) as conn:
-        return keys.create(conn, email, app_name, tier=tier)
+        return keys.create(conn, keys.normalised(email), app_name, tier=tier)
 
 
 def ready_key(url: str, file: Path) -> str:

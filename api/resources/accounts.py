@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import email_validator
 import falcon
 import msgspec
 from msgspec import Meta, Struct
@@ -127,13 +126,12 @@ def body(req: falcon.Request, kind: type[T]) -> T:
         raise Problem("invalid_body", "The body is not JSON") from None
 
 
-def normalised(address: str) -> str:
+def normalised(email: str) -> str:
     """Check an email address, and give the form by which it is known."""
     try:
-        checked = email_validator.validate_email(address.strip(), check_deliverability=False)
-    except email_validator.EmailNotValidError as error:
+        return keys.normalised(email)
+    except ValueError as error:
         raise invalid("email", str(error)) from None
-    return checked.normalized.casefold()
 
 
 def invalid(name: str, detail: str, hint: str | None = None) -> Problem:

@@ -53,7 +53,7 @@ def test_a_failure_is_a_problem_document(client, code):
 
     answer = client.simulate_request(method, path, headers={"X-API-Key": client.key})
 
-    check(answer, status, code)
+    assert check(answer, status, code)["detail"]
 
 
 def test_a_missing_key_is_a_problem_too(client):

@@ -112,3 +112,13 @@ def test_an_api_that_runs_here_sees_a_change_with_the_next_request(presage, data
             assert {asked(server, key) for _ in range(6)} == {(401, None)}
     finally:
         settings.get.cache_clear()
+
+
+def test_an_address_is_known_by_the_form_that_registering_gives_it(presage, conn):
+    assert presage("create", " Some.One@EXAMPLE.com ", "bot").exit_code == 0
+
+    again = presage("create", "some.one@example.com", "bot")
+
+    assert again.exit_code != 0
+    assert conn.execute("select email from accounts").fetchall() == [("some.one@example.com",)]
+    assert presage("create", "nobody", "bot").exit_code != 0

@@ -146,4 +146,8 @@ def test_a_standby_tells_only_that_it_stands_by():
 
 
 def test_the_feed_outlives_dagsters_storage():
-    live.Telling(Context(broken=True)).observe(said("leader"))
+    telling = live.Telling(Context(broken=True))
+
+    telling.observe(said("leader"))
+
+    assert telling.led

@@ -62,7 +62,7 @@ def test_a_database_with_data_goes_down_too(database_url):
 
 
 def test_the_database_is_what_the_tables_declare(database_url):
-    migrate.check(database_url)
+    assert migrate.check(database_url) == "No new upgrade operations detected."
 
 
 @pytest.mark.parametrize(
