@@ -1,0 +1,305 @@
+"""One JSON-RPC endpoint: batches of calls, and how it has been lately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from upstream.chain import words
+from upstream.chain.refusals import TAG, BatchTooLarge, Behind, RangeTooLarge, meant
+from upstream.chain.wire import Block, RawLog
+from upstream.errors import FAULTS, Malformed, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from upstream.http import Client
+
+T = TypeVar("T")
+Call = tuple[str, list[Any]]
+
+FIRST_SPAN = 10
+"""Blocks of the first eth_getLogs: what the strictest free endpoint allows."""
+MOST_SPAN = 10_000
+ENOUGH_LOGS = 20_000
+"""In one answer: beyond it ranges shrink by themselves, as it has to be held in memory."""
+MOST_BATCH = 50
+NEAR = 64
+"""Blocks from the head within which one URL's several nodes may differ."""
+FIRST_REST_S, MOST_REST_S, REFUSED_REST_S = 0.25, 60.0, 60.0
+
+
+class WireError(msgspec.Struct):
+    """An error, as JSON-RPC has it."""
+
+    code: int = 0
+    message: str = ""
+
+
+class WireAnswer(msgspec.Struct):
+    """The answer to one call."""
+
+    id: int | str | None = None
+    result: msgspec.Raw = msgspec.Raw(b"")
+    error: WireError | str | None = None
+
+
+class WireBlock(msgspec.Struct, rename={"parent": "parentHash"}):
+    """A header, as far as it is read."""
+
+    number: str
+    hash: str
+    parent: str
+    timestamp: str
+
+
+_answers = msgspec.json.Decoder(list[WireAnswer] | WireAnswer)
+_block = msgspec.json.Decoder(WireBlock | None)
+_logs = msgspec.json.Decoder(list[RawLog])
+
+
+@dataclass
+class Health:
+    """How an endpoint has been."""
+
+    head: int = -1
+    finalized: int | None = None
+    seen_at: float = float("-inf")
+    failures: int = 0
+    """One after the other, up to now."""
+    rests_until: float = float("-inf")
+    last_error: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+    forked_since: float | None = None
+    """Since when its newest blocks are others than those of the endpoint in use."""
+
+
+class Endpoint:
+    """One URL. Only its host is ever shown: addresses of paid endpoints have their key in the path."""
+
+    def __init__(self, url: str, order: int, client: Client) -> None:
+        self.url = url
+        self.order = order
+        self.name = f"{order + 1}:{urlsplit(url).netloc.rpartition('@')[2]}"
+        self.health = Health()
+        self.span = FIRST_SPAN
+        self.batch = MOST_BATCH
+        self._too_many = MOST_SPAN + 1
+        self._steady = 0
+        self._client = client
+
+    def ask(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
+        """Send calls in as few requests as the endpoint takes; one refused call is in its place."""
+        told: list[msgspec.Raw | UpstreamError] = []
+        while len(told) < len(calls):
+            some = calls[len(told) : len(told) + self.batch]
+            try:
+                told += self._post(some)
+            except BatchTooLarge:
+                if len(some) == 1:
+                    raise
+                self.batch = max(1, len(some) // 2)
+        return told
+
+    def one(self, method: str, params: list[Any]) -> msgspec.Raw:
+        """Make one call; raises what it was refused with."""
+        return _had(self.ask([(method, params)])[0])
+
+    def tip(self) -> tuple[Block, Block | None]:
+        """Read the newest block and the newest final one, None where there is no such tag."""
+        head, final = self.ask([_header("latest"), _header("finalized")])
+        newest = self._header(_had(head), None)
+        try:
+            finalized = self._header(_had(final), None)
+        except Behind:
+            finalized = None
+        except (RateLimited, Malformed):
+            raise
+        except Unavailable as fault:
+            if not TAG.search(str(fault).lower()):
+                raise
+            finalized = None
+        return newest, finalized
+
+    def blocks(self, numbers: Sequence[int]) -> list[Block]:
+        """Read headers; `Behind` when one is not known."""
+        told = self.ask([_header(hex(number)) for number in numbers])
+        return [self._header(_had(answer), number) for answer, number in zip(told, numbers, strict=True)]
+
+    def logs(self, from_: int, to: int, addresses: list[str], topics: list[Any]) -> tuple[list[RawLog], int]:
+        """Read logs from a block on, of as many blocks as go at once; with them the last one that is in."""
+        if self.health.head < to:
+            self.health.head = max(self.health.head, self.blocks([to])[0].number)
+        while True:
+            span = min(self.span, to - from_ + 1)
+            last = from_ + span - 1
+            try:
+                logs = self._logs(from_, last, addresses, topics)
+            except RangeTooLarge as fault:
+                if span == 1:
+                    return self._split(from_, addresses, topics, fault), last
+                self._shrink(span, from_, fault.suggested)
+            except Unavailable as fault:
+                if isinstance(fault.__cause__, httpx.TimeoutException):
+                    self._shrink(span, from_, None)
+                raise
+            else:
+                self._grow(span, len(logs))
+                return logs, last
+
+    def well(self) -> None:
+        """Note an answer as it should be."""
+        self.health.failures = 0
+
+    def ill(self, fault: UpstreamError, now: float) -> None:
+        """Note a failure: it rests, longer each time."""
+        health = self.health
+        health.failures += 1
+        health.last_error = str(fault)[:300]
+        kind = type(fault).__name__
+        health.counts[kind] = health.counts.get(kind, 0) + 1
+        rest_s = min(FIRST_REST_S * 2 ** min(health.failures - 1, 20), MOST_REST_S)
+        if isinstance(fault, RateLimited | Unavailable) and fault.retry_after_s is not None:
+            rest_s = min(fault.retry_after_s, MOST_REST_S)
+        elif isinstance(fault, Rejected):
+            rest_s = REFUSED_REST_S
+        elif isinstance(fault, Behind):
+            rest_s = 0.0  # it is well, only late
+        health.rests_until = now + rest_s
+
+    def _logs(self, from_: int, to: int, addresses: list[str], topics: list[Any]) -> list[RawLog]:
+        wanted: dict[str, Any] = {"fromBlock": hex(from_), "toBlock": hex(to), "address": addresses}
+        if topics:
+            wanted["topics"] = topics
+        calls: list[Call] = [("eth_getLogs", [wanted])]
+        near = self.health.head - to < NEAR
+        if near:  # behind one URL there may be several nodes, one of them late: it leaves out what it has not got
+            calls.append(_header(hex(to)))
+        try:
+            told = self.ask(calls)
+        except TooLarge as fault:
+            if isinstance(fault, BatchTooLarge):
+                raise
+            raise RangeTooLarge(str(fault)) from fault
+        logs = self._decoded(_logs, _had(told[0]))
+        numbers = words.Numbers()
+        try:
+            strangers = [text for text in {log.block_number for log in logs} if not from_ <= numbers[text] <= to]
+        except ValueError as fault:
+            raise Malformed(f"{self.name}: {fault}") from fault
+        if strangers:
+            raise Malformed(f"{self.name}: logs of block {strangers[0]}, asked for {from_} to {to}")
+        if near:
+            header = self._header(_had(told[1]), to)
+            last = f"0x{header.hash.hex()}"
+            if any(log.block_hash.lower() != last for log in logs if numbers[log.block_number] == to):
+                raise Unavailable(f"{self.name}: block {to} changed meanwhile")
+        return logs
+
+    def _split(self, number: int, addresses: list[str], topics: list[Any], fault: RangeTooLarge) -> list[RawLog]:
+        """Read one block whose logs are too many for one answer, contract by contract."""
+        if len(addresses) < 2:
+            raise TooLarge(f"{self.name}: block {number} in one answer: {fault}")
+        parts = [self._logs(number, number, [address], topics) for address in addresses]
+        if len({log.block_hash for part in parts for log in part}) > 1:
+            raise Unavailable(f"{self.name}: block {number} changed meanwhile")
+        return sorted((log for part in parts for log in part), key=lambda log: int(log.log_index, 16))
+
+    def _shrink(self, span: int, from_: int, suggested: tuple[int, int] | None) -> None:
+        self._too_many = span
+        self._steady = 0
+        self.span = max(1, span // 2)
+        if suggested is not None and suggested[0] == from_ and 1 <= suggested[1] - from_ + 1 < span:
+            self.span = suggested[1] - from_ + 1
+
+    def _grow(self, span: int, logs: int) -> None:
+        if logs > ENOUGH_LOGS:
+            self.span = max(1, span * ENOUGH_LOGS // logs)
+        elif span == self.span:
+            self.span = min(span + max(1, span // 4), max(self._too_many - 1, span), MOST_SPAN)
+            self._steady += 1
+            if self._steady % 32 == 0:  # the limit may have been that of a busy hour
+                self._too_many = min(self._too_many + max(1, self._too_many // 2), MOST_SPAN + 1)
+
+    def _post(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
+        body = [
+            {"jsonrpc": "2.0", "id": at, "method": method, "params": params}
+            for at, (method, params) in enumerate(calls)
+        ]
+        try:
+            answers = self._client.post(self.url, _answers, body if len(body) > 1 else body[0])
+        except UpstreamError as fault:
+            raise self._nameless(fault, calls[0][0]) from fault.__cause__
+        if isinstance(answers, WireAnswer):
+            if len(calls) > 1 or answers.id is None:  # one error instead of the batch's answers
+                whole = self._fault(calls[0][0], answers)
+                raise BatchTooLarge(str(whole)) if len(calls) > 1 and not isinstance(whole, RateLimited) else whole
+            answers = [answers]
+        by_id = {answer.id: answer for answer in answers}
+        if by_id.keys() != set(range(len(calls))):
+            raise Malformed(f"{self.name}: answers to other calls than these {len(calls)}")
+        return [
+            answer.result if answer.error is None and bytes(answer.result) else self._fault(calls[at][0], answer)
+            for at in range(len(calls))
+            for answer in (by_id[at],)
+        ]
+
+    def _fault(self, method: str, answer: WireAnswer) -> UpstreamError:
+        error = answer.error
+        if error is None:
+            return Malformed(f"{self.name}: {method}: neither result nor error")
+        code, message = (0, error) if isinstance(error, str) else (error.code, error.message)
+        fault = meant(method, code, message)
+        fault.args = (f"{self.name}: {fault}",)
+        return fault
+
+    def _nameless(self, fault: UpstreamError, method: str) -> UpstreamError:
+        """Take the address out of what went wrong; and read what is said with a status of 400 and the like."""
+        said = str(fault).replace(self.url, self.name)
+        if isinstance(fault, Rejected):
+            read = meant(method, 413 if fault.status == 413 else 0, said)
+            if type(read) is not Unavailable:
+                read.args = (said,)
+                return read
+            if fault.status == 413:
+                return RangeTooLarge(said) if method == "eth_getLogs" else BatchTooLarge(said)
+        fault.args = (said,)
+        return fault
+
+    def _header(self, raw: msgspec.Raw, number: int | None) -> Block:
+        block = self._decoded(_block, raw)
+        if block is None:
+            raise Behind(f"{self.name}: block {'' if number is None else number} is not known")
+        try:
+            numbers = words.Numbers()
+            read = Block(
+                numbers[block.number],
+                words.sized(block.hash, 32),
+                words.sized(block.parent, 32),
+                numbers[block.timestamp],
+            )
+        except ValueError as fault:
+            raise Malformed(f"{self.name}: {fault}") from fault
+        if number is not None and read.number != number:
+            raise Malformed(f"{self.name}: block {read.number} instead of {number}")
+        return read
+
+    def _decoded(self, decoder: msgspec.json.Decoder[T], raw: msgspec.Raw) -> T:
+        try:
+            return decoder.decode(raw)
+        except FAULTS as fault:
+            raise Malformed(f"{self.name}: {fault}: {bytes(raw)[:120].decode('utf-8', 'replace')}") from fault
+
+
+def _header(block: str) -> Call:
+    return "eth_getBlockByNumber", [block, False]
+
+
+def _had(answer: msgspec.Raw | UpstreamError) -> msgspec.Raw:
+    if isinstance(answer, UpstreamError):
+        raise answer
+    return answer
