@@ -177,6 +177,7 @@ class Stack:
                 "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
                 "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
                 "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
+                "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc",
             }
         return told
 

@@ -9,6 +9,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+from upstream.sandbox.chain_refusals import REFUSALS, refusal
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from http.server import BaseHTTPRequestHandler
@@ -16,47 +18,17 @@ if TYPE_CHECKING:
 Rpc = dict[str, Any]
 
 
-def _suggested(call: Rpc) -> tuple[str, str]:
-    """The first half of the range that the call asked for, as nodes propose it."""
-    asked = call["params"][0] if call.get("params") and isinstance(call["params"][0], dict) else {}
-    first, last = asked.get("fromBlock", "0x0"), asked.get("toBlock", "0x0")
-    try:
-        start, end = int(first, 16), int(last, 16)
-    except ValueError:  # a tag
-        return first, first
-    return hex(start), hex((start + end) // 2)
+def _refused(name: str) -> Callable[[Rpc], Rpc]:
+    def refused(call: Rpc) -> Rpc:
+        asked = call["params"][0] if call.get("params") and isinstance(call["params"][0], dict) else {}
+        ends = [asked.get(end, "0x0") for end in ("fromBlock", "toBlock")]
+        first, last = (int(end, 16) if end.startswith("0x") else 0 for end in ends)
+        return refusal(name, first, last)
+
+    return refused
 
 
-def _too_many_results(call: Rpc) -> Rpc:
-    first, last = _suggested(call)
-    message = f"query returned more than 10000 results. Try with this block range [{first}, {last}]."
-    return {"code": -32005, "message": message, "data": {"from": first, "limit": 10000, "to": last}}
-
-
-def _response_size(call: Rpc) -> Rpc:
-    first, last = _suggested(call)
-    told = "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on"
-    told += " the response size, or you can request any block range with a cap of 10K logs in the response. Based on"
-    told += f" your parameters and the response size limit, this block range should work: [{first}, {last}]"
-    return {"code": -32602, "message": told}
-
-
-def _says(code: int, message: str) -> Callable[[Rpc], Rpc]:
-    return lambda _: {"code": code, "message": message}
-
-
-RPC: dict[str, Callable[[Rpc], Rpc]] = {
-    "too_many_results": _too_many_results,
-    "response_size": _response_size,
-    "range_too_large": _says(-32000, "block range too large"),
-    "range_limited": _says(-32614, "eth_getLogs is limited to a 5 range"),
-    "tier_limited": _says(35, "ranges over 10000 blocks are not supported on freetier"),
-    "query_timeout": _says(-32000, "query timeout exceeded"),
-    "over_capacity": _says(429, "Your app has exceeded its compute units per second capacity."),
-    "internal": _says(-32603, "Internal error"),
-    "header_not_found": _says(-32000, "header not found"),
-    "no_such_method": _says(-32601, "the method does not exist/is not available"),
-}
+RPC: dict[str, Callable[[Rpc], Rpc]] = {name: _refused(name) for name in REFUSALS}
 # What a smaller range cures.
 RANGE = ("too_many_results", "response_size", "range_too_large", "range_limited", "tier_limited", "query_timeout")
 

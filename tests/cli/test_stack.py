@@ -34,7 +34,8 @@ def test_every_program_speaks_to_the_sandbox_and_labels_what_it_stores(tmp_path,
     told = stack(tmp_path, source=source).environment()
 
     assert told["PRESAGE_SOURCE"] == source
-    addresses = [told[f"PRESAGE_{name}_URL"] for name in ("GAMMA", "CLOB", "CLOB_SOCKET", "DATA_API")]
+    names = ("GAMMA_URL", "CLOB_URL", "CLOB_SOCKET_URL", "DATA_API_URL", "CHAIN_RPC_URLS")
+    addresses = [told[f"PRESAGE_{name}"] for name in names]
     assert all("127.0.0.1:8081" in address for address in addresses)
 
 
@@ -42,7 +43,9 @@ def test_the_real_exchange_is_left_to_the_settings(tmp_path):
     told = stack(tmp_path, source="exchange").environment()
 
     assert told["PRESAGE_SOURCE"] == "exchange"
-    assert not [name for name in told if name.startswith(("PRESAGE_GAMMA", "PRESAGE_CLOB", "PRESAGE_DATA_API"))]
+    assert not [
+        name for name in told if name.startswith(("PRESAGE_GAMMA", "PRESAGE_CLOB", "PRESAGE_DATA_API", "PRESAGE_CHAIN"))
+    ]
 
 
 def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):

@@ -11,14 +11,17 @@ from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
 
 EPILOG = """\
-The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market. Of its own
-the sandbox has GET /sandbox/status, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
+The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; its trades
+are settled on a simulated chain, JSON-RPC at http://HOST:PORT/rpc. Of its own the sandbox has GET /sandbox/status,
+GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
 
 faults: a fault or a list of them, as JSON or in a file, for instance
   [{"kind": "error", "target": "/gamma", "at_s": 20, "for_s": 5}, {"kind": "silent", "at_s": 40, "for_s": 30},
-   {"kind": "drop", "probability": 0.01}, {"kind": "rate_limit", "target": "/clob/books", "for_s": 10}]
-kinds: error rate_limit hang slow truncate cut html wrong_json repeat; silent close refuse drop duplicate reorder
-corrupt_hash corrupt_size. `python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
+   {"kind": "drop", "probability": 0.01}, {"kind": "rate_limit", "target": "/clob/books", "for_s": 10},
+   {"kind": "reorg", "depth": 5, "at_s": 60}, {"kind": "rpc_error", "error": "response_size", "for_s": 10}]
+kinds: error rate_limit hang slow truncate cut html wrong_json repeat oversized; silent close refuse drop duplicate
+reorder corrupt_hash corrupt_size; reorg lag rpc_error range_limit missing_logs.
+`python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
 """
 
 

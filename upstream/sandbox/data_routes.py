@@ -7,12 +7,13 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
+
 from upstream.sandbox.answers import route
 from upstream.sandbox.book import opposite
 from upstream.sandbox.catalogue import Gamma, Market, words
 from upstream.sandbox.micro import ONE
 from upstream.sandbox.paging import RefusedError, flag, several, whole
-from upstream.sandbox.portfolio import Portfolios, Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.portfolio import Portfolios, Position
     from upstream.sandbox.trades import Trade
 
 MOST_OFFSET = 10_000
@@ -51,11 +53,10 @@ Keyed: TypeAlias = tuple[tuple[int, int], Row]  # the key falls from row to row,
 class DataApi:
     """Answers of data-api, from the trades the exchange remembers."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: Exchange, portfolios: Portfolios) -> None:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
-        self.portfolios = Portfolios(exchange.catalogue)
-        exchange.on_trade.append(self.portfolios.add)
+        self.portfolios = portfolios
 
     def routes(self) -> list[Route]:
         return [
@@ -94,29 +95,33 @@ class DataApi:
         least = _least(query)
         for trade in trades:
             at = trade.ts_ms // 1000
-            if at > end or at < start:
+            if at > end or at < start or (user and user not in (trade.taker.lower(), trade.maker.lower())):
                 continue
-            rows = (
-                [(trade.taker, trade.side)]
-                if taker_only or not trade.maker
-                else [(trade.taker, trade.side), (trade.maker, opposite(trade.side))]
-            )
-            for part, (wallet, of_wallet) in enumerate(rows):
-                if (not user or wallet.lower() == user) and (not side or of_wallet == side) and least(trade):
-                    yield (trade.n, -part), self._trade_row(trade, wallet, of_wallet)
+            sides = (trade,) if taker_only or not trade.maker else (trade, self._of_maker(trade))
+            for part, row in enumerate(sides):
+                if (not user or row.taker.lower() == user) and (not side or row.side == side) and least(row):
+                    yield (trade.n, -part), self._trade_row(row)
 
-    def _trade_row(self, trade: Trade, wallet: str, side: str) -> Row:
+    def _of_maker(self, trade: Trade) -> Trade:
+        """Return a trade as its maker sees it, and the chain: a pair that was made or merged has two tokens."""
+        if not trade.form:
+            return msgspec.structs.replace(trade, taker=trade.maker, side=opposite(trade.side))
+        outcome = 1 - trade.outcome
+        token = self._catalogue.by_token[trade.token][0].tokens[outcome]
+        return msgspec.structs.replace(trade, taker=trade.maker, token=token, outcome=outcome, price=ONE - trade.price)
+
+    def _trade_row(self, trade: Trade) -> Row:
         at = self._catalogue.find(trade.token)
         return {
-            "proxyWallet": wallet,
-            "side": side,
+            "proxyWallet": trade.taker,
+            "side": trade.side,
             "asset": trade.token,
             "conditionId": trade.condition_id,
             "size": trade.size / ONE,
             "price": trade.price / ONE,
             "timestamp": trade.ts_ms // 1000,
             **_about(at[0] if at else None, trade.outcome),
-            **_person(wallet),
+            **_person(trade.taker),
             "transactionHash": trade.tx,
         }
 

@@ -48,6 +48,8 @@ class Exchange:
         self.audience: Audience = audience or Nobody()
         self.messages: dict[str, int] = {}
         self.on_trade: list[Callable[[Trade], None]] = []
+        self.on_listing: list[Callable[[Market], None]] = []
+        self.on_resolution: list[Callable[[Market, int], None]] = []
         self.refreshers: list[Callable[[], None]] = []
         self.now_ms = 0
         self._encode = msgspec.json.Encoder().encode
@@ -131,7 +133,7 @@ class Exchange:
             self._publish_best(market, ts_ms)
 
     def remember(self, trade: Trade) -> None:
-        """Keep a trade for the Data API."""
+        """Keep a trade for the Data API, and have it settled."""
         self.trades.add(trade)
         for listener in self.on_trade:
             listener(trade)
@@ -222,6 +224,8 @@ class Exchange:
         )
         fact = wire.Fact(0, "new_market", "", market.condition_id, ts_ms, detail={"tokens": list(market.tokens)})
         self._announce(message, "new_market", fact)
+        for listener in self.on_listing:
+            listener(market)
 
     def resolve(self, market: Market, ts_ms: int, winner: int, closed_time: str) -> None:
         """Close a market for good, its winner paid 1 and the other 0."""
@@ -240,6 +244,8 @@ class Exchange:
         )
         fact = wire.Fact(0, "resolved", market.tokens[winner], market.condition_id, ts_ms, detail={"outcome": winner})
         self._announce(message, "market_resolved", fact)
+        for listener in self.on_resolution:
+            listener(market, winner)
 
     def _described(self, market: Market) -> Gamma:
         gamma = market.gamma

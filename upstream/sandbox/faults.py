@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
+from upstream.sandbox.chain_refusals import REFUSALS
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-HttpFault: TypeAlias = Literal["error", "rate_limit", "hang", "slow", "truncate", "cut", "html", "wrong_json", "repeat"]
+HttpFault: TypeAlias = Literal[
+    "error", "rate_limit", "hang", "slow", "truncate", "cut", "html", "wrong_json", "repeat", "oversized"
+]
 SocketFault: TypeAlias = Literal[
     "silent", "close", "refuse", "drop", "duplicate", "reorder", "corrupt_hash", "corrupt_size"
 ]
 
+ChainFault: TypeAlias = Literal["reorg", "lag", "rpc_error", "range_limit", "missing_logs"]
+
 HTTP_KINDS: tuple[str, ...] = get_args(HttpFault)
 SOCKET_KINDS: tuple[str, ...] = get_args(SocketFault)
+CHAIN_KINDS: tuple[str, ...] = get_args(ChainFault)
 SOCKET = "/ws/market"
+RPC = "/rpc"
 
 
 class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -34,6 +42,7 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     | cut          | the connection breaks in the middle of the answer                                           |
     | html         | 200 with a page of HTML                                                                     |
     | wrong_json   | 200 with JSON of another shape                                                              |
+    | oversized    | the answer after a quarter of a gigabyte of blanks                                          |
     | repeat       | cursor and offset are ignored: the first page again and again                               |
     | silent       | the socket stays open and answers PING, but no data comes                                   |
     | close        | open sockets are closed with `status` (1006: without a closing handshake)                   |
@@ -43,13 +52,18 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     | reorder      | a message is sent after the one that follows it, with `probability`                         |
     | corrupt_hash | a hash in a message is another, with `probability`                                          |
     | corrupt_size | a size in a message is another, with `probability`                                          |
+    | reorg        | the chain's newest `depth` (3) blocks are replaced, once; final ones (16 deep) never        |
+    | lag          | the node knows nothing of the newest `depth` (3) blocks                                     |
+    | rpc_error    | a call of `method` ("": any) is refused by `error`, a name in `chain_refusals.REFUSALS`      |
+    | range_limit  | eth_getLogs refuses more than `blocks` blocks or `logs` logs, by `error`                    |
+    | missing_logs | a log is not in an answer of eth_getLogs, with `probability`; always the same ones          |
 
-    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`), or `/ws/market`, or `/ws/market#3` for
-    one connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without `for_s` it lasts
-    until stopped.
+    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`, `/rpc`), or `/ws/market`, or
+    `/ws/market#3` for one connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without
+    `for_s` it lasts until stopped.
     """
 
-    kind: HttpFault | SocketFault
+    kind: HttpFault | SocketFault | ChainFault
     at_s: float = 0
     for_s: float | None = None
     target: str = ""
@@ -57,6 +71,11 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     status: int | None = None
     retry_after_s: float = 1
     delay_s: float = 2
+    depth: int = 3
+    method: str = ""
+    error: str = ""
+    blocks: int | None = None
+    logs: int | None = None
     id: int = 0
     hits: int = 0
     starts: float = 0
@@ -64,7 +83,13 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if not self.target:
-            self.target = SOCKET if self.kind in SOCKET_KINDS else "/"
+            self.target = SOCKET if self.kind in SOCKET_KINDS else RPC if self.kind in CHAIN_KINDS else "/"
+        if not self.error:
+            self.error = "too_many_results" if self.kind == "range_limit" else "internal"
+        if self.error not in REFUSALS:
+            raise ValueError(f"error is one of {', '.join(REFUSALS)}")
+        if self.depth < 1:
+            raise ValueError("depth is 1 or more")
         if not 0 <= self.probability <= 1:
             raise ValueError("probability lies between 0 and 1")
 
@@ -130,6 +155,18 @@ class Faults:
                 and path.startswith(fault.target)
                 and self._strikes(fault)
             ):
+                return fault
+        return None
+
+    def on_call(self, kind: ChainFault, method: str = "") -> Fault | None:
+        """Return the fault of a kind that befalls a call to the chain's node."""
+        if not self.planned:
+            return None
+        now = self.now()
+        for fault in self.planned:
+            if fault.kind == kind and fault.active(now) and fault.method in ("", method):
+                if kind != "missing_logs" and not self._strikes(fault):  # there probability is each log's
+                    continue
                 return fault
         return None
 

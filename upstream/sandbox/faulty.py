@@ -19,6 +19,7 @@ CDN_PAGE = b"""<!DOCTYPE html>
 """
 OTHER_SHAPE = b'{"status":"ok","result":{"items":"none","page":0}}'
 LOOK_AGAIN_S = 0.05
+PIECE, PIECES = b" " * (1 << 20), 256
 
 
 class FaultyHttp:
@@ -55,6 +56,8 @@ class FaultyHttp:
         elif kind == "slow":
             await asyncio.sleep(fault.delay_s)
             await self._app(scope, receive, send)
+        elif kind == "oversized":
+            await self._bloat(scope, receive, send)
         elif kind == "repeat":
             scope.setdefault("state", {})["repeat"] = True
             await self._app(scope, receive, send)
@@ -88,6 +91,23 @@ class FaultyHttp:
         headers = [(name, value) for name, value in start["headers"] if name != b"content-length"]
         await send({**start, "headers": [*headers, (b"content-length", str(length).encode())]})
         await send({"type": "http.response.body", "body": half, "more_body": fault.kind == "cut"})
+
+    async def _bloat(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send more blanks than anybody should read, before the answer."""
+
+        async def swell(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [(name, value) for name, value in message["headers"] if name != b"content-length"]
+                await send({**message, "headers": headers})
+                for _ in range(PIECES):
+                    if self._stopping():
+                        return
+                    await send({"type": "http.response.body", "body": PIECE, "more_body": True})
+            else:
+                await send(message)
+
+        with contextlib.suppress(OSError):
+            await self._app(scope, receive, swell)
 
 
 async def _answer(

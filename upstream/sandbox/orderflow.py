@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 from upstream.sandbox.book import BUY, SELL, Book, Side
 from upstream.sandbox.micro import ONE
@@ -13,21 +15,29 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.catalogue import Market
     from upstream.sandbox.exchange import Change, Exchange, Fill
+    from upstream.sandbox.population import Population
+
+Held: TypeAlias = Callable[[str, str], int]  # how many shares of a token a wallet has
 
 CENT = ONE // 100
 FEWEST, MOST = 11, 30  # levels a side makers keep up
 TRADES = 0.07  # share of the orders that take
 MOVES = 0.12  # share of the changes that move an order from one level to another, two changes in one message
+MADE_TO_SELL = 0.02  # share of the sales of what was not bought, but made for it as one of a pair
+REMEMBERED = 32  # buyers of a token
+ASKED = 4  # of them, whether they hold enough to sell
 FINE_TICK = 1000  # 0.001: once a price is beyond 0.04 or 0.96
 
 
 class Orderflow:
     """Makes the next order of a market; all of it from one set of dice."""
 
-    def __init__(self, exchange: Exchange, dice: random.Random, wallets: list[str]) -> None:
+    def __init__(self, exchange: Exchange, dice: random.Random, population: Population, held: Held) -> None:
         self._exchange = exchange
         self._dice = dice
-        self._wallets = wallets
+        self._population = population
+        self._held = held
+        self._buyers: dict[str, deque[str]] = {}
 
     def fill(self, market: Market, fair: float) -> None:
         """Put the first orders into an empty book, without telling anyone."""
@@ -118,22 +128,56 @@ class Orderflow:
         fills: list[Fill] = []
         for price in prices[:3] if lifts else prices[:-4:-1]:
             taken = min(wanted, resting[price])
-            fills.append((price, taken, dice.choice(self._wallets)))
+            fills.append((price, taken, ""))
             wanted -= taken
             if not wanted:
                 break
         outcome = 0 if dice.random() < 0.6 else 1
         side: Side = BUY if lifts == (outcome == 0) else SELL
+        taker = self._taker(market.tokens[outcome], side, sum(taken for _, taken, _ in fills))
+        if not taker:  # nobody has it to sell: to buy the other outcome comes to the same
+            outcome, side = 1 - outcome, BUY
+            taker = self._taker(market.tokens[outcome], side, 0)
         self._exchange.trade(
             market,
             ts_ms,
             outcome=outcome,
             side=side,
-            fills=fills,
+            fills=[(price, size, self._maker(market.tokens[outcome], side, size, taker)) for price, size, _ in fills],
             tx=f"0x{dice.getrandbits(256):064x}",
-            taker=dice.choice(self._wallets),
+            taker=taker,
         )
         return 1 + len(fills)
+
+    def _taker(self, token: str, side: Side, size: int) -> str:
+        """Return who takes: of a token that is sold one who has bought it before; nobody, if there is none."""
+        dice = self._dice
+        chance = dice.random()
+        buyers = self._buyers.get(token)
+        if side == SELL:
+            if chance < MADE_TO_SELL:
+                return self._population.at(dice.random())
+            some = [dice.choice(buyers) for _ in range(ASKED)] if buyers else []
+            return next((wallet for wallet in some if self._held(wallet, token) >= size), "")
+        if buyers is None:
+            buyers = self._buyers[token] = deque(maxlen=REMEMBERED)
+        taker = self._population.at(chance)
+        buyers.append(taker)
+        return taker
+
+    def _maker(self, token: str, side: Side, size: int, taker: str) -> str:
+        """Return who is taken from: now and then one who has bought the token before, and sells it."""
+        dice = self._dice
+        if side == BUY:
+            wallet = dice.choice(self._buyers[token])
+            if wallet != taker and self._held(wallet, token) >= size:
+                return wallet
+        return self._population.other(taker, dice.random())
+
+    def forget(self, market: Market) -> None:
+        """Let go of what a market that ended needs no more."""
+        for token in market.tokens:
+            self._buyers.pop(token, None)
 
     def _stale(self, book: Book, fair: float, tick: int) -> Side | None:
         """Return the side whose best level the fair price has run over."""

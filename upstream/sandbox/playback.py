@@ -10,6 +10,7 @@ from upstream.sandbox import wire
 from upstream.sandbox.book import BUY, SELL
 from upstream.sandbox.catalogue import Gamma, Market, listed
 from upstream.sandbox.micro import ONE, text
+from upstream.sandbox.population import Population
 from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed
 from upstream.sandbox.tape import Played, Tape, read_tape
 from upstream.sandbox.trades import Trade
@@ -36,11 +37,13 @@ class Playback:
         start_ms: int,
         speed: float = 1.0,
         progress: Callable[[str], None] | None = None,
+        population: Population | None = None,
     ) -> None:
         if speed < 0:
             raise ValueError("a tape plays forward")
         self.exchange = exchange
         self.speed = speed
+        self._population = population or Population(0)
         self.tape: Tape = read_tape(folder, progress)
         self.played = 0
         self.total = sum(len(recording.happenings) for recording in self.tape.recordings)
@@ -180,7 +183,8 @@ class Playback:
                 happening.size,
                 ts_ms,
                 happening.tx,
-                taker=happening.wallet,
+                taker=happening.wallet or self._population.of(f"{happening.tx} taker"),
+                maker=self._population.of(f"{happening.tx} {fact.n}"),
             )
         )
 

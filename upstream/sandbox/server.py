@@ -14,11 +14,13 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
 
+from upstream.sandbox.chain import Chain
+from upstream.sandbox.chain_routes import ChainApi
 from upstream.sandbox.clob_routes import ClobApi
 from upstream.sandbox.control_routes import ControlApi
 from upstream.sandbox.data_routes import DataApi
 from upstream.sandbox.exchange import Exchange
-from upstream.sandbox.faults import SOCKET, Fault, Faults
+from upstream.sandbox.faults import RPC, SOCKET, Fault, Faults
 from upstream.sandbox.faulty import FaultyHttp
 from upstream.sandbox.gamma_routes import GammaApi
 from upstream.sandbox.history import History
@@ -92,14 +94,28 @@ class Sandbox:
         self.hub = Hub(self.faults, self._record, queue_size=queue_size)
         self.exchange = Exchange(self.log, self.hub)
         self.history = History(self.exchange)
-        self.data_api = DataApi(self.exchange)
         start = int(time.time() * 1000) if start_ms is None else start_ms
+        self.chain = Chain(self.exchange, simulate or 0, start)
+        self.rpc = ChainApi(self.chain, self.faults)
+        self.data_api = DataApi(self.exchange, self.chain.portfolios)
+        self.hub.on_fault.append(self._befall)
+        population = self.chain.population
         self.source: Source
         if simulate is not None:
-            self.source = Simulation(self.exchange, seed=simulate, start_ms=start, markets=markets, rate=rate)
+            self.source = Simulation(
+                self.exchange,
+                seed=simulate,
+                start_ms=start,
+                markets=markets,
+                rate=rate,
+                population=population,
+                held=self.chain.portfolios.held,
+            )
         else:
             assert tape is not None
-            self.source = Playback(self.exchange, Path(tape), start_ms=start, speed=speed, progress=progress)
+            self.source = Playback(
+                self.exchange, Path(tape), start_ms=start, speed=speed, progress=progress, population=population
+            )
         self._playing = asyncio.Event()
         self._hold = hold
         self._now_is_start = start_ms is None
@@ -137,6 +153,10 @@ class Sandbox:
     @property
     def socket_url(self) -> str:
         return f"ws://{self.host}:{self.port}{SOCKET}"
+
+    @property
+    def rpc_url(self) -> str:
+        return f"{self.url}{RPC}"
 
     # --- Running ---
 
@@ -219,6 +239,7 @@ class Sandbox:
                 Mount("/gamma", routes=GammaApi(self.exchange).routes()),
                 Mount("/clob", routes=ClobApi(self.exchange, self.history).routes()),
                 Mount("/data", routes=self.data_api.routes()),
+                *self.rpc.routes(),
                 Mount("/sandbox", routes=ControlApi(self).routes()),
                 WebSocketRoute(SOCKET, self._serve_socket),
             ],
@@ -283,12 +304,17 @@ class Sandbox:
         sampled = -1
         while True:
             self.hub.tick()
+            self.chain.mine()
             self.log.flush()
             minute = self.exchange.now_ms // 60_000
             if minute != sampled:
                 sampled = minute
                 self.history.sample()
             await asyncio.sleep(HOUSEKEEPING_S)
+
+    def _befall(self, fault: Fault) -> None:
+        if fault.kind == "reorg":
+            fault.hits += self.chain.reorganise(fault.depth)
 
     def _record(self, fact: Fact) -> None:
         fact.n, fact.ts_ms = self.log.next(), self.exchange.now_ms
@@ -313,6 +339,7 @@ class Sandbox:
             "trades": exchange.trades.total,
             "messages": dict(exchange.messages),
             "log": {"lines": self.log.n, "kinds": dict(self.log.counts)},
+            "chain": self.chain.state(),
             "sockets": self.hub.state(),
             "faults": self.faults.state(),
             "played": self.source.state(),

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from upstream.sandbox.catalogue import Gamma, Market, listed
 from upstream.sandbox.micro import ONE, parse, text
 from upstream.sandbox.orderflow import FINE_TICK, Orderflow
+from upstream.sandbox.population import Population
+from upstream.sandbox.portfolio import Portfolios
 from upstream.sandbox.universe import COINS, WINDOW_S, EventPlan, Plan, Universe, brief, iso, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.orderflow import Held
     from upstream.sandbox.trades import Trade
 
 LISTED_AHEAD = 2  # windows of a coin that are listed at a time: the one that runs, and the next
@@ -26,7 +29,6 @@ RESOLVES_AFTER_MS = 3_000  # from the end of a window to its resolution
 PROPOSED_FOR_MS = 10_000  # from a proposed to a final resolution of the others
 TURNOVER_MS = 45_000  # one lasting event is listed, and one resolves, this often
 FIRST_LISTING_MS = 15_000
-WALLETS = 400
 
 
 class Running:
@@ -70,7 +72,17 @@ class Simulation:
 
     source = "simulated"
 
-    def __init__(self, exchange: Exchange, *, seed: int, start_ms: int, markets: int = 60, rate: float = 200) -> None:
+    def __init__(
+        self,
+        exchange: Exchange,
+        *,
+        seed: int,
+        start_ms: int,
+        markets: int = 60,
+        rate: float = 200,
+        population: Population | None = None,
+        held: Held | None = None,
+    ) -> None:
         if markets < 10:
             raise ValueError("a simulation has at least 10 markets")
         self.exchange = exchange
@@ -79,9 +91,9 @@ class Simulation:
         self._dice = random.Random(f"{seed}/orders")  # noqa: S311 - repeatable dice are what is wanted
         self._coin_dice = random.Random(f"{seed}/coins")  # noqa: S311 - repeatable dice are what is wanted
         self._universe = Universe(seed, start_ms)
-        wallet_dice = random.Random(f"{seed}/wallets")  # noqa: S311 - repeatable dice are what is wanted
-        self.wallets = [f"0x{wallet_dice.getrandbits(160):040x}" for _ in range(WALLETS)]
-        self._flow = Orderflow(exchange, self._dice, self.wallets)
+        population = population or Population(seed)
+        self.wallets = population.wallets
+        self._flow = Orderflow(exchange, self._dice, population, held or Portfolios(exchange.catalogue).held)
         self._coins = {coin: price for coin, (_, price) in COINS.items()}
         self._coin_moved_ms = dict.fromkeys(COINS, float(start_ms))
         self._running: dict[str, Running] = {}
@@ -231,6 +243,7 @@ class Simulation:
         self._stop(running)
         self._figures(running)
         del self._running[running.market.id]
+        self._flow.forget(running.market)
         running.market.gamma["updatedAt"] = iso(ms)
         self.exchange.resolve(running.market, ms, winner, short(ms))
         for event in running.market.gamma["events"]:

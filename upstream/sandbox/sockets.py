@@ -127,6 +127,7 @@ class Hub:
         self.opened = 0
         self.slow = 0
         self.refused = 0
+        self.on_fault: list[Callable[[Fault], None]] = []
         self._record = record
         self._ids = count(1)
         self._followers: dict[str, set[Connection]] = {}
@@ -263,6 +264,8 @@ class Hub:
                     detail={"fault": fault.kind, "id": fault.id, "target": fault.target, "for_s": fault.for_s},
                 )
             )
+            for listener in self.on_fault:
+                listener(fault)
             if fault.kind == "close":
                 for connection in list(self.connections.values()):
                     if fault.aims_at(connection.id):

@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from upstream.sandbox.book import Side
+    from upstream.sandbox.transactions import Form
 
 KEPT = 200_000
 
 
-class Trade(msgspec.Struct, frozen=True):
-    """One fill: what the taker got from one resting level."""
+class Trade(msgspec.Struct):
+    """One fill: what the taker got from one resting level; `form` says how the maker met it on the chain."""
 
     n: int
     condition_id: str
@@ -29,6 +30,7 @@ class Trade(msgspec.Struct, frozen=True):
     tx: str
     taker: str = ""
     maker: str = ""
+    form: Form = ""
 
 
 class Trades:
