@@ -113,7 +113,7 @@ _ALL = (
     ),
     Parameter(
         name="volume_spike_cooldown_min",
-        meaning="For how long a volume_spike is not found again of a market in the same direction",
+        meaning="For how long a volume_spike is not found again of a market",
         unit="minutes",
         default=60,
         least=1,

@@ -167,6 +167,10 @@ DEFINITIONS: dict[Type, Callable[[Measures, Parameters], Finding | None]] = {
 }
 
 
+# Up and down are two things, each with a cool-down of its own. A volume spike is one, whichever way the price goes.
+DIRECTED: frozenset[str] = frozenset({"momentum", "book_imbalance", "price_reversal"})
+
+
 def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
     """Judge every market by every definition."""
     for of in measured:

@@ -84,7 +84,7 @@ def findings_at(
     measured = measures.read(conn, at, given)
     found = []
     for finding in definitions.findings(measured, given):
-        kind = (finding.type, finding.market_key, 0, finding.direction)
+        kind = kind_of(finding.type, finding.market_key, 0, finding.direction)
         before = last.get(kind)
         if before is None or at - before >= cooldown(finding.type, given):
             found.append(finding)
@@ -92,15 +92,20 @@ def findings_at(
     return len(measured), found
 
 
+def kind_of(type_: str, market_key: int, outcome: int, direction: int | None) -> Kind:
+    """Tell what a cool-down is of."""
+    return type_, market_key, outcome, direction if type_ in definitions.DIRECTED else None
+
+
 def cooldown(type_: str, given: Parameters) -> timedelta:
-    """Tell for how long a type is silent about a market after it was found, in either direction by itself."""
+    """Tell for how long a kind is silent after it was found."""
     return timedelta(minutes=getattr(given, f"{type_}_cooldown_min"))
 
 
 def last_found(conn: psycopg.Connection[Any], until: datetime) -> dict[Kind, datetime]:
     """Tell when each kind was last found before an instant."""
     rows = queries.last_found(conn, since=until - LONGEST_COOLDOWN, until=until)
-    return {(type_, market_key, outcome, direction): ts for type_, market_key, outcome, direction, ts in rows}
+    return {kind_of(*kind): ts for *kind, ts in rows}  # oldest first, so that the newest of a kind stays
 
 
 def row(finding: Finding, at: datetime) -> dict[str, Any]:

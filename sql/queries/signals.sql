@@ -174,11 +174,12 @@ insert into analysis_parameters (since, definitions, parameters) values (:since,
 on conflict (since) do update set definitions = excluded.definitions, parameters = excluded.parameters;
 
 -- name: last_found(since, until)
--- When each kind of signal was last found, of those that analysis finds.
+-- When each kind of signal was last found, of those that analysis finds; oldest first.
 select type, market_key, outcome, direction, max(ts)
 from signals
 where ts >= :since and ts < :until and type <> 'whale_alert'
-group by type, market_key, outcome, direction;
+group by type, market_key, outcome, direction
+order by max(ts);
 
 -- name: add(ts, rows)
 -- Keeps signals of one instant; gives those that were not there yet, as the API shows them.

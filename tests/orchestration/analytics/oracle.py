@@ -31,7 +31,7 @@ class Oracle:
         while at <= millis(until):
             for market, key in enumerate(self.history.markets):
                 for type_, value, threshold, direction in self.judge(market, at, by):
-                    kind = type_, market, direction
+                    kind = type_, market, None if type_ == "volume_spike" else direction
                     silent_ms = getattr(by, f"{type_}_cooldown_min") * MINUTE
                     if kind in self.last and at - self.last[kind] < silent_ms:
                         continue
