@@ -49,7 +49,7 @@ test: lint ## Lint and every test (below 10 minutes on 2 cores)
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
 
-soak: setup ## Long proofs: kill -9 of everything under load
+soak: setup browser ## Long proofs: kill -9 of everything under load
 	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
 
 fuzz: setup ## Long property tests

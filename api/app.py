@@ -20,8 +20,9 @@ from api.ledgers import Opener
 from api.middleware import EveryAnswer
 from api.pool import Pool, Told
 from api.proxy import Exchange
+from api.reference.page import Page
 from api.resources.metrics import MetricsPage
-from api.resources.service import Document
+from api.resources.service import Document, Reference
 from api.service import Service
 from api.stream.hub import Hub
 
@@ -40,12 +41,21 @@ def create_app(service: Service) -> App:
     app.add_error_handler(psycopg.Error, _database_failed)
     for endpoint in ENDPOINTS:
         resource = endpoint.resource(endpoint, service)
-        if isinstance(resource, Document):
+        if isinstance(resource, Reference):
+            page = reference()
+            resource.text, resource.policy = page.html, page.policy
+        elif isinstance(resource, Document):
             resource.text = openapi.encoded()
         if isinstance(resource, MetricsPage):
             resource.metrics = Metrics(service)
         app.add_route(endpoint.path, resource)
     return app
+
+
+@cache
+def reference() -> Page:
+    """Write the reference page."""
+    return Page(openapi.document())
 
 
 def _database_failed(req: falcon.Request, resp: falcon.Response, error: psycopg.Error, params: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from api.resources.books import Orderbook
 from api.resources.markets import Markets
 from api.resources.metrics import MetricsPage
 from api.resources.prices import Bars, History, Prices, cost_of_several
-from api.resources.service import Document, Health, Pipeline, Platform, Time
+from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
 from api.table import charts, debug, exchange, signals, taxonomy, wallets
@@ -104,6 +104,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         credits=0,
         tag="Service",
         summary="This document",
+    ),
+    Endpoint(
+        name="reference",
+        path="/docs",
+        resource=Reference,
+        answers=str,
+        media="text/html; charset=utf-8",
+        key="none",
+        credits=0,
+        tag="Service",
+        summary="This document as a page",
+        description="It needs nothing from anywhere else, and tries requests with a key that stays in the browser's tab.",
     ),
     Endpoint(
         name="metrics",

@@ -83,3 +83,16 @@ class Document(Reading):
         """Give the document, which anyone may keep for a while."""
         super().on_get(req, resp, **path)
         resp.set_header("Cache-Control", "public, max-age=300")
+
+
+class Reference(Document):
+    """The document as a page to be read, and tried."""
+
+    policy = "default-src 'none'"  # what the page needs, once it is made
+
+    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+        """Give the page, and tell the browser to let it do no more than it needs."""
+        super().on_get(req, resp, **path)
+        resp.set_header("Content-Security-Policy", self.policy)
+        resp.set_header("X-Content-Type-Options", "nosniff")
+        resp.set_header("Referrer-Policy", "no-referrer")
