@@ -30,7 +30,13 @@ def test_the_worst_stage_gives_the_pipeline_its_status(client, conn):
     conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
     found = client.ask("/v1/status/pipeline").json
     assert (found["status"], found["redis_up"]) == ("fresh", False)
-    assert [stage["stage"] for stage in found["stages"]] == ["discovery", "ingestion", "settlement", "aggregates"]
+    assert [stage["stage"] for stage in found["stages"]] == [
+        "discovery",
+        "ingestion",
+        "settlement",
+        "analysis",
+        "aggregates",
+    ]
     dt.datetime.fromisoformat(found["checked_at"])
 
 

@@ -54,7 +54,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert run.returncode == 0, said
     assert "simulated" in said
     assert told["source"] == "simulated"
-    assert told["stages"] == {"discovery": "fresh", "ingestion": "fresh", "aggregates": "fresh"}
+    assert told["stages"] == dict.fromkeys(["discovery", "ingestion", "analysis", "aggregates"], "fresh")
     assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 60
     assert 0 < told["live_lag_p50_s"] <= told["live_lag_p99_s"]
     assert told["rows"]["markets"] >= 20
