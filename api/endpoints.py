@@ -9,16 +9,15 @@ from api.endpoint import Endpoint
 from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
 from api.resource import OfMarketRow, OfOutcomeRow
 from api.resources.accounts import Register, Registration, Rotate
-from api.resources.books import Orderbook
 from api.resources.markets import Markets
 from api.resources.metrics import MetricsPage
 from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
 from api.resources.trades import Trades, cost_of_rows
 from api.stream.resource import Stream
-from api.table import charts, debug, exchange, signals, taxonomy, wallets
+from api.table import books, charts, debug, exchange, signals, taxonomy, wallets
 from api.table import markets as lists
-from sql.queries import books, markets, pipeline, prices, trades
+from sql.queries import markets, pipeline, prices, trades
 
 NO_MARKET = "There is no such market"
 
@@ -182,20 +181,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="What several markets cost right now",
         description="By the id each was asked by; null where there is no live price. Prices are of the first outcome.",
     ),
-    Endpoint(
-        name="market_orderbook",
-        path="/v1/markets/{id}/orderbook",
-        resource=Orderbook,
-        query=books.of_outcome,
-        parameters=OfOutcome,
-        answers=records.Orderbook,
-        errors=("not_found",),
-        missing="The outcome has no order book right now",
-        hint="The market may have ended, or not trade on the order book",
-        tag="Prices",
-        summary="The order book of an outcome",
-        description="Whole and verified: a book that disagrees with the exchange's own best prices is not shown.",
-    ),
+    *books.ENDPOINTS,
     Endpoint(
         name="market_trades",
         path="/v1/markets/{id}/trades",

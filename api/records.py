@@ -118,6 +118,29 @@ class Level(Struct):
     size: Shares
 
 
+class BookGap(Struct):
+    """A stretch of time in which changes of the book may have been missed."""
+
+    from_ts: UnixMs
+    to_ts: UnixMs | None
+    cause: str
+
+
+class Integrity(Struct):
+    """How far a book of the past can be relied on."""
+
+    status: Annotated[
+        Literal["verified", "unverified", "gap"],
+        Meta(
+            description="`verified`: its best prices are those that the exchange told at that moment; `unverified`: "
+            "they differ, or none were told yet; `gap`: it lies in a stretch in which changes may have been missed"
+        ),
+    ]
+    anchor_ts: Annotated[UnixMs, Meta(description="The whole book that it was built from")]
+    changes: Annotated[Count, Meta(description="Levels that changed since")]
+    gap: BookGap | None = None
+
+
 class Orderbook(Struct):
     """An order book, best prices first. It agrees with the exchange's own best prices, or it is not shown."""
 
@@ -137,6 +160,7 @@ class Orderbook(Struct):
         str, Meta(description="Orders the states of one book; a decimal number beyond 2^53", pattern="^[0-9]+$")
     ]
     ts: UnixMs
+    integrity: Annotated[Integrity | None, Meta(description="Only with `at`")] = None
 
 
 class BookState(Struct):

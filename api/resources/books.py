@@ -2,23 +2,79 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from api.errors import Problem
+from api.parameters_books import LONGEST_S, MOST_STEPS
+from api.past_books import Past
 from api.resource import AboutOutcome
 from sql.queries import books
 
 if TYPE_CHECKING:
-    from api.parameters import OfOutcome
+    from typing import NoReturn
+
+    from api.lookup import Market
+    from api.parameters_books import BooksOf, OrderbookOf
+
+PAST_COST = 5
+
+
+def cost_of_book(given: OrderbookOf) -> int:
+    """Give the credits of a book: one of the past has to be built."""
+    return 1 if given.at is None else PAST_COST
 
 
 class Orderbook(AboutOutcome):
     """The order book of an outcome: one that agrees with the exchange, or none."""
 
-    def answer(self, given: OfOutcome, **path: str) -> bytes:
+    def answer(self, given: OrderbookOf, **path: str) -> bytes:
         """Give the book."""
         market, outcome = self.outcome(given, path)
+        if given.at is not None:
+            book = Past(self.rows, market, outcome).book(given.at)
+            if book is None:
+                self.none_yet(market, outcome)
+            return msgspec.json.encode(book)
         text = self.read(market_key=market.key, outcome=outcome)
         hint = None
         if text is None and self.read(books.doubted, market_key=market.key, outcome=outcome):
             hint = "It disagrees with the exchange's best prices and is being fetched again: try in a few seconds"
         return self.found(text, hint)
+
+    def none_yet(self, market: Market, outcome: int) -> NoReturn:
+        """Say from when on there are books."""
+        first: datetime | None = self.read(books.first_event, market_key=market.key, outcome=outcome)
+        hint = None if first is None else f"Books of this outcome are held from {first:%Y-%m-%dT%H:%M:%S.%fZ} on"
+        raise Problem("not_found", "No order book of that moment is held", hint=hint)
+
+
+class OrderbookHistory(AboutOutcome):
+    """The order book of an outcome, step by step."""
+
+    def answer(self, given: BooksOf, **path: str) -> bytes:
+        """Give the books."""
+        market, outcome = self.outcome(given, path)
+        until = given.to or datetime.now(UTC)
+        since = given.from_ or until - timedelta(hours=1)
+        span_s = (until - since).total_seconds()
+        if span_s < 0:
+            raise _invalid("from", "lies behind `to`", "a moment before `to`")
+        if span_s > LONGEST_S:
+            raise _invalid("from", "lies more than a day before `to`", "a moment within the day before `to`")
+        if span_s / given.step >= MOST_STEPS:
+            raise _invalid("step", f"makes more than {MOST_STEPS} books", f"{int(span_s / MOST_STEPS) + 1} and more")
+        return msgspec.json.encode(
+            Past(self.rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
+        )
+
+
+def _invalid(name: str, what: str, allowed: str) -> Problem:
+    return Problem(
+        "invalid_parameter",
+        f"`{name}` {what}",
+        hint=f"Allowed: {allowed}",
+        errors=[{"name": name, "detail": what, "allowed": allowed}],
+    )

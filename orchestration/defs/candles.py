@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 import settings
-from orchestration import activity, aggregates
+from orchestration import activity, aggregates, anchors
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
 from orchestration.runs import unfinished
@@ -147,10 +147,26 @@ def _table(head: list[tuple[Any, ...]]) -> str:
     return "\n".join(lines)
 
 
+@dg.asset(
+    deps=["live_books"],
+    description="Live books as they stood, each kept again five minutes after it last was, if it has changed: the book "
+    "of any past moment is built from the last whole one before it.",
+    group_name=GROUP,
+    kinds=KINDS,
+    freshness_policy=FRESH,
+)
+def book_anchors(database: Database) -> dg.MaterializeResult[None]:
+    """Keep the books that are due."""
+    began = time.monotonic()
+    with database.connection(name="presage aggregates") as conn:
+        kept = anchors.keep(conn)
+    return dg.MaterializeResult(metadata={"kept": kept, "seconds": round(time.monotonic() - began, 3)})
+
+
 # The checks of every stage run along: a run costs more to start than all of them.
 job = dg.define_asset_job(
     "aggregates",
-    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings)
+    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings, book_anchors)
     | dg.AssetSelection.all_asset_checks(),
     description="Each minute: candles, 24-hour figures, activity, the ranking, and every stage's checks.",
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},

@@ -7,3 +7,101 @@ select record::text from book_records where market_key = :market_key and outcome
 -- name: doubted(market_key, outcome)$
 -- Whether there is a book that is not shown, as it disagrees with the exchange's own best prices.
 select exists (select from live_books where market_key = :market_key and outcome = :outcome and not verified);
+
+-- name: anchor(market_key, outcome, at)
+-- The last whole book at or before an instant: the exchange's own snapshot, or one that we kept. Beside it, from which instant and after
+-- which event on changes are to be applied: all that follow a snapshot; all around one of ours, since a change that comes late may be
+-- older than it.
+with kept as (
+    select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes
+    from book_anchors
+    where market_key = :market_key and outcome = :outcome and ts <= :at::timestamptz
+    order by ts desc, seq desc
+    limit 1
+),
+told as (
+    select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+    from book_events
+    where market_key = :market_key and outcome = :outcome and side is null and ts <= :at::timestamptz
+    order by ts desc, seq desc
+    limit 1
+)
+select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash, ts as since, seq as after_seq
+from told
+where ts >= coalesce((select ts - interval '5 seconds' from kept), '-infinity')
+union all
+select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, null, ts - interval '5 seconds', -1
+from kept
+where not exists (select from told where told.ts >= kept.ts - interval '5 seconds');
+
+-- name: changes(market_key, outcome, since, after_seq, until)
+-- What became of each level since an anchor: the last word on each.
+select distinct on (side, price) side, price, size, ts, seq, hash
+from book_events
+where market_key = :market_key and outcome = :outcome and side is not null
+    and ts >= :since::timestamptz and ts <= :until::timestamptz and seq > :after_seq
+order by side, price, ts desc, seq desc;
+
+-- name: steps(market_key, outcome, since, until, step_ms)
+-- What became of each level in each step of a stretch of time, (since, until]: the last word on each, by step, counted from 1.
+select distinct on (step, side, price) step, side, price, size, ts, seq
+from book_events
+cross join lateral (select ceil((as_ms(ts) - as_ms(:since::timestamptz))::numeric / :step_ms)::int as step) as s
+where market_key = :market_key and outcome = :outcome and side is not null
+    and ts > :since::timestamptz and ts <= :until::timestamptz
+order by step, side, price, ts desc, seq desc;
+
+-- name: snapshots(market_key, outcome, since, until, step_ms)
+-- The last whole book that the exchange sent in each step.
+select distinct on (step) step, ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes
+from book_events
+cross join lateral (select ceil((as_ms(ts) - as_ms(:since::timestamptz))::numeric / :step_ms)::int as step) as s
+where market_key = :market_key and outcome = :outcome and side is null
+    and ts > :since::timestamptz and ts <= :until::timestamptz
+order by step, ts desc, seq desc;
+
+-- name: best_at(market_key, outcome, instants)
+-- The best prices that were in force at some instants, as they were kept beside the exchange's own.
+select i.ordinality::int, q.bid, q.ask
+from unnest(:instants::timestamptz[]) with ordinality as i (ts, ordinality)
+cross join lateral (
+    select bid, ask
+    from quotes
+    where market_key = :market_key and outcome = :outcome and ts <= i.ts
+    order by ts desc
+    limit 1
+) as q
+order by i.ordinality;
+
+-- name: gaps(market_key, since, until)
+-- Stretches of time in which book events may have been missed, and were not heard elsewhere.
+select as_ms(from_ts), as_ms(to_ts), cause
+from coverage_gaps
+where kind = 'books' and filled_at is null and (market_key is null or market_key = :market_key)
+    and from_ts <= :until::timestamptz and coalesce(to_ts, 'infinity') > :since::timestamptz
+order by from_ts;
+
+-- name: first_event(market_key, outcome)$
+-- The instant from which on books of an outcome can be given; null when none can.
+select least(
+    (
+        select ts from book_events where market_key = :market_key and outcome = :outcome and side is null order by ts limit 1
+    ),
+    (select ts from book_anchors where market_key = :market_key and outcome = :outcome order by ts limit 1)
+);
+
+-- name: keep_anchors(apart)!
+-- Keeps the verified live books that have changed since they were last kept, if that is long enough ago.
+insert into book_anchors (ts, market_key, outcome, seq, bid_prices, bid_sizes, ask_prices, ask_sizes)
+select b.ts, b.market_key, b.outcome, b.seq, b.bid_prices, b.bid_sizes, b.ask_prices, b.ask_sizes
+from live_books b
+left join lateral (
+    select a.ts
+    from book_anchors a
+    where a.market_key = b.market_key and a.outcome = b.outcome and a.ts >= b.ts - :apart::interval
+    order by a.ts desc
+    limit 1
+) as last on true
+where b.verified and last.ts is null
+    and b.updated_at >= coalesce((select max(ts) from book_anchors), '-infinity') - interval '1 hour'
+on conflict do nothing;

@@ -9,6 +9,7 @@ Apache licence, a trigger-kept table.
 from sql.tables.accounts import accounts, api_keys, credit_leases, credit_usage, registrations, tiers
 from sql.tables.analysis import analysis_parameters, signals
 from sql.tables.base import metadata
+from sql.tables.books import book_anchors
 from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
 from sql.tables.chain import (
     chain_blocks,
@@ -43,6 +44,7 @@ __all__ = [
     "accounts",
     "analysis_parameters",
     "api_keys",
+    "book_anchors",
     "book_events",
     "candles_1h",
     "candles_1m",
