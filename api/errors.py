@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
+import random
+import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import falcon
 import msgspec
+
+from api.months import Month, unpaid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,11 +86,23 @@ def document(
 
 def on_the_wire(status: int, code: str, detail: str) -> bytes:
     """Give a whole HTTP answer to a request that never became one."""
-    body = document(code, detail, None, status=status)
-    return (
-        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n"
-        f"Content-Type: {MEDIA_TYPE}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-    ).encode() + body
+    request_id = new_id()
+    body = document(code, detail, request_id, status=status)
+    headers = {
+        "Content-Type": MEDIA_TYPE,
+        "Content-Length": str(len(body)),
+        "Connection": "close",
+        "X-Request-Id": request_id,
+        "Access-Control-Allow-Origin": "*",
+        **unpaid(Month.of(time.time())),
+    }
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{head}\r\n".encode() + body
+
+
+def new_id() -> str:
+    """Name a request."""
+    return f"{random.getrandbits(64):016x}"
 
 
 def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from api.errors import Problem
 from api.leases import Leases
+from api.months import Month, unpaid
 from api.pool import overloaded
 
 if TYPE_CHECKING:
@@ -30,22 +31,6 @@ MOST_TURNS = 500  # of one request that waits for credits beside others
 
 class Stale(Exception):  # noqa: N818 (says what it is)
     """What is known of the key no longer holds: it is to be looked up again."""
-
-
-class Month(NamedTuple):
-    """A calendar month, UTC."""
-
-    number: int  # months since year 0
-    first: int  # second of it
-    end: int  # the next one's first second
-
-    @classmethod
-    def of(cls, now: float) -> Month:
-        """Give the month of a moment."""
-        today = datetime.fromtimestamp(now, UTC)
-        number = today.year * 12 + today.month - 1
-        first, end = (datetime(each // 12, each % 12 + 1, 1, tzinfo=UTC) for each in (number, number + 1))
-        return cls(number, int(first.timestamp()), int(end.timestamp()))
 
 
 @dataclass(slots=True)
@@ -143,13 +128,7 @@ class Meter:
 
     def nothing(self) -> dict[str, str]:
         """Give the headers of an answer that no key paid for."""
-        return {
-            "X-Credits-Limit": "0",
-            "X-Credits-Remaining": "0",
-            "X-Credits-Used": "0",
-            "X-Credits-Reset": str(self.month().end),
-            "X-Request-Cost": "0",
-        }
+        return unpaid(self.month())
 
     def _fetch(self, key: Key, month: Month, lacking: int) -> int | None:
         quota = key.credits_month

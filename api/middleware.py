@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 from typing import TYPE_CHECKING, Any
+
+from api.errors import new_id
 
 if TYPE_CHECKING:
     import falcon
@@ -32,7 +33,7 @@ class EveryAnswer:
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
         """Give the request a name, the client's own if it has one."""
         given = req.get_header("X-Request-Id")
-        req.context.id = given if given and SANE.match(given) else f"{random.getrandbits(64):016x}"
+        req.context.id = given if given and SANE.match(given) else new_id()
         req.context.grant = None
 
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001

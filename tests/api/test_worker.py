@@ -136,7 +136,10 @@ def test_what_is_no_request_is_refused_and_the_connection_closed(server, request
 
     assert found == status
     assert headers["content-type"] == "application/problem+json"
-    assert json.loads(body)["status"] == status
+    problem = json.loads(body)
+    assert (problem["status"], problem["request_id"]) == (status, headers["x-request-id"])
+    assert (headers["x-credits-limit"], headers["x-request-cost"]) == ("0", "0")
+    assert int(headers["x-credits-reset"]) > time.time()
 
 
 def test_a_body_is_announced_before_it_is_sent(server):
