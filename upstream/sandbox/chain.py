@@ -21,6 +21,8 @@ from upstream.sandbox.settlement import Settlement
 from upstream.sandbox.transactions import Match
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from upstream.sandbox.catalogue import Market
     from upstream.sandbox.exchange import Exchange
     from upstream.sandbox.trades import Trade
@@ -61,8 +63,8 @@ class Block:
 class Chain:
     """Blocks of settled trades, up to the exchange's clock."""
 
-    def __init__(self, exchange: Exchange, seed: int, start_ms: int) -> None:
-        self._exchange = exchange
+    def __init__(self, exchange: Exchange, seed: int, start_ms: int, clock: Callable[[], float] | None = None) -> None:
+        self._clock = clock or (lambda: exchange.now_ms)
         self._seed = seed
         self.population = Population(seed)
         self.portfolios = Portfolios(exchange.catalogue)
@@ -89,9 +91,14 @@ class Chain:
     def finalized(self) -> int:
         return self.head - FINAL_AFTER
 
+    @property
+    def waiting(self) -> int:
+        """How many transactions wait for the next block."""
+        return len(self._settlement.pending)
+
     def mine(self) -> None:
-        """Mine the blocks that are due by the exchange's clock."""
-        due = height_at(self._exchange.now_ms)
+        """Mine the blocks that are due by the clock."""
+        due = height_at(int(self._clock()))
         while self.head < due:
             self._add(self._settlement.take(self.head + 1))
 
@@ -183,6 +190,7 @@ class Chain:
         return {
             "source": "simulated",
             "head": self.head,
+            "waiting": self.waiting,
             "finalized": self.finalized,
             "kept_from": self.blocks[0].number,
             "transactions": self.transactions,

@@ -95,7 +95,7 @@ class Sandbox:
         self.exchange = Exchange(self.log, self.hub)
         self.history = History(self.exchange)
         start = int(time.time() * 1000) if start_ms is None else start_ms
-        self.chain = Chain(self.exchange, simulate or 0, start)
+        self.chain = Chain(self.exchange, simulate or 0, start, self._chain_ms)
         self.rpc = ChainApi(self.chain, self.faults)
         self.data_api = DataApi(self.exchange, self.chain.portfolios)
         self.hub.on_fault.append(self._befall)
@@ -311,6 +311,14 @@ class Sandbox:
                 sampled = minute
                 self.history.sample()
             await asyncio.sleep(HOUSEKEEPING_S)
+
+    def _chain_ms(self) -> float:
+        """Return the chain's time: the exchange's, and where that stands still, as after a tape's end, the world's."""
+        now_ms = self.exchange.now_ms
+        source: Source | None = getattr(self, "source", None)
+        if source is not None and self._playing.is_set() and (source.ended or self._unpaced):
+            return max(now_ms, source.start_ms + (time.monotonic() - self._began) * 1000)
+        return now_ms
 
     def _befall(self, fault: Fault) -> None:
         if fault.kind == "reorg":
