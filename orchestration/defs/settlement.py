@@ -69,13 +69,14 @@ def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.M
     window_s = context.run.tags.get(WINDOW_TAG)
     configured = settings.get()
     told = Telling(context)
-    with chain.reached(configured) as rpc:
+    with chain.reached(configured) as (rpc, second):
         totals = Feed(
             configured,
             database.url,
             rpc,
             chain.followed(configured),
             run_id=context.run.run_id,
+            second=second,
             window_s=float(window_s) if window_s else None,
             observe_s=OBSERVE_S,
         ).run(observe=told.observe)
@@ -199,7 +200,8 @@ def settlement_history(
     began, told_at = time.monotonic(), time.monotonic()
     contracts = chain.followed(configured)
     progress = Progress(0)
-    with chain.reached(configured) as rpc, database.connection(autocommit=True, name="presage back-fill") as conn:
+    name = "presage back-fill"
+    with chain.reached(configured) as (rpc, _), database.connection(autocommit=True, name=name) as conn:
         final = rpc.heads().finalized
         for progress in Ranges(Writer(conn, contracts), rpc, contracts).fill(low, min(high, final)):
             if time.monotonic() - told_at >= OBSERVE_S:
@@ -253,13 +255,20 @@ def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.Ma
     began = time.monotonic()
     contracts = chain.followed(configured)
     checked = Checked()
-    with chain.reached(configured) as rpc, database.connection(autocommit=True, name="presage re-check") as conn:
+    name = "presage re-check"
+    with chain.reached(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
         heads = rpc.heads()
         spans = list(queries.unchecked(conn, to_block=heads.finalized))
         lowest, highest = queries.held_since(conn, since=datetime.now(UTC) - timedelta(days=1))
         if lowest is not None and lowest <= heads.finalized:
             spans.append((lowest, min(highest, heads.finalized)))
-        ranges = Ranges(Writer(conn, contracts), rpc, contracts, should_stop=lambda: time.monotonic() - began > CHECK_S)
+        ranges = Ranges(
+            Writer(conn, contracts),
+            rpc,
+            contracts,
+            should_stop=lambda: time.monotonic() - began > CHECK_S,
+            second=second,
+        )
         for piece in ranges.check_all(spans, heads):
             checked.add(piece)
         incidents = judging.no_incidents(conn)

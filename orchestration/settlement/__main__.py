@@ -43,13 +43,14 @@ def main() -> int:
     def observe(said: dict[str, Any]) -> None:
         print(msgspec.json.encode(said).decode(), flush=True)
 
-    with chain.reached(configured) as rpc:
+    with chain.reached(configured) as (rpc, second):
         Feed(
             configured,
             configured.database_url.get_secret_value(),
             rpc,
             chain.followed(configured),
             run_id=given.run_id,
+            second=second,
             window_s=given.window,
             observe_s=given.observe,
         ).run(lambda: stopped, observe)

@@ -29,9 +29,10 @@ def followed(settings: Settings) -> tuple[Contract, ...]:
 
 
 @contextmanager
-def reached(settings: Settings) -> Iterator[Rpc]:
-    """Open the endpoints for a block."""
+def reached(settings: Settings) -> Iterator[tuple[Rpc, Rpc]]:
+    """Open the endpoints for a block; twice, the second time with the last one preferred, for what is counted again."""
     from upstream.chain.rpc import Rpc  # noqa: PLC0415 (only runs of settlement need an HTTP client of it)
 
-    with Rpc(urls(settings)) as rpc:
-        yield rpc
+    given = urls(settings)
+    with Rpc(given) as rpc, Rpc(given[::-1]) as second:
+        yield rpc, second

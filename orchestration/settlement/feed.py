@@ -50,12 +50,14 @@ class Feed:
         contracts: tuple[Contract, ...],
         *,
         run_id: str,
+        second: Source | None = None,
         window_s: float | None = None,
         observe_s: float = 30.0,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._url = database_url
         self._source = source
+        self._second = second
         self._contracts = contracts
         self._start = settings.chain_start_block
         self._poll_s = settings.settlement_poll_ms / 1000
@@ -168,6 +170,7 @@ class Feed:
             Writer(self._conn, self._contracts),
             self._source,
             self._contracts,
+            second=self._second,
             start=self._start,
             patience_s=self._patience_s,
         )

@@ -10,6 +10,7 @@ import msgspec
 
 from orchestration.settlement import reading
 from orchestration.settlement.ranges import Checked, Pace, Ranges
+from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import FEED, Forked, Writer, Written
 from sql.queries import settlement as queries
 
@@ -68,6 +69,7 @@ class Follower:
         source: Source,
         contracts: tuple[Contract, ...],
         *,
+        second: Source | None = None,
         start: int | None = None,
         patience_s: float = PATIENCE_S,
         jump: int = JUMP_BLOCKS,
@@ -84,7 +86,7 @@ class Follower:
         self._check_blocks = check_blocks
         self._clock = clock
         self._shorter_since: float | None = None
-        self._ranges = Ranges(writer, source, contracts)
+        self._ranges = Ranges(writer, source, contracts, second=second)
         self._filling, self._checking = Pace(IDLE_LOGS), Pace(IDLE_LOGS, check_blocks)
 
     def step(self) -> Step:
@@ -142,7 +144,7 @@ class Follower:
     def _shorter(self, heads: Heads, indexed: int, floor: int) -> Step:
         """Wait a while: an endpoint may lag, and another branch is about to grow longer."""
         if heads.head < floor:
-            raise OtherChain(f"the head is block {heads.head}, but block {floor} was final already")
+            raise Inconsistent(f"the head is block {heads.head}, but block {floor} was final already: endpoints lag")
         now = self._clock()
         if self._shorter_since is None:
             self._shorter_since = now

@@ -80,6 +80,8 @@ class Ranges:
     contracts: tuple[Contract, ...]
     should_stop: Callable[[], bool] = lambda: False
     sleep: Callable[[float], None] = time.sleep
+    second: Source | None = None
+    """Whom to ask when counting again: rather somebody else than who was asked first."""
 
     def fill(self, from_: int, to: int, pace: Pace | None = None) -> Iterator[Progress]:
         """Index what of a range has not been indexed, the lowest first; say how far it is after each piece.
@@ -113,7 +115,8 @@ class Ranges:
         Nobody makes up a log of a block that he knows the hash of: what anybody has seen, is there.
         """
         conn = self.writer.conn
-        read = reading.logs(self.source, self.contracts, from_, to)
+        source = self.second or self.source
+        read = reading.logs(source, self.contracts, from_, to)
         stored = {
             number: (bytes(block_hash), count)
             for number, block_hash, count in queries.blocks_between(conn, from_block=from_, to_block=to)
@@ -168,11 +171,12 @@ class Ranges:
             return self.writer.write(batch)
 
     def _replace(self, read: Logs, number: int, heads: Heads, kind: str, detail: dict[str, int | str]) -> None:
-        header = self.source.blocks(number, number)[0]
+        source = self.second or self.source
+        header = source.blocks(number, number)[0]
         if header.hash != read.hashes[number]:
             raise Inconsistent(f"logs of another block {number}")
         logs = reading.Logs(read.of({number}), {number: read.counts[number]}, {number: header.hash})
-        batch = reading.described(self.source, self.contracts, logs, number, number)
+        batch = reading.described(source, self.contracts, logs, number, number)
         self.writer.rewrite(batch, heads)
         self._note(kind, number, detail)
 

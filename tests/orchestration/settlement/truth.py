@@ -248,7 +248,8 @@ def compare(conn, chain, *, from_=0, to=None, followed_from=None, told=True):
         if truth.counts[number] or (followed_from is not None and number >= followed_from)
     }
     unneeded = {n for n, (h, logs) in stored.items() if n not in expected and logs == 0 and truth.blocks[n].hash == h}
-    if {n: b for n, b in stored.items() if n not in unneeded} != expected:
+    stored = {n: b for n, b in stored.items() if n not in unneeded}
+    if stored != expected:
         different["chain_blocks"] = {
             n: (stored.get(n), expected.get(n))
             for n in stored.keys() | expected.keys()

@@ -1,0 +1,173 @@
+"""The feed as a whole: leader and standby, clock and lease, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestration.settlement.feed import Feed
+from settings import Settings
+from tests.chain import Chain, Meddler, events
+from tests.orchestration.settlement import killing, truth
+from upstream.chain.contracts import POLYGON
+from upstream.chain.rpc import Rpc
+
+ROOT = Path(__file__).parents[3]
+CONDITION = events.word(77)
+
+
+@pytest.fixture
+def fresh(anvil):
+    """A chain whose blocks are of now."""
+    made = Chain(anvil, genesis_s=int(time.time()) - 300)
+    made.extend([[events.match_v2([events.fill_v2()])]] * 5)
+    return made
+
+
+@pytest.fixture
+def start(database_url, fresh):
+    running = []
+
+    class Running:
+        def __init__(self, name, url=fresh.url, **given):
+            self.said = []
+            self.stopped = threading.Event()
+            settings = Settings(_env_file=None, settlement_poll_ms=50, chain_start_block=0)
+            self.rpc = Rpc([url], read_s=2, total_s=2, rounds=1)
+            terms = {"window_s": 600.0, "observe_s": 0.2, **given}
+            self.feed = Feed(settings, database_url, self.rpc, POLYGON, run_id=name, **terms)
+            self.thread = threading.Thread(target=self.run)
+            self.thread.start()
+            running.append(self)
+
+        def run(self):
+            self.totals = self.feed.run(self.stopped.is_set, self.said.append)
+
+        def stop(self):
+            self.stopped.set()
+            self.thread.join(20)
+            self.rpc.close()
+            assert not self.thread.is_alive()
+
+    yield Running
+    for each in running:
+        each.stop()
+
+
+def wait_until(what, within_s=15.0):
+    began = time.monotonic()
+    while not (found := what()):
+        assert time.monotonic() - began < within_s, f"not within {within_s} s"
+        time.sleep(0.03)
+    return found
+
+
+def roles(conn):
+    rows = conn.execute("select run_id, role, ready from feed_leases where feed = 'settlement' order by 1").fetchall()
+    return {run_id: (role, ready) for run_id, role, ready in rows}
+
+
+def clock(conn):
+    return conn.execute(
+        "select status, detail, last_data_at from pipeline_status where stage = 'settlement'"
+    ).fetchone()
+
+
+def test_one_leads_and_the_other_takes_over(conn, fresh, start, database_url):
+    first = start("a")
+    wait_until(lambda: roles(conn).get("a") == ("leader", True))
+    second = start("b")
+    wait_until(lambda: roles(conn).get("b") == ("standby", True))
+
+    first.stop()
+    wait_until(lambda: roles(conn)["b"] == ("leader", True))
+    fresh.emit(events.fill_v2())
+    killing.indexed(database_url, fresh)
+    second.stop()
+
+    assert roles(conn) == {"a": ("gone", False), "b": ("gone", False)}
+    assert truth.compare(conn, fresh) == {}
+    assert first.totals["settlements"] + second.totals["settlements"] == len(truth.settlements(conn))
+
+
+def test_the_window_s_end_waits_for_a_successor(conn, start):
+    first = start("a", window_s=1.5)
+    wait_until(lambda: roles(conn).get("a") == ("leader", True))
+    second = start("b")
+
+    first.thread.join(15)
+
+    assert not first.thread.is_alive()
+    wait_until(lambda: roles(conn)["b"] == ("leader", True))
+    assert first.totals["role"] == "standby"
+    second.stop()
+
+
+def test_the_stage_s_clock_says_how_far_it_is(conn, fresh, start, database_url):
+    fresh.mine(3)
+    start("a")
+    killing.indexed(database_url, fresh)
+
+    status, detail, last = wait_until(lambda: clock(conn) if clock(conn)[1].get("indexed") == fresh.head else None)
+
+    assert (detail["head"], detail["behind"], detail["refused"], detail["incidents_open"]) == (fresh.head, 0, 0, 0)
+    assert "off" not in detail
+    assert last.timestamp() == fresh.blocks(fresh.head)[0].ts_s
+    assert status == "stale"  # the test's blocks are some minutes old
+
+
+def test_a_chain_that_cannot_be_reached_is_said_and_tried_again(conn, fresh, start, database_url):
+    with Meddler(fresh.url) as meddler:
+        meddler.fail("http_503", times=None)
+        start("a", meddler.url)
+        wait_until(lambda: "Unavailable" in (clock(conn)[1].get("fault") or ""))
+
+        meddler.clear()
+        killing.indexed(database_url, fresh)
+
+        wait_until(lambda: "fault" not in clock(conn)[1])
+        assert truth.compare(conn, fresh) == {}
+
+
+def test_markets_are_resolved_as_they_become_final(conn, fresh, start, add_market):
+    add_market("rain", market_id="0x" + CONDITION.hex())
+    fresh.emit(events.resolution(CONDITION, (0, 1)))
+    start("a")
+    fresh.mine(66)
+
+    wait_until(lambda: conn.execute("select status from markets").fetchone() == ("RESOLVED",))
+    assert conn.execute("select cause from market_status_changes").fetchall() == [("chain_resolution",)]
+
+
+def test_it_runs_by_itself_and_ends_when_told(conn, fresh, database_url):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestration.settlement", "--run-id", "alone", "--observe", "0.2"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        env={
+            **os.environ,
+            "DATABASE_URL": database_url,
+            "PRESAGE_CHAIN_RPC_URLS": f"{fresh.url}, {fresh.url}",
+            "PRESAGE_CHAIN_START_BLOCK": "0",
+        },
+    )
+    killing.indexed(database_url, fresh)
+
+    process.send_signal(signal.SIGTERM)
+    said = [json.loads(line) for line in process.communicate(timeout=20)[0].splitlines()]
+
+    assert process.returncode == 0
+    assert (said[-1]["indexed"], said[-1]["settlements"]) == (fresh.head, len(truth.settlements(conn)))
+    assert roles(conn)["alone"] == ("gone", False)
+
+
+def test_ten_kills_lose_nothing_and_double_nothing(anvil, database_url):
+    assert killing.kill_many(anvil, database_url, 10, seed=1) == {}

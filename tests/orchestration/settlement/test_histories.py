@@ -1,0 +1,14 @@
+"""Whatever the chain and its endpoints do: in the end the tables are what an independent reading says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.orchestration.settlement import histories
+
+SEEDS = range(50)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_after_a_random_history_the_tables_are_what_an_independent_reading_says(chain, meddlers, database_url, seed):
+    assert histories.play(seed, chain, meddlers(2), database_url) == {}
