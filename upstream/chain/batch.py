@@ -9,7 +9,7 @@ import numpy as np
 
 from upstream.chain import words
 from upstream.chain.contracts import Kind
-from upstream.chain.decoded import REFUSED_KEPT, RefusedLog
+from upstream.chain.decoded import COUNTED, REFUSED_KEPT, RefusedLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ class Batch:
         self.contracts = tuple(contracts)
         self.numbers = words.Numbers()
         self.tokens = Tokens()
-        self.counts: Counter[str] = Counter()
+        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self.refused: list[RefusedLog] = []
         self._reasons: Counter[str] = Counter()
         self._by_address = {f"0x{each.address.hex()}": index for index, each in enumerate(contracts)}

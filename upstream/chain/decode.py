@@ -1,7 +1,7 @@
 """Raw logs to arrays: pure, the same for the same logs, and nothing raises.
 
 Contracts' events that are known and unneeded are ignored; what is unknown, malformed or impossible is refused with the
-raw log. `Decoded.counts` says how often what was met:
+raw log. `Decoded.counts` says how often what was met, 0 where it was not:
 
     logs, removed, duplicates, ignored, refused
     fills, matches, maker_rows_without_match

@@ -138,5 +138,11 @@ class Decoded:
     """How often what was met: see `decode`."""
 
 
+COUNTED = (
+    *("logs", "removed", "duplicates", "ignored", "refused"),
+    *("fills", "matches", "maker_rows_without_match", "zero_amounts", "dust", "impossible_prices"),
+    *("entries", "unattributed", "inner_steps", "trading_transfers", "foreign_collateral", "fee_refunds"),
+)
+"""The names in `Decoded.counts`; `decode` says what each means."""
 REFUSED_KEPT = 100
 """Raw logs kept of one reason in one batch."""
