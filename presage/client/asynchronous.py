@@ -1,0 +1,136 @@
+"""The stream for asyncio: iterate over it by `async for`."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from typing import TYPE_CHECKING, Self
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+
+from presage.client.errors import Interrupted, Lost, Unavailable
+from presage.client.events import Event, Gap
+from presage.client.session import IDLE_S, MOST_BYTES, Session
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterable
+    from types import TracebackType
+
+    from presage.client.events import Type
+
+
+class AsyncStream:
+    """Events as they happen, each once and in order, over any number of connections.
+
+    `address` is the service's. `markets` are ids or slugs, `types` kinds of events; None is all. `wallets` are told of
+    beside that. `resume_from` is the `seq` of the last event that was had earlier: keep `last`, and nothing is missed
+    over restarts of your program. A hole raises `Lost`, or is told to `on_gap` if that is given.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        key: str,
+        *,
+        markets: Iterable[str] | None = None,
+        types: Iterable[Type] | None = None,
+        wallets: Iterable[str] = (),
+        resume_from: int | None = None,
+        on_gap: Callable[[Gap], object] | None = None,
+        patience_s: float = math.inf,
+    ) -> None:
+        self._session = Session(address, key, markets=markets, types=types, wallets=wallets, resume_from=resume_from)
+        self._on_gap, self._patience_s = on_gap, patience_s
+        self._socket: ClientConnection | None = None
+        self._had: deque[Event | Gap] = deque()
+        self._last = resume_from
+        self._over = False
+
+    @property
+    def last(self) -> int | None:
+        """The `seq` to resume from after the events that were iterated over."""
+        return self._last if self._had else self._session.last
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        """Wait for the next event; the end comes with `close` only."""
+        while not self._over:
+            while self._had:
+                item = self._had.popleft()
+                if isinstance(item, Event):
+                    self._last = item.seq
+                    return item
+                if self._on_gap is None:
+                    raise Lost(item)
+                self._on_gap(item)
+            try:
+                await self._receive(self._socket or await self._connect())
+            except Interrupted as why:
+                await self._hang_up()
+                if not self._over:
+                    await asyncio.sleep(self._session.pause(why.wait_s))
+        raise StopAsyncIteration
+
+    async def close(self) -> None:
+        """End the stream."""
+        self._over = True
+        await self._hang_up()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _connect(self) -> ClientConnection:
+        began = time.monotonic()
+        while not self._over:
+            try:
+                self._socket = await connect(self._session.url, compression=None, max_size=MOST_BYTES)
+            except InvalidStatus as answer:
+                response = answer.response
+                why = self._session.refused(
+                    response.status_code, bytes(response.body), response.headers.get("Retry-After")
+                )
+            except (OSError, InvalidHandshake, EOFError) as error:
+                why = Interrupted(str(error))
+            else:
+                return self._socket
+            pause = self._session.pause(why.wait_s)
+            if time.monotonic() + pause - began > self._patience_s:
+                raise Unavailable(str(why))
+            await asyncio.sleep(pause)
+        raise Interrupted("closed")
+
+    async def _receive(self, socket: ClientConnection) -> None:
+        try:
+            try:
+                async with asyncio.timeout(IDLE_S):
+                    text = await socket.recv(decode=True)
+            except TimeoutError:
+                await socket.send(self._session.ask())
+                return
+            before = self._session.last
+            events, answers = self._session.hear(text)
+            for answer in answers:
+                await socket.send(answer)
+        except ConnectionClosed as closed:
+            received = closed.rcvd
+            raise self._session.closed(
+                received.code if received else None, received.reason if received else ""
+            ) from None
+        if events:
+            self._last = before
+        self._had += events
+
+    async def _hang_up(self) -> None:
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            await socket.close()

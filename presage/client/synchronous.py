@@ -1,0 +1,137 @@
+"""The stream for threads: iterate over it."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+
+from presage.client.errors import Interrupted, Lost, Unavailable
+from presage.client.events import Event, Gap
+from presage.client.session import IDLE_S, MOST_BYTES, Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import TracebackType
+
+    from presage.client.events import Type
+
+
+class Stream:
+    """Events as they happen, each once and in order, over any number of connections.
+
+    `address` is the service's. `markets` are ids or slugs, `types` kinds of events; None is all. `wallets` are told of
+    beside that. `resume_from` is the `seq` of the last event that was had earlier: keep `last`, and nothing is missed
+    over restarts of your program. A hole raises `Lost`, or is told to `on_gap` if that is given.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        key: str,
+        *,
+        markets: Iterable[str] | None = None,
+        types: Iterable[Type] | None = None,
+        wallets: Iterable[str] = (),
+        resume_from: int | None = None,
+        on_gap: Callable[[Gap], object] | None = None,
+        patience_s: float = math.inf,
+    ) -> None:
+        self._session = Session(address, key, markets=markets, types=types, wallets=wallets, resume_from=resume_from)
+        self._on_gap, self._patience_s = on_gap, patience_s
+        self._socket: ClientConnection | None = None
+        self._closing = ExitStack()
+        self._had: deque[Event | Gap] = deque()
+        self._last = resume_from
+        self._over = False
+
+    @property
+    def last(self) -> int | None:
+        """The `seq` to resume from after the events that were iterated over."""
+        return self._last if self._had else self._session.last
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        """Wait for the next event; the end comes with `close` only."""
+        while not self._over:
+            while self._had:
+                item = self._had.popleft()
+                if isinstance(item, Event):
+                    self._last = item.seq
+                    return item
+                if self._on_gap is None:
+                    raise Lost(item)
+                self._on_gap(item)
+            try:
+                self._receive(self._socket or self._connect())
+            except Interrupted as why:
+                self._hang_up()
+                if not self._over:
+                    time.sleep(self._session.pause(why.wait_s))
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the stream, also from another thread."""
+        self._over = True
+        self._hang_up()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _connect(self) -> ClientConnection:
+        began = time.monotonic()
+        while not self._over:
+            try:
+                opening = connect(self._session.url, compression=None, max_size=MOST_BYTES)
+                self._socket = self._closing.enter_context(opening)
+            except InvalidStatus as answer:
+                response = answer.response
+                why = self._session.refused(
+                    response.status_code, bytes(response.body), response.headers.get("Retry-After")
+                )
+            except (OSError, InvalidHandshake, EOFError) as error:
+                why = Interrupted(str(error))
+            else:
+                return self._socket
+            pause = self._session.pause(why.wait_s)
+            if time.monotonic() + pause - began > self._patience_s:
+                raise Unavailable(str(why))
+            time.sleep(pause)
+        raise Interrupted("closed")
+
+    def _receive(self, socket: ClientConnection) -> None:
+        try:
+            try:
+                text = socket.recv(timeout=IDLE_S, decode=True)
+            except TimeoutError:
+                socket.send(self._session.ask())
+                return
+            before = self._session.last
+            events, answers = self._session.hear(text)
+            for answer in answers:
+                socket.send(answer)
+        except ConnectionClosed as closed:
+            received = closed.rcvd
+            raise self._session.closed(
+                received.code if received else None, received.reason if received else ""
+            ) from None
+        if events:
+            self._last = before
+        self._had += events
+
+    def _hang_up(self) -> None:
+        self._socket = None
+        closing, self._closing = self._closing, ExitStack()
+        closing.close()

@@ -1,0 +1,298 @@
+"""The client: against a real server, and against one that behaves as badly as servers do."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from websockets.sync.server import serve
+
+from presage.client import AsyncStream, Event, Gap, Lost, Refused, Stream, Unavailable
+from presage.client.session import Session
+from tests.api.conftest import generous, serving
+from tests.api.listening import seqs, trades, write
+
+ROOT = Path(__file__).parents[2]
+RAIN, SNOW = "0x" + "a" * 64, "0x" + "b" * 64
+WALLET = "0x" + "c" * 40
+
+
+def numbers(events, count):
+    return [event.seq for event in itertools.islice(events, count)]
+
+
+async def numbers_of(stream, count):
+    return [(await anext(stream)).seq for _ in range(count)]
+
+
+def until(condition, within_s=10.0):
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < within_s
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def served(database_url, conn):
+    with serving(database_url) as server:
+        server.key = generous(conn, "reader@example.com")
+        yield server
+
+
+# --- Against the service
+
+
+def test_events_come_typed_in_order_and_split(served, conn):
+    with Stream(served.url, served.key, resume_from=0) as events:
+        written = write(conn, trades(250, RAIN))
+        got = list(itertools.islice(events, 250))
+
+        assert [event.seq for event in got] == written
+        assert isinstance(got[0], Event)
+        assert (got[0].type, got[0].market_id, got[0].data) == ("trade", RAIN, {"price": 0.5})
+        assert events.last == written[-1]
+
+
+def test_the_asynchronous_client_hears_the_same(served, conn):
+    async def read():
+        async with AsyncStream(served.url, served.key, types=["trade"], resume_from=0) as events:
+            write(conn, [("price", RAIN, {}), *trades(3)])
+            return await numbers_of(events, 3), events.last
+
+    assert asyncio.run(read()) == ([2, 3, 4], 4)
+
+
+def test_markets_types_and_wallets_are_asked_for(served, conn):
+    many = [f"0x{number:064x}" for number in range(1200)]
+    address = bytes.fromhex(WALLET[2:])
+    with Stream(
+        served.url, served.key, markets=[*many, RAIN], types=["trade"], wallets=[WALLET], resume_from=0
+    ) as events:
+        written = write(
+            conn,
+            [
+                ("trade", RAIN, {}),
+                ("trade", SNOW, {}),
+                ("price", RAIN, {}),
+                ("wallet_activity", SNOW, {}, address),
+                ("trade", many[1199], {}),
+            ],
+        )
+        assert numbers(events, 3) == [written[0], written[3], written[4]]
+
+
+def test_of_no_markets_at_all_wallets_remain(served, conn):
+    with Stream(served.url, served.key, markets=[], wallets=[WALLET], resume_from=0) as events:
+        written = write(conn, [("trade", RAIN, {}), ("wallet_activity", SNOW, {}, bytes.fromhex(WALLET[2:]))])
+        assert numbers(events, 1) == [written[1]]
+
+
+def test_nothing_is_missed_or_doubled_while_workers_die(served, conn):
+    stop, written = threading.Event(), []
+
+    def keep_writing():
+        while not stop.wait(0.005):
+            written.extend(write(conn, trades(3)))
+
+    writer = threading.Thread(target=keep_writing)
+    with Stream(served.url, served.key, resume_from=0) as events:
+        writer.start()
+        try:
+            got = numbers(events, 50)
+            for _ in range(2):
+                os.kill(served.workers()[0], signal.SIGKILL)
+                got += numbers(events, 100)
+        finally:
+            stop.set()
+            writer.join()
+        got += numbers(events, len(written) - len(got))
+    assert got == written
+
+
+def test_a_program_goes_on_where_an_earlier_one_ended(served, conn):
+    written = write(conn, trades(10))
+    with Stream(served.url, served.key, resume_from=0) as events:
+        assert numbers(events, 4) == written[:4]
+        last = events.last
+    with Stream(served.url, served.key, resume_from=last) as events:
+        assert numbers(events, 6) == written[4:]
+
+
+def test_a_hole_is_told(served, conn):
+    written = write(conn, trades(10))
+    conn.execute("delete from stream_events where seq < 6")
+    with Stream(served.url, served.key, resume_from=2) as events:
+        assert numbers(events, 5) == written[5:]
+        with pytest.raises(Lost) as lost:
+            next(events)
+        assert lost.value.gap == Gap(2, 10)
+        more = write(conn, trades(1))
+        assert numbers(events, 1) == more  # what there is goes on
+    gaps = []
+    with Stream(served.url, served.key, resume_from=2, on_gap=gaps.append) as events:
+        assert numbers(events, 6) == list(range(6, 12))
+        write(conn, trades(1))
+        next(events)
+    assert gaps == [Gap(2, 11)]
+
+
+def test_a_reader_of_rare_events_moves_on(served, conn, monkeypatch):
+    monkeypatch.setattr("presage.client.synchronous.IDLE_S", 0.1)
+    with Stream(served.url, served.key, types=["signal"], resume_from=0) as events:
+        threading.Timer(0.5, lambda: write(conn, [*trades(20), ("signal", None, {})])).start()
+        assert numbers(events, 1) == [21]
+        threading.Timer(0.2, lambda: write(conn, trades(20))).start()
+        threading.Timer(1.0, events.close).start()
+        assert list(events) == []
+        assert events.last == 41
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ({"key": "wrong"}, "forbidden"),
+        ({"markets": ["unheard-of"]}, "not_found"),
+        ({"types": ["gossip"]}, "invalid_parameter"),
+        ({"wallets": ["0x12"]}, "invalid_parameter"),
+    ],
+)
+def test_what_is_refused_is_raised_at_once(served, how, code):
+    key = how.pop("key", served.key)
+    with Stream(served.url, key, **how) as events, pytest.raises(Refused) as refused:
+        next(events)
+    assert refused.value.code == code
+
+    async def read():
+        async with AsyncStream(served.url, key, **how) as events:
+            await anext(events)
+
+    with pytest.raises(Refused):
+        asyncio.run(read())
+
+
+def test_the_end_of_the_key_is_raised(served, conn):
+    with Stream(served.url, served.key, resume_from=0) as events:
+        write(conn, trades(1))
+        next(events)
+        conn.execute("update api_keys set revoked_at = now()")
+        for pid in served.workers():  # they would see it within half a minute
+            os.kill(pid, signal.SIGKILL)
+        with pytest.raises(Refused):
+            next(events)
+
+
+# --- Against others
+
+
+def test_who_cannot_be_reached_is_waited_for_only_as_long_as_asked():
+    began = time.monotonic()
+    with Stream("http://127.0.0.1:9", "key", patience_s=0.5) as events, pytest.raises(Unavailable):
+        next(events)
+
+    async def read():
+        async with AsyncStream("http://127.0.0.1:9", "key", patience_s=0.5) as events:
+            await anext(events)
+
+    with pytest.raises(Unavailable):
+        asyncio.run(read())
+    assert time.monotonic() - began < 5
+
+
+def event(seq):
+    return json.dumps({"type": "trade", "seq": seq, "ts": 1, "market_id": None, "data": {}})
+
+
+def say(kind, **said):
+    return json.dumps({"type": kind, **said})
+
+
+def test_what_comes_twice_is_told_once_and_what_came_too_early_not_at_all():
+    session = Session("http://x", "key", markets=["a", "b"], resume_from=5)
+    events, answers = session.hear(say("hello", session="s", seq=9, oldest_seq=1, ts=1))
+    assert (events, [json.loads(each) for each in answers]) == (
+        [],
+        [{"action": "subscribe", "markets": ["a", "b"], "resume_from": 5}],
+    )
+    assert session.hear(event(9))[0] == []  # not what was asked for: we were not heard yet
+    assert session.hear(say("subscribed", markets=[], types="all", wallets=[]))[0] == []
+    told, _ = session.hear("\n".join([event(6), event(6), event(5), event(8)]))
+    assert seqs({"seq": each.seq} for each in told) == [6, 8]
+    assert session.last == 8
+
+
+def test_a_stream_from_now_on_resumes_from_its_first_greeting():
+    session = Session("https://x/base/", "a key&", types=["trade"])
+    assert session.url == "wss://x/base/stream?api_key=a+key%26"
+    _, answers = session.hear(say("hello", seq=9, oldest_seq=1, ts=1))
+    assert json.loads(answers[0]) == {"action": "subscribe", "types": ["trade"], "resume_from": 9}
+    session.hear(say("subscribed"))
+    _, answers = session.hear(say("hello", seq=20, oldest_seq=1, ts=1))
+    assert json.loads(answers[0])["resume_from"] == 9
+
+
+def test_pauses_grow_to_ten_seconds_and_begin_anew_after_success():
+    session = Session("http://x", "key")
+    pauses = [session.pause() for _ in range(12)]
+    assert 0.1 <= pauses[0] <= 0.2
+    assert 5 <= pauses[-1] <= 10
+    session.hear(say("replay_completed", seq=1, complete=True))
+    assert session.pause() <= 0.2
+    assert session.pause(3.0) >= 3.0
+
+
+def test_a_server_that_hangs_up_at_every_turn_is_asked_again():
+    turns = itertools.count(1)
+
+    def answer(socket):
+        turn = next(turns)
+        socket.send(say("hello", seq=0, oldest_seq=1, ts=1))
+        after = json.loads(socket.recv())["resume_from"]
+        socket.send(say("subscribed"))
+        socket.send(event(after + 1))
+        if turn % 3 == 0:
+            socket.close(1013, f"too slow; last_seq={after + 1}")
+
+    with serve(answer, "127.0.0.1", 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Stream(f"http://127.0.0.1:{server.socket.getsockname()[1]}", "key") as events:
+            events._session.pause = lambda _=None: 0.01
+            assert numbers(events, 7) == list(range(1, 8))
+        server.shutdown()
+
+
+def test_the_client_needs_nothing_of_the_servers():
+    foreign = "api cli orchestration sql upstream settings falcon gevent psycopg sqlalchemy msgspec pydantic"
+    code = f"import sys, presage.client; print([name for name in '{foreign}'.split() if name in sys.modules])"
+
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_client_is_a_package_of_its_own(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT / "presage",
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("presage_client-*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        names = {name for name in packed.namelist() if not name.startswith("presage_client-")}
+        metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA"))
+    assert names == {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "presage").rglob("*")
+        if path.suffix in {".py", ".typed"} and "__pycache__" not in path.parts
+    }
+    assert metadata.count("Requires-Dist") == 1
