@@ -121,6 +121,10 @@ class Hub:
         if not held:
             self.restart(subscriber)
 
+    def standing(self, subscriber: Subscriber) -> int:
+        """Tell up to which event a client has been sent all that it wants."""
+        return max(subscriber.position, self._handed_out) if subscriber.live else subscriber.position
+
     def check(self, subscriber: Subscriber) -> None:
         """Let a client go that does not take in what it asked for."""
         if subscriber.socket.owed > self._queue_bytes:

@@ -52,7 +52,8 @@ class Wishes:
             raise Problem("invalid_body", "Expected a JSON object with an `action`") from None
         match wish:
             case messages.Ping():
-                self._subscriber.tell(messages.say("pong", ts=int(time.time() * 1000)))
+                seq = self._hub.standing(self._subscriber)
+                self._subscriber.tell(messages.say("pong", seq=seq, ts=int(time.time() * 1000)))
             case messages.Subscribe():
                 self._subscribe(wish)
             case messages.Unsubscribe():
