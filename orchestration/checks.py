@@ -85,9 +85,10 @@ def no_open_gaps(conn: psycopg.Connection[Any]) -> Judgement:
     return Judgement(still_open == 0, said, "error" if long_open else "warn", figures)
 
 
-def nothing_refused(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
-    """Judge that every payload of the last minutes could be used."""
-    rows = list(queries.refused(conn, since=now - REFUSED_OVER))
+def nothing_refused(conn: psycopg.Connection[Any], now: datetime, *, of_chain: bool = False) -> Judgement:
+    """Judge that every payload of the last minutes could be used; the exchange's, or the chain's logs."""
+    found = queries.refused(conn, since=now - REFUSED_OVER)
+    rows = [(source, reason, count) for source, reason, count in found if (source == "chain") == of_chain]
     total = sum(count for _, _, count in rows)
     figures: dict[str, Any] = {"refused": total}
     if rows:

@@ -10,7 +10,13 @@ from orchestration.checks import Judgement
 from orchestration.resources import Database
 
 # Lateness is computed when read, from the clock that each stage touches: if everything stops, everything turns red.
-STAGES = {"discovery": "markets", "ingestion": "trades", "analysis": "signals", "aggregates": "market_rankings"}
+STAGES = {
+    "discovery": "markets",
+    "ingestion": "trades",
+    "settlement": "settlements",
+    "analysis": "signals",
+    "aggregates": "market_rankings",
+}
 
 SPECS = [
     *(

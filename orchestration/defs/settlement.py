@@ -9,6 +9,7 @@ from typing import Any
 import dagster as dg
 
 import settings
+from orchestration import checks
 from orchestration.defs.pipeline import result
 from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.resources import Database
@@ -234,7 +235,6 @@ def filled(progress: Progress, seconds: float) -> dict[str, Any]:
 backfill_job = dg.define_asset_job(
     "settlement_backfill",
     selection=dg.AssetSelection.assets(settlement_history).without_checks(),
-    partitions_def=blocks,
     description="Started by an operator, for any of the listed block ranges: fills in what has not been indexed.",
     executor_def=dg.in_process_executor,
     tags={"dagster/max_retries": "0", "dagster/max_runtime": "86400"},
@@ -319,6 +319,11 @@ def settlement_check_each_day() -> dg.RunRequest | dg.SkipReason:
             asset="settlements",
             description="No endpoint has left logs out, and exchange and chain agree about payouts.",
         ),
+        dg.AssetCheckSpec(
+            "all_understood",
+            asset="ledger_entries",
+            description="No log of the contracts was refused in the last ten minutes, for a layout that is not known.",
+        ),
     ],
     can_subset=True,
     description="Whether what was indexed is whole and uncontradicted.",
@@ -331,6 +336,7 @@ def settlement_checks(context: dg.AssetCheckExecutionContext, database: Database
             ("chain_blocks", "provisional_depth"): judging.provisional_depth(conn),
             ("chain_ranges", "no_holes"): judging.no_holes(conn),
             ("settlements", "no_incidents"): judging.no_incidents(conn),
+            ("ledger_entries", "all_understood"): checks.nothing_refused(conn, datetime.now(UTC), of_chain=True),
         }
     for (asset, name), judgement in judged.items():
         if dg.AssetCheckKey(dg.AssetKey(asset), name) in wanted:
