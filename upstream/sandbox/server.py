@@ -323,6 +323,7 @@ class Sandbox:
     def _befall(self, fault: Fault) -> None:
         if fault.kind == "reorg":
             fault.hits += self.chain.reorganise(fault.depth)
+            self.faults.stop(fault.id)
 
     def _record(self, fact: Fact) -> None:
         fact.n, fact.ts_ms = self.log.next(), self.exchange.now_ms

@@ -273,16 +273,16 @@ def test_final_blocks_are_never_replaced():
 
 
 def test_only_the_newest_blocks_are_kept(monkeypatch):
-    monkeypatch.setattr(chains, "KEPT_BLOCKS", 40)
-    sandbox = played(90)
+    monkeypatch.setattr(chains, "KEPT_BLOCKS", 35)
+    sandbox = played(60)
     chain = sandbox.chain
 
-    assert len(chain.blocks) == 40
+    assert len(chain.blocks) == 35
     assert chain.pruned(chain.blocks[0].number - 1)
     assert not chain.pruned(chains.height_at(START_MS) - 1)
     assert chain.block(chain.blocks[0].number - 1).hash == chain.blocks[0].parent
     monkeypatch.setattr(chains, "KEPT_FILLS", 100)
-    sandbox.source.advance(START_MS + 92_000)
+    sandbox.source.advance(START_MS + 62_000)
     chain.mine()
     assert len(chain.blocks) == 2 * chains.FINAL_AFTER
 
