@@ -17,7 +17,7 @@ LEASES_KEPT = timedelta(days=1)
 QUARANTINE_KEPT = timedelta(days=30)
 INCIDENTS_KEPT = timedelta(days=90)
 ACTIVITY_KEPT = timedelta(days=90)
-CHAIN = ("settlements", "wallet_fills", "ledger_entries")
+CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SLICE = 200_000  # fills in one transaction
 DUE = 20_000  # entries of positions_due in one transaction
 HOURS_KEPT = timedelta(hours=49)
+DAYS_KEPT = timedelta(days=40)
 # One who keeps positions at a time. Any number will do, as long as nobody else locks it.
 LOCK = 0x506F736974696F6E
 
@@ -93,7 +94,7 @@ def bring_up_to_date(
             if passed.behind == 0:
                 _remake(conn, passed, limits)
                 _move_bases(conn, passed, limits)
-        queries.forget_hours(conn, before=limits.hours_since)
+        queries.end_pass(conn, hours_before=limits.hours_since, days_before=now - DAYS_KEPT)
         reached = _reached(conn)
         passed.block, passed.due = None if final is None else reached.done, reached.due
     finally:

@@ -154,7 +154,8 @@ on conflict (day, wallet) do update set volume_usd = d.volume_usd + excluded.vol
 -- name: finish_slice(until)!
 -- Positions have all up to the block. Last of all: who writes settlements waits for whoever holds this row.
 update positions_head
-set done = :until, computed_at = now(),
+set done = :until,
+    from_block = least(from_block, (select min(block_number) from slice)), from_ts = least(from_ts, (select min(ts) from slice)),
     done_ts = coalesce((select ts from chain_blocks where number <= :until order by number desc limit 1), done_ts);
 
 -- name: take_due(most)$
@@ -254,7 +255,9 @@ group by wallet;
 
 -- name: finish_due()!
 -- They are due no more; what has become due since stays.
-delete from positions_due d using taken t where d.due_id = t.due_id;
+with gone as (delete from positions_due d using taken t where d.due_id = t.due_id)
+update positions_head
+set from_block = least(from_block, (select min(block_number) from slice)), from_ts = least(from_ts, (select min(ts) from slice));
 
 -- name: base_end(before)$
 -- The last block before an instant, as far as positions have come; null where there is none.
@@ -266,6 +269,12 @@ where ts < :before and number > (select base_block from positions_head) and numb
 update positions_head
 set base_block = :until, base_ts = (select ts from chain_blocks where number <= :until order by number desc limit 1);
 
--- name: forget_hours(before)!
--- Hours that no leaderboard looks at any more.
-delete from wallet_hours where hour < :before;
+-- name: end_pass(hours_before, days_before)!
+-- A pass has ended. Hours and days that no leaderboard looks at any more go.
+with hours as (delete from wallet_hours where hour < :hours_before),
+days as (delete from wallet_days where day < (:days_before::timestamptz at time zone 'UTC')::date)
+update positions_head set computed_at = now();
+
+-- name: last_pass()^
+-- When the last pass ended; and whether there is a chain to make positions from.
+select (select computed_at from positions_head), exists (select from chain_heads where feed = 'settlement');

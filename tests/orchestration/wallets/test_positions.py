@@ -281,11 +281,15 @@ class Histories(RuleBasedStateMachine):
                     fills[address(wallet)] += value
                     counts[address(wallet)] += 1
         expected = {wallet: (fills[wallet], count) for wallet, count in counts.items()}
-        for select in (
-            "select wallet, volume_usd, buys + sells from wallet_totals",
-            "select wallet, sum(volume_usd), sum(trades) from wallet_days group by wallet",
-            "select wallet, sum(volume_usd), sum(trades) from wallet_hours group by wallet",
-        ):
+        selects = ["select wallet, volume_usd, buys + sells from wallet_totals"]
+        if (
+            self.based < 0
+        ):  # bases end with a day; those here end anywhere, and no hour is counted from half of its rows
+            selects += [
+                "select wallet, sum(volume_usd), sum(trades) from wallet_days group by wallet",
+                "select wallet, sum(volume_usd), sum(trades) from wallet_hours group by wallet",
+            ]
+        for select in selects:
             rows = {wallet: (Fraction(volume), count) for wallet, volume, count in self.conn.execute(select).fetchall()}
             assert rows == expected, select
 
@@ -421,6 +425,7 @@ def test_a_second_job_leaves_the_work_to_the_first(database_url, conn, chain):
         other.execute("select pg_advisory_lock(%s)", [positions.LOCK])
 
         assert positions.bring_up_to_date(conn, START).positions == 0
+        other.execute("select pg_advisory_unlock(%s)", [positions.LOCK])
 
     assert positions.bring_up_to_date(conn, START).positions == 2
 
