@@ -1,0 +1,50 @@
+"""A writer of stream events that holds its transactions, rolls some back, and does not mind how it ends."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+
+import psycopg
+
+TYPES = ("trade", "orderbook", "price", "market", "signal", "onchain_trade", "wallet_activity")
+MARKETS = [f"0x{number:064x}" for number in range(1, 21)]
+WALLETS = [number.to_bytes(20, "big") for number in range(1, 11)]
+
+
+def write(conn: psycopg.Connection, dice: random.Random) -> None:
+    with conn.transaction() as transaction:
+        conn.execute("select 1")
+        if dice.random() < 0.3:
+            time.sleep(dice.uniform(0, 0.15))  # held before the numbers are taken: others overtake
+        count = dice.randint(1, 20)
+        (last,) = conn.execute("update stream_head set last_seq = last_seq + %s returning last_seq", [count]).fetchone()
+        with conn.cursor().copy("copy stream_events (seq, type, market_id, wallet, message) from stdin") as copy:
+            for seq in range(last - count + 1, last + 1):
+                kind = dice.choice(TYPES)
+                market = None if dice.random() < 0.05 else dice.choice(MARKETS)
+                wallet = dice.choice(WALLETS) if kind == "wallet_activity" else None
+                message = {"type": kind, "seq": seq, "ts": int(time.time() * 1000), "market_id": market, "data": {}}
+                copy.write_row((seq, kind, market, wallet, json.dumps(message)))
+        if dice.random() < 0.1:
+            time.sleep(dice.uniform(0, 0.03))  # held after: others wait
+        if dice.random() < 0.1:
+            raise psycopg.Rollback(transaction)
+
+
+def main(url: str, seed: int, pause_s: float) -> None:
+    dice = random.Random(seed)
+    while True:
+        try:
+            with psycopg.connect(url, autocommit=True, connect_timeout=2) as conn:
+                while True:
+                    write(conn, dice)
+                    time.sleep(dice.uniform(0, 2 * pause_s))
+        except psycopg.Error:
+            time.sleep(0.1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

@@ -1,0 +1,122 @@
+"""Many subscribers with filters of all kinds, who come and go at random, and what each of them should have heard."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from presage.client import AsyncStream
+from tests.soak.stream_writer import MARKETS, TYPES, WALLETS
+
+if TYPE_CHECKING:
+    from presage.client import Gap
+
+
+class Row(NamedTuple):
+    """An event, as committed."""
+
+    seq: int
+    type: str
+    market_id: str | None
+    wallet: bytes | None
+
+
+@dataclass
+class Subscriber:
+    key: str
+    watched: frozenset[bytes]  # by the key's account
+    markets: frozenset[str] | None
+    types: frozenset[str] | None
+    wallets: frozenset[bytes]
+    heard: list[int] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    connections: int = 0
+    last: int = 0
+    stream: AsyncStream | None = None
+
+    def wants(self, row: Row) -> bool:
+        if row.wallet is not None and row.wallet in self.wallets:
+            return True
+        if row.wallet is not None and row.wallet not in self.watched:
+            return False
+        return (self.markets is None or row.market_id in self.markets) and (
+            self.types is None or row.type in self.types
+        )
+
+    async def listen(self, url: str) -> None:
+        while True:
+            self.connections += 1
+            stream = self.stream = AsyncStream(
+                url,
+                self.key,
+                markets=None if self.markets is None else sorted(self.markets),
+                types=None if self.types is None else sorted(self.types),
+                wallets=[f"0x{wallet.hex()}" for wallet in self.wallets],
+                resume_from=self.last,
+                on_gap=self.gaps.append,
+            )
+            async with stream:
+                async for event in stream:
+                    self.heard.append(event.seq)
+                    self.last = event.seq
+
+
+def drawn(dice: random.Random, keys: dict[str, frozenset[bytes]]) -> Subscriber:
+    key = dice.choice(list(keys))
+    some = dice.random()
+    return Subscriber(
+        key,
+        keys[key],
+        None if some < 0.3 else frozenset(dice.sample(MARKETS, dice.randint(0, 6))),
+        None if dice.random() < 0.5 else frozenset(dice.sample(TYPES, dice.randint(1, 4))),
+        frozenset(dice.sample(WALLETS, dice.randint(0, 3))) if dice.random() < 0.4 else frozenset(),
+    )
+
+
+class Crowd(threading.Thread):
+    """The subscribers, in a thread of their own; some leave and come back all the time."""
+
+    def __init__(self, url: str, subscribers: list[Subscriber], seed: int) -> None:
+        super().__init__(daemon=True)
+        self.url, self.subscribers, self.dice = url, subscribers, random.Random(seed)
+        self.restless = True
+        self.failed: BaseException | None = None
+        self._over = threading.Event()
+
+    def run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:  # noqa: BLE001 (told by the test)
+            self.failed = error
+
+    async def _main(self) -> None:
+        listening = [asyncio.create_task(each.listen(self.url)) for each in self.subscribers]
+        leaving = asyncio.create_task(self._leave())
+        over = asyncio.create_task(asyncio.to_thread(self._over.wait))
+        done, _ = await asyncio.wait([*listening, leaving, over], return_when=asyncio.FIRST_COMPLETED)
+        for task in [*listening, leaving]:
+            task.cancel()
+        await asyncio.gather(*listening, leaving, return_exceptions=True)
+        for task in done - {over}:
+            task.result()
+
+    async def _leave(self) -> None:
+        """Have one after the other come back: after a farewell, or with the connection cut."""
+        while True:
+            await asyncio.sleep(self.dice.uniform(0.02, 0.2))
+            one = self.dice.choice(self.subscribers)
+            if one.stream is None or not self.restless:
+                continue
+            if self.dice.random() < 0.5:
+                with suppress(OSError):
+                    await one.stream.close()
+            elif one.stream._socket is not None:
+                one.stream._socket.transport.abort()
+
+    def stop(self) -> None:
+        self._over.set()
+        self.join(timeout=30)
