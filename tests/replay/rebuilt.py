@@ -7,11 +7,12 @@ import gzip
 import io
 import json
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pandas as pd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 Side = dict[int, int]
@@ -35,36 +36,64 @@ def unpacked(path: Path) -> str:
     return b"".join(parts).decode()
 
 
+class Message(NamedTuple):
+    """What one message of a capture says of a token: a whole book, or levels that changed."""
+
+    token: str
+    whole: bool
+    levels: list[tuple[str, int, int]]  # bid or ask, price, size
+
+
+def messages(folder: Path) -> Iterator[Message]:
+    """Every message of every socket capture in the folder; of one token in the order in which they came."""
+    for path in sorted(folder.glob("ws_market/*_polymarket-market-events.csv.gz")):
+        yield from _flattened(path)
+    for path in sorted(folder.glob("ws_market/old_shape_price_change_*.csv.gz")):
+        yield from _old_shape(path)
+
+
+def apply(book: Book, message: Message) -> None:
+    """Bring a book up to what a message says."""
+    if message.whole:
+        for side in book:
+            side.clear()
+    for side, price, size in message.levels:
+        book[side == "ask"][price] = size
+
+
 def last_books(folder: Path) -> dict[str, Book]:
     """The book of each token after the last message of every socket capture in the folder."""
     books: dict[str, Book] = {}
-    for path in sorted(folder.glob("ws_market/*_polymarket-market-events.csv.gz")):
-        _flattened(path, books)
-    for path in sorted(folder.glob("ws_market/old_shape_price_change_*.csv.gz")):
-        _old_shape(path, books)
+    for message in messages(folder):
+        apply(books.setdefault(message.token, ({}, {})), message)
     return books
 
 
-def _flattened(path: Path, books: dict[str, Book]) -> None:
-    """A row is a level. Rows of a `book` that belong to one message replace what was there; others set one level."""
+def _flattened(path: Path) -> Iterator[Message]:
+    """A row is a level; rows that follow each other and have token, hash, time and kind in common are a message."""
     rows = pd.read_csv(io.StringIO(unpacked(path)), dtype=str, on_bad_lines="skip")
     rows = rows.dropna(subset=["asset_id", "event_type", "price", "side", "size", "hash", "timestamp"])
-    message = rows[["asset_id", "hash", "timestamp", "event_type"]]
-    begins = message.ne(message.shift()).any(axis=1)
+    described = rows[["asset_id", "hash", "timestamp", "event_type"]]
+    begins = described.ne(described.shift()).any(axis=1)
+    message: Message | None = None
     for row, first in zip(rows.itertuples(index=False), begins, strict=True):
-        if row.event_type == "book" and first:
-            books[row.asset_id] = ({}, {})
-        bids, asks = books.setdefault(row.asset_id, ({}, {}))
-        side = bids if row.side.lower() in ("bid", "buy") else asks
-        side[micro(row.price)] = micro(row.size)
+        if first:
+            if message:
+                yield message
+            message = Message(row.asset_id, row.event_type == "book", [])
+        side = "bid" if row.side.lower() in ("bid", "buy") else "ask"
+        message.levels.append((side, micro(row.price), micro(row.size)))
+    if message:
+        yield message
 
 
-def _old_shape(path: Path, books: dict[str, Book]) -> None:
+def _old_shape(path: Path) -> Iterator[Message]:
     for row in pd.read_csv(path, dtype=str).itertuples(index=False):
-        bids, asks = books.setdefault(row.asset_id, ({}, {}))
-        for change in json.loads(row.changes):
-            side = bids if change["side"] == "BUY" else asks
-            side[micro(change["price"])] = micro(change["size"])
+        levels = [
+            ("bid" if change["side"] == "BUY" else "ask", micro(change["price"]), micro(change["size"]))
+            for change in json.loads(row.changes)
+        ]
+        yield Message(row.asset_id, False, levels)
 
 
 def levels(side: Side, *, best_is_high: bool) -> list[tuple[int, int]]:

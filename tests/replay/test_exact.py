@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 import time
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 import pandas as pd
 import pytest
 
 import settings
+from api.lookup import Market
+from api.past_books import Past
 from orchestration.discovery import Discovery
 from sql import database
 from tests.replay import rebuilt
@@ -224,3 +230,56 @@ def assert_equal(kept, expected: pd.DataFrame) -> None:
     found["bucket"] = pd.to_datetime(found["bucket"], utc=True)
     assert len(expected) > 10
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
+
+
+def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, recorded):
+    lived = histories(recorded, replayed.truth)
+    chance = random.Random(1)
+    differing, statuses = {}, Counter()
+    with database.connect(replayed.url, autocommit=True) as conn:
+        places = {
+            token: (Market(key, market_id, ["", ""], ["", ""]), outcome)
+            for token, key, outcome, market_id in conn.execute(
+                "select token_id, market_key, outcome, market_id from tokens join markets using (market_key)"
+            )
+        }
+        for _ in range(1000):
+            token = chance.choice(list(lived))
+            instants, states = lived[token]
+            ms = chance.randint(instants[0], instants[-1] + 1000)
+            market, outcome = places[token]
+            past = Past(lambda query, **asked: list(query(conn, **asked)), market, outcome)
+            found = past.book(datetime.fromtimestamp(ms / 1000, UTC))
+            expected = states[bisect_right(instants, ms) - 1]
+            statuses[found and found.integrity.status] += 1
+            if found is None or (sides(found.bids), sides(found.asks)) != expected:
+                differing[token, ms] = found
+
+    assert differing == {}
+    assert statuses["verified"] > 800, statuses
+
+
+def histories(folder: Path, truth: Path) -> dict[str, tuple[list[int], list[rebuilt.Book]]]:
+    """Each token's book after each of its messages, and the instants at which the tape had them said."""
+    told = defaultdict(list)
+    for text in truth.read_text().splitlines():
+        line = json.loads(text)
+        if line["kind"] in ("level", "book"):
+            told[line["token"]].append(line["ts_ms"])
+    books: dict[str, rebuilt.Book] = {}
+    spoken: Counter[str] = Counter()
+    found: dict[str, tuple[list[int], list[rebuilt.Book]]] = defaultdict(lambda: ([], []))
+    for message in rebuilt.messages(folder):
+        book = books.setdefault(message.token, ({}, {}))
+        rebuilt.apply(book, message)
+        at = told[message.token][spoken[message.token]]
+        spoken[message.token] += 1 if message.whole else len(message.levels)
+        instants, states = found[message.token]
+        if not rebuilt.crossed(book):
+            instants.append(at)
+            states.append(tuple({price: size for price, size in side.items() if size} for side in book))
+    return {token: history for token, history in found.items() if not rebuilt.crossed(books[token])}
+
+
+def sides(levels: list[Any]) -> dict[int, int]:
+    return {round(level.price * 1e6): round(level.size * 1e6) for level in levels}
