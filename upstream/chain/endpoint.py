@@ -28,6 +28,8 @@ MOST_SPAN = 10_000
 ENOUGH_LOGS = 20_000
 """In one answer: beyond it ranges shrink by themselves, as it has to be held in memory."""
 MOST_BATCH = 50
+STEADY = 8
+"""Answers of the largest range that was not refused, before a larger one is tried again."""
 NEAR = 64
 """Blocks from the head within which one URL's several nodes may differ."""
 FIRST_REST_S, MOST_REST_S, REFUSED_REST_S = 0.25, 60.0, 60.0
@@ -202,9 +204,15 @@ class Endpoint:
 
     def _split(self, number: int, addresses: list[str], topics: list[Any], fault: RangeTooLarge) -> list[RawLog]:
         """Read one block whose logs are too many for one answer, contract by contract."""
-        if len(addresses) < 2:
-            raise TooLarge(f"{self.name}: block {number} in one answer: {fault}")
-        parts = [self._logs(number, number, [address], topics) for address in addresses]
+        parts = []
+        for address in addresses if len(addresses) > 1 else []:
+            try:
+                parts.append(self._logs(number, number, [address], topics))
+            except RangeTooLarge as met:
+                fault = met
+                break
+        if len(parts) < len(addresses):
+            raise TooLarge(f"{self.name}: the logs of block {number} in one answer: {fault}") from fault
         if len({log.block_hash for part in parts for log in part}) > 1:
             raise Unavailable(f"{self.name}: block {number} changed meanwhile")
         return sorted((log for part in parts for log in part), key=lambda log: int(log.log_index, 16))
@@ -220,10 +228,11 @@ class Endpoint:
         if logs > ENOUGH_LOGS:
             self.span = max(1, span * ENOUGH_LOGS // logs)
         elif span == self.span:
-            self.span = min(span + max(1, span // 4), max(self._too_many - 1, span), MOST_SPAN)
-            self._steady += 1
-            if self._steady % 32 == 0:  # the limit may have been that of a busy hour
+            cap = max(self._too_many - 1, span)
+            self._steady = self._steady + 1 if span == cap else 0
+            if self._steady == STEADY:  # the limit may have been that of a busy hour
                 self._too_many = min(self._too_many + max(1, self._too_many // 2), MOST_SPAN + 1)
+            self.span = min(span + max(1, span // 4), cap, MOST_SPAN)
 
     def _post(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
         body = [
