@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from tests.chain import contracts, events, refusals
 from tests.chain.anvil import Anvil
+from tests.chain.driver import Chain
 from tests.chain.meddler import Meddler
 from upstream.chain.contracts import POLYGON, followed
 from upstream.chain.decode import decode
@@ -41,16 +43,26 @@ def places(logs):
     ]
 
 
+@pytest.fixture(scope="module")
+def busy():
+    """Thirty blocks, most of them with something in them; tests that change the chain have another."""
+    split = events.split(events.wallet(3), events.word(1), 5)
+    with Anvil() as node:
+        chain = Chain(node)
+        chain.extend([[events.fill_v2(), [events.fill_v1(), split]] if n % 3 else [] for n in range(30)])
+        yield chain
+
+
 @pytest.fixture
-def busy(chain):
-    """Thirty blocks, most of them with something in them."""
-    chain.extend(
-        [
-            [events.fill_v2(), [events.fill_v1(), events.split(events.wallet(3), events.word(1), 5)]] if n % 3 else []
-            for n in range(30)
-        ]
-    )
-    return chain
+def endpoints(busy):
+    """`endpoints(2)`: as many before it, each with faults of its own."""
+    with ExitStack() as stack:
+        yield lambda count: [stack.enter_context(Meddler(busy.url)) for _ in range(count)]
+
+
+@pytest.fixture
+def endpoint(endpoints):
+    return endpoints(1)[0]
 
 
 def test_it_reads_what_the_node_has(busy, rpc_of):
@@ -75,21 +87,21 @@ def test_only_the_contracts_and_topics_asked_for_come(busy, rpc_of):
 
 
 @pytest.mark.parametrize("kind", refusals.ALL)
-def test_whatever_an_endpoint_answers_amiss_passes_and_nothing_is_missing(busy, meddler, rpc_of, kind):
-    rpc = rpc_of(meddler)
-    meddler.retry_after = "0"
+def test_whatever_an_endpoint_answers_amiss_passes_and_nothing_is_missing(busy, endpoint, rpc_of, kind):
+    rpc = rpc_of(endpoint)
+    endpoint.retry_after = "0"
     rpc.heads()
-    meddler.fail(kind, times=2)
+    endpoint.fail(kind, times=2)
 
     assert places(rpc.logs(1, 30, ADDRESSES)) == places(busy.logs(1, 30))
     assert [block.hash for block in rpc.blocks(1, 30)] == [block.hash for block in busy.blocks(1, 30)]
     assert rpc.heads() == (30, 0, True)
-    assert meddler.refused[kind] == 2
+    assert endpoint.refused[kind] == 2
 
 
 @pytest.mark.parametrize("kind", refusals.ALL)
-def test_another_endpoint_is_asked_for_what_one_does_not_answer(busy, meddlers, rpc_of, kind):
-    bad, good = meddlers(2)
+def test_another_endpoint_is_asked_for_what_one_does_not_answer(busy, endpoints, rpc_of, kind):
+    bad, good = endpoints(2)
     rpc = rpc_of(bad, good, rounds=2)
     bad.fail(kind, times=None)
 
@@ -100,27 +112,27 @@ def test_another_endpoint_is_asked_for_what_one_does_not_answer(busy, meddlers, 
 
 
 @pytest.mark.parametrize("kind", refusals.RANGE)
-def test_ranges_shrink_to_what_an_endpoint_bears(busy, meddler, rpc_of, kind):
-    meddler.max_blocks = 3
-    meddler.limit_by = kind
-    rpc = rpc_of(meddler)
+def test_ranges_shrink_to_what_an_endpoint_bears(busy, endpoint, rpc_of, kind):
+    endpoint.max_blocks = 3
+    endpoint.limit_by = kind
+    rpc = rpc_of(endpoint)
 
     logs = rpc.logs(1, 30, ADDRESSES)
 
     assert places(logs) == places(busy.logs(1, 30))
     assert 1 <= rpc.endpoints[0].span <= 3
-    assert meddler.count("eth_getLogs") < 25
+    assert endpoint.count("eth_getLogs") < 25
 
 
-def test_ranges_shrink_to_the_logs_that_fit_and_grow_again(busy, meddler, rpc_of):
-    meddler.max_logs = 4
-    rpc = rpc_of(meddler)
+def test_ranges_shrink_to_the_logs_that_fit_and_grow_again(busy, endpoint, rpc_of):
+    endpoint.max_logs = 4
+    rpc = rpc_of(endpoint)
 
     assert places(rpc.logs(1, 30, ADDRESSES)) == places(busy.logs(1, 30))
     narrow = rpc.endpoints[0].span
-    meddler.max_logs = None
-    busy.mine(370)  # the node keeps the state of 500 blocks, and with it genesis
-    rpc.logs(31, 400, ADDRESSES)
+    endpoint.max_logs = None
+    for _ in range(30):
+        rpc.logs(1, 30, ADDRESSES)
 
     assert narrow <= 4
     assert rpc.endpoints[0].span > 12
@@ -138,8 +150,8 @@ def test_a_block_with_too_many_logs_is_read_contract_by_contract(chain, meddler,
         rpc.logs(1, 1, ADDRESSES)
 
 
-def test_an_endpoint_that_is_behind_is_not_believed_to_have_no_logs(busy, meddlers, rpc_of):
-    late, other = meddlers(2)
+def test_an_endpoint_that_is_behind_is_not_believed_to_have_no_logs(busy, endpoints, rpc_of):
+    late, other = endpoints(2)
     late.lag = LAG_BLOCKS + 2
     rpc = rpc_of(late, other)
 
@@ -153,10 +165,10 @@ def test_an_endpoint_that_is_behind_is_not_believed_to_have_no_logs(busy, meddle
 
 
 @pytest.mark.parametrize("beyond_head", ["silent", "refuse"])
-def test_alone_and_behind_it_is_unavailable_rather_than_empty(busy, meddler, rpc_of, beyond_head):
-    meddler.lag = 5
-    meddler.beyond_head = beyond_head
-    rpc = rpc_of(meddler)
+def test_alone_and_behind_it_is_unavailable_rather_than_empty(busy, endpoint, rpc_of, beyond_head):
+    endpoint.lag = 5
+    endpoint.beyond_head = beyond_head
+    rpc = rpc_of(endpoint)
 
     assert rpc.heads().head == 25
     with pytest.raises(Unavailable):
@@ -166,11 +178,11 @@ def test_alone_and_behind_it_is_unavailable_rather_than_empty(busy, meddler, rpc
     assert places(rpc.logs(20, 25, ADDRESSES)) == places(busy.logs(20, 25))
 
 
-def test_an_endpoint_that_falls_behind_after_it_told_its_head_is_found_out(busy, meddler, rpc_of):
-    rpc = rpc_of(meddler)
+def test_an_endpoint_that_falls_behind_after_it_told_its_head_is_found_out(busy, endpoint, rpc_of):
+    rpc = rpc_of(endpoint)
     assert rpc.heads().head == 30
 
-    meddler.lag = 1
+    endpoint.lag = 1
 
     with pytest.raises(Unavailable, match="not known"):
         rpc.logs(29, 30, ADDRESSES)
@@ -236,8 +248,8 @@ def test_a_fork_at_the_head_is_noted_and_lasting_ones_left_alone(chain, meddlers
     assert "other newest blocks" in rpc.state()[1]["last_error"]
 
 
-def test_a_silent_endpoint_holds_up_neither_heads_nor_logs_for_long(busy, meddlers, rpc_of):
-    silent, good = meddlers(2)
+def test_a_silent_endpoint_holds_up_neither_heads_nor_logs_for_long(busy, endpoints, rpc_of):
+    silent, good = endpoints(2)
     silent.fail("silence", times=None)
     rpc = rpc_of(silent, good, read_s=1.0)
     began = time.monotonic()
@@ -247,9 +259,9 @@ def test_a_silent_endpoint_holds_up_neither_heads_nor_logs_for_long(busy, meddle
     assert places(rpc.logs(1, 30, ADDRESSES)) == places(busy.logs(1, 30))
 
 
-def test_addresses_with_their_keys_are_never_shown(busy, meddler, rpc_of):
-    rpc = rpc_of(f"{meddler.url}/v2/very-secret", rounds=1)
-    meddler.fail("http_500", times=None)
+def test_addresses_with_their_keys_are_never_shown(busy, endpoint, rpc_of):
+    rpc = rpc_of(f"{endpoint.url}/v2/very-secret", rounds=1)
+    endpoint.fail("http_500", times=None)
 
     with pytest.raises(Unavailable) as raised:
         rpc.blocks(1, 2)
@@ -273,9 +285,9 @@ def test_with_all_endpoints_down_it_ends_with_an_error_in_time(meddlers, rpc_of)
     assert 0 < sum(waits) < 30
 
 
-def test_threads_may_share_it(busy, meddler, rpc_of):
-    rpc = rpc_of(meddler)
-    meddler.fail("internal", times=6, every=5)
+def test_threads_may_share_it(busy, endpoint, rpc_of):
+    rpc = rpc_of(endpoint)
+    endpoint.fail("internal", times=6, every=5)
     read = []
     threads = [threading.Thread(target=lambda: read.append(places(rpc.logs(1, 30, ADDRESSES)))) for _ in range(6)]
 
