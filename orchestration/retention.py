@@ -29,6 +29,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "book_events": books,
         "book_anchors": books,
         "feed_stats": now - FEED_STATS_KEPT,
+        "signals": now - timedelta(days=settings.trades_retention_days),
         "wallet_activity": now - ACTIVITY_KEPT,
         **dict.fromkeys(CHAIN, now - timedelta(days=settings.settlements_retention_days)),
     }

@@ -37,12 +37,16 @@ def recompute(
     day: datetime,
     *,
     span: timedelta = DAY,
+    kept_since: datetime | None = None,
     report: Callable[[datetime], None] = lambda _: None,
 ) -> Recomputed:
     """Make the signals of a day what the stored data says they are, by the parameters that were in force.
 
     Takes an autocommit connection: what is long only reads, and analysis goes on meanwhile. The stream is told nothing.
+    A day that needs data from before `kept_since` is left as it is: by what is still there, signals would be taken out.
     """
+    if kept_since is not None and day - DAY < kept_since:
+        raise LookupError(f"quotes and books of {day - DAY:%Y-%m-%d} are no longer kept: {day:%Y-%m-%d} stays as it is")
     end, until = day + span, queries.analysed_until(conn)
     if until is None or until < end:
         raise LookupError(f"analysis has not come to the end of {day:%Y-%m-%d} yet")

@@ -7,6 +7,7 @@ from typing import Any
 
 import dagster as dg
 
+import settings
 from orchestration import aggregates
 from orchestration.analytics import again, definitions, passes
 from orchestration.live.keeper import Run
@@ -112,6 +113,7 @@ def recompute(context: dg.OpExecutionContext, database: Database, config: Day) -
             conn,
             day,
             span=timedelta(hours=config.hours),
+            kept_since=datetime.now(UTC) - timedelta(days=settings.get().books_retention_days),
             report=lambda at: context.log.info("up to %s", at.isoformat(timespec="minutes")),
         )
     context.add_output_metadata(

@@ -11,6 +11,7 @@ from orchestration.analytics import passes
 from orchestration.defs import analysis
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
+from settings import Settings
 from tests.orchestration.analytics.histories import END
 from tests.orchestration.analytics.test_passes import jumping
 from tests.orchestration.analytics.test_signals import all_columns, stored
@@ -73,7 +74,8 @@ def test_the_page_of_a_run_lists_the_strongest_of_a_day(materialise, conn, add_m
     assert "momentum | Will it rain \\| or snow? | 0.2 | 0.05 | 4.00 |" in told["strongest"]
 
 
-def test_a_past_day_is_computed_again_by_its_partition(instance, resources, conn):
+def test_a_past_day_is_computed_again_by_its_partition(instance, resources, conn, monkeypatch):
+    monkeypatch.setattr(analysis.settings, "get", lambda: Settings(books_retention_days=36_500))
     jumping().store(conn)
     passes.analyse(conn, END - 30 * MINUTE + passes.SETTLE)
     passes.analyse(conn, END + passes.SETTLE)

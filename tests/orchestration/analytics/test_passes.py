@@ -240,6 +240,15 @@ def test_a_day_that_is_not_over_is_not_computed_again(jumped):
         again.recompute(jumped, END.replace(hour=0))
 
 
+def test_a_day_whose_quotes_are_gone_stays_as_it_is(jumped):
+    run_live(jumped)
+    before = all_columns(jumped)
+
+    with pytest.raises(LookupError, match="are no longer kept: 2026-03-10 stays as it is"):
+        again.recompute(jumped, END - 29 * MINUTE, span=29 * MINUTE, kept_since=END - timedelta(hours=24))
+    assert all_columns(jumped) == before
+
+
 def test_signals_of_others_are_left_alone(jumped):
     passes.analyse(jumped, END + passes.SETTLE)
     (key,) = jumped.execute("select market_key from markets").fetchone()

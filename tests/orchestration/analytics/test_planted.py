@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -179,6 +181,20 @@ def test_every_parameter_of_analysis_is_declared_and_used():
 
     assert set(Parameters.__dataclass_fields__) <= declared
     assert all(passes.cooldown(type_, DEFAULTS) == timedelta(hours=1) for type_ in definitions.DEFINITIONS)
+
+
+def test_the_documentation_names_every_parameter_with_its_default_and_bounds():
+    page = (Path(__file__).parents[3] / "docs/signals.md").read_text()
+    table = re.findall("^\\| `(\\w+)` \\| ([\\d.,]+) \\| ([\\d.,]+) \N{EN DASH} ([\\d.,⁹]+) \\|", page, re.MULTILINE)
+
+    told = {name: [float(each.replace(",", "").replace("10⁹", "1e9")) for each in rest] for name, *rest in table}
+    declared = {
+        name: [each.default, each.least, each.most]
+        for name, each in PARAMETERS.items()
+        if name in Parameters.__dataclass_fields__ and not name.endswith("cooldown_min")
+    }
+    assert told == declared
+    assert all(f"`{type_}`" in page for type_ in [*definitions.DEFINITIONS, "whale_alert"])
 
 
 @pytest.mark.soak
