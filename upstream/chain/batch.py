@@ -33,6 +33,16 @@ class Tokens(dict[bytes, int]):
         return [str(int.from_bytes(word)) for word in self]
 
 
+class Addresses(dict[str, int]):
+    """Nodes write addresses in small letters; others are found all the same."""
+
+    def __missing__(self, text: str) -> int:
+        small = text.lower()
+        if small == text or small not in self:
+            raise KeyError(text)
+        return self[small]
+
+
 class Batch:
     """One call of `decode`."""
 
@@ -43,7 +53,8 @@ class Batch:
         self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
         self.refused: list[RefusedLog] = []
         self._reasons: Counter[str] = Counter()
-        self._by_address = {f"0x{each.address.hex()}": index for index, each in enumerate(contracts)}
+        self.places = Addresses({f"0x{each.address.hex()}": index for index, each in enumerate(contracts)})
+        """Of contracts, by address as text; KeyError for one that was not given."""
 
         self.exchanges = self._of(Kind.EXCHANGE_V1, Kind.EXCHANGE_V2, Kind.EXCHANGE_V3)
         self.adapters = self._of(Kind.NEG_RISK_ADAPTER)
@@ -59,13 +70,6 @@ class Batch:
             | self._of(Kind.CONDITIONAL_TOKENS, Kind.COLLATERAL)
             | {ZERO}
         )
-
-    def contract(self, log: RawLog) -> int:
-        """The contract's number; KeyError for one that was not given."""
-        try:
-            return self._by_address[log.address]
-        except KeyError:
-            return self._by_address[log.address.lower()]
 
     def refuse(self, log: RawLog, reason: object) -> None:
         """Count a log that cannot be decoded, and keep the first of them."""
@@ -89,18 +93,18 @@ class Batch:
                 good &= ~bad
         return good
 
-    def table(self, logs: Sequence[RawLog], topics: int, length: int) -> tuple[Sequence[RawLog], Table]:
+    def table(self, logs: Sequence[RawLog], length: int) -> tuple[Sequence[RawLog], Table]:
         """Lay the logs out as rows of words, without those that do not have the shape."""
         try:
-            return logs, words.table(logs, topics, length)
+            return logs, words.table(logs, length)
         except ValueError:
-            good = list(self._shaped(logs, topics, length))
-        return good, words.table(good, topics, length)
+            good = list(self._shaped(logs, length))
+        return good, words.table(good, length)
 
-    def _shaped(self, logs: Sequence[RawLog], topics: int, length: int) -> Iterable[RawLog]:
+    def _shaped(self, logs: Sequence[RawLog], length: int) -> Iterable[RawLog]:
         for log in logs:
             try:
-                words.table([log], topics, length)
+                words.table([log], length)
             except ValueError as fault:
                 self.refuse(log, fault)
             else:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from upstream.chain.contracts import Contract
+    from upstream.chain.topics import Event
     from upstream.chain.wire import RawLog
 
 T = TypeVar("T")
@@ -69,13 +70,14 @@ def decode(logs: Sequence[RawLog], contracts: Sequence[Contract]) -> Decoded:
 
 def _usable(batch: Batch, logs: Sequence[RawLog]) -> Sequence[RawLog]:
     """Leave out what was removed, and refuse what says not where it stands."""
+    indices = {log.log_index for log in logs}
     try:
-        for text in {log.block_number for log in logs} | {log.log_index for log in logs}:
+        for text in indices.union([log.block_number for log in logs]):
             batch.numbers[text]
-        strange = max((batch.numbers[text] for text in {log.log_index for log in logs}), default=0) >= 1 << 31
+        strange = max((batch.numbers[text] for text in indices), default=0) >= 1 << 31
     except ValueError:
         strange = True
-    if not strange and not any(log.removed for log in logs):
+    if not strange and not any([log.removed for log in logs]):  # noqa: C419 (a list is faster, and this is every log)
         return logs
     good = []
     for log in logs:
@@ -95,29 +97,40 @@ def _usable(batch: Batch, logs: Sequence[RawLog]) -> Sequence[RawLog]:
 
 def _sorted_out(batch: Batch, logs: Iterable[RawLog]) -> dict[Says, list[RawLog]]:
     """Group logs by what they say; refuse those of unknown contracts, and unknown ones of known contracts."""
-    by_topic: dict[tuple[str, str], list[RawLog]] = {}
+    by_topic: dict[str, list[RawLog]] = {}
     for log in logs:
-        key = (log.address, log.topics[0] if log.topics else "")
+        topics = log.topics
+        topic = topics[0] if topics else ""
         try:
-            by_topic[key].append(log)
+            by_topic[topic].append(log)
         except KeyError:
-            by_topic[key] = [log]
+            by_topic[topic] = [log]
     said: dict[Says, list[RawLog]] = {}
-    for (_, topic), those in by_topic.items():
-        try:
-            contract = batch.contracts[batch.contract(those[0])]
-        except KeyError:
-            reason = "not one of the contracts"
-        else:
-            event = BY_TOPIC.get(topic) or BY_TOPIC.get(topic.lower())
-            if event is not None and event.kind is contract.kind:
-                said.setdefault(event.says, []).extend(those)
-                continue
-            layout = "its layout is not known" if contract.kind is Kind.EXCHANGE_V3 else "unknown event"
-            reason = f"{contract.name}: {layout}: {topic:.66}"
-        for log in those:
-            batch.refuse(log, reason)
+    for topic, those in by_topic.items():
+        event = BY_TOPIC.get(topic) or BY_TOPIC.get(topic.lower())
+        strangers = {
+            address: reason
+            for address in {log.address for log in those}
+            if (reason := _strange(batch, address, event, topic)) is not None
+        }
+        good = [log for log in those if log.address not in strangers] if strangers else those
+        if event is not None and good:
+            said.setdefault(event.says, []).extend(good)
+        for log in those if strangers else []:
+            if log.address in strangers:
+                batch.refuse(log, strangers[log.address])
     return said
+
+
+def _strange(batch: Batch, address: str, event: Event | None, topic: str) -> str | None:
+    try:
+        contract = batch.contracts[batch.places[address]]
+    except KeyError:
+        return "not one of the contracts"
+    if event is not None and event.kind is contract.kind:
+        return None
+    layout = "its layout is not known" if contract.kind is Kind.EXCHANGE_V3 else "unknown event"
+    return f"{contract.name}: {layout}: {topic:.66}"
 
 
 def _moves(batch: Batch, logs: Sequence[RawLog], says: Says) -> list[moves.Move]:

@@ -41,7 +41,7 @@ def fills(batch: Batch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Seq
     logs = [log for part in parts for log in part.logs]
     block = np.array([batch.numbers[log.block_number] for log in logs], np.int64)
     place = np.array([batch.numbers[log.log_index] for log in logs], np.int32)
-    contract = np.array([batch.contract(log) for log in logs], np.int16)
+    contract = np.array([batch.places[log.address] for log in logs], np.int16)
     buys, given, got, fee, in_shares = (
         np.concatenate([getattr(part, name) for part in parts])
         for name in ("buys", "given", "got", "fee", "fee_in_shares")
@@ -96,7 +96,7 @@ def fills(batch: Batch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Seq
 
 def _v1(batch: Batch, logs: Sequence[RawLog]) -> Part:
     """Read orderHash, maker, taker | makerAssetId, takerAssetId, makerAmountFilled, takerAmountFilled, fee."""
-    logs, table = batch.table(logs, 4, 5)
+    logs, table = batch.table(logs, 5)
     pays, gets = words.marked(table[:, 3]), words.marked(table[:, 4])  # asset 0 is the collateral
     (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (words.amounts(table[:, slot]) for slot in (5, 6, 7))
     good = batch.kept(logs, (pays == gets, "two tokens, or none"), *_common(table, beyond_1 | beyond_2 | beyond_3))
@@ -108,7 +108,7 @@ def _v1(batch: Batch, logs: Sequence[RawLog]) -> Part:
 
 def _v2(batch: Batch, logs: Sequence[RawLog]) -> Part:
     """Read orderHash, maker, taker | side, tokenId, makerAmountFilled, takerAmountFilled, fee, builder, metadata."""
-    logs, table = batch.table(logs, 4, 7)
+    logs, table = batch.table(logs, 7)
     (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (words.amounts(table[:, slot]) for slot in (5, 6, 7))
     side = table[:, 3, 31]
     strange = words.marked(table[:, 3, :31]) | (side > 1)
@@ -180,5 +180,5 @@ def _places(batch: Batch, matched: Sequence[RawLog]) -> dict[int, Ints]:
     found: dict[int, list[int]] = {}
     for log in matched:
         place = (batch.numbers[log.block_number] << 31) | batch.numbers[log.log_index]
-        found.setdefault(batch.contract(log), []).append(place)
+        found.setdefault(batch.places[log.address], []).append(place)
     return {contract: np.sort(np.array(places, np.int64)) for contract, places in found.items()}

@@ -63,7 +63,7 @@ def place(batch: Batch, log: RawLog) -> Place:
         batch.numbers[log.block_number],
         batch.numbers[log.log_index],
         words.sized(log.transaction_hash, 32),
-        batch.contract(log),
+        batch.places[log.address],
     )
 
 
