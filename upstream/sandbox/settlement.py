@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from upstream.sandbox.trades import Trade
     from upstream.sandbox.transactions import Kind, Transaction
 
-PAID_A_BLOCK = 6  # winners who hand in their tokens in one block
-RESOLVED_KEPT = 400  # markets whose positions are remembered after their end
+PAID_A_BLOCK = 6  # winners who hand in their tokens in one block, or more of them when many wait
+PAID_WITHIN = 40  # blocks
+RESOLVED_KEPT = 100  # markets whose positions are remembered after their end
 LOOKED_AT = 8  # takers of a block who may do something more
 HALF = ONE // 2
 TX_DIGITS = 64
@@ -83,7 +84,8 @@ class Settlement:
     def take(self, number: int) -> list[Transaction]:
         """Return what goes into a block: all that waited, and what some wallets do of themselves."""
         dice = random.Random(f"{self._seed}/block/{number}")  # noqa: S311 - repeatable dice are what is wanted
-        for _ in range(min(PAID_A_BLOCK, len(self._winners))):
+        waiting = len(self._winners)
+        for _ in range(min(max(PAID_A_BLOCK, waiting // PAID_WITHIN), waiting)):
             self._pay(*self._winners.popleft())
         takers = [one for one in self.pending if isinstance(one, Match) and not one.market.closed][:LOOKED_AT]
         if takers:
