@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
     """Look at machine, packages and database; at the exchange only if `live`."""
-    from cli.diagnosis import database, exchange, host
+    from cli.diagnosis import chain, database, exchange, host
 
     findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
     findings += database.database(settings)
+    findings += chain.configuration(settings)
     if live:
         findings += exchange.exchange(settings)
+        findings += chain.endpoints(settings)
     return findings
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     *("events", "markets", "tokens", "trades", "quotes", "book_events", "live_prices", "live_books"),
-    *("candles_1m", "candles_1h", "market_stats_24h", "stream_events"),
+    *("candles_1m", "candles_1h", "market_stats_24h", "settlements", "ledger_entries", "stream_events"),
 )
 SHARE = 0.05  # of the time may go into counting: a table that takes long to count is counted less often
 

@@ -340,3 +340,32 @@ def test_settings_that_make_no_sense_are_a_finding(run):
     assert result.exit_code == 1
     assert "api_workers" in result.output
     assert ".env.example" in result.output
+
+
+def test_a_chain_that_is_not_configured_is_to_mind(settings, database_url):
+    found = of(diagnose(settings(database_url=SecretStr(database_url))), "chain")
+
+    assert (found.status, "PRESAGE_CHAIN_RPC_URLS" in found.remedy) == ("warn", True)
+
+
+def test_endpoints_of_the_chain_are_asked_on_demand_and_their_keys_not_told(settings, anvil):
+    given = settings(chain_rpc_urls=SecretStr(f"{anvil.url}/?key=key-of-mine, http://127.0.0.1:9/key-of-mine"))
+
+    (configured, *others) = [finding for finding in diagnose(given) if finding.topic == "chain"]
+    assert (configured.status, others) == ("ok", [])
+    assert configured.found.startswith("2 endpoints")
+
+    found = [finding for finding in diagnose(given, live=True) if finding.topic == "chain"]
+    assert [finding.status for finding in found] == ["ok", "ok", "fail"]
+    assert "block " in found[1].found
+    assert "key-of-mine" not in str(found)
+
+
+def test_contracts_that_make_no_sense_are_a_failure(settings, tmp_path):
+    file = tmp_path / "contracts.json"
+    file.write_text('[{"name": "x", "address": "0x12", "kind": "exchange_v2"}]')
+
+    found = of(diagnose(settings(chain_contracts=file)), "chain")
+
+    assert found.status == "fail"
+    assert "not an address" in found.found

@@ -78,7 +78,7 @@ class Running:
             with self.connect() as conn:
                 rows = conn.execute(
                     """select run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8 from feed_leases
-                    where role <> 'gone' and beat_at > now() - interval '5 s'"""
+                    where feed = 'polymarket' and role <> 'gone' and beat_at > now() - interval '5 s'"""
                 ).fetchall()
         except psycopg.Error:
             return []
