@@ -49,6 +49,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
     provided_date: Any
     websocket: Socket | None = None
     body = b""
+    head = b""  # the application's headers, as they are sent
     served = 0
 
     # --- Reading a request
@@ -156,10 +157,26 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         return token
 
     def start_response(self, status: str, headers: Any, exc_info: Any = None) -> Any:
-        """Take the application's answer; after an upgrade there is none to give."""
+        """Take the application's answer; after an upgrade there is none to give.
+
+        What pywsgi does with each header by itself is done here with all of them at once: it cost as much as the
+        application. What is out of the ordinary is left to it.
+        """
         if self.websocket is not None:
             return lambda _data: None
-        return super().start_response(status, headers, exc_info)
+        given = {name.lower(): value for name, value in headers}
+        if exc_info or "connection" in given or "wsgi.websocket" in self.environ or self.request_version != "HTTP/1.1":
+            self.head = b""
+            return super().start_response(status, headers, exc_info)
+        head = "".join([f"{name}: {value}\r\n" for name, value in headers])
+        if not head.count("\r") == head.count("\n") == len(headers):
+            raise ValueError("a header holds a line break")
+        self.head = head.encode("latin-1")
+        self.status, self._orig_status, self.code = status.encode("latin-1"), status, int(status[:3])
+        self.provided_date = given.get("date")
+        self.provided_content_length = given.get("content-length")
+        self.response_headers = []  # what is added to them
+        return self.write
 
     def process_result(self) -> None:
         """Send the answer, or put the socket away."""
@@ -188,6 +205,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         head = bytearray(b"HTTP/1.1 ")
         head += self.status
         head += b"\r\n"
+        head += self.head
         for name, value in self.response_headers:
             head += name
             head += b": "

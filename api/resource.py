@@ -85,6 +85,18 @@ class Resource:
         """Run a query of many rows."""
         return self.service.reads.read(lambda conn: list(query(conn, **arguments)))
 
+    def planned(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
+        """Run a query that is planned for its values each time: what a filter leaves, no general plan knows."""
+
+        def work(conn: Any) -> list[tuple[Any, ...]]:
+            usual, conn.prepare_threshold = conn.prepare_threshold, None
+            try:
+                return list(query(conn, **arguments))
+            finally:
+                conn.prepare_threshold = usual
+
+        return self.service.reads.read(work)
+
     def found(self, text: str | None, hint: str | None = None) -> bytes:
         """Give a row's text, or say that there is none."""
         if text is None:
@@ -128,7 +140,8 @@ class Reading(Resource, ABC):
 
     def _tagged(self, given: Parameters, path: dict[str, str]) -> tuple[bytes, str]:
         body = self.answer(given, **path)
-        return body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+        # The standard library's quickest, by half: it tells answers apart, and keeps nobody from forging one.
+        return body, f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
 
 
 class OfMarketRow(Reading):

@@ -70,7 +70,7 @@ class Markets(Reading):
             if skipped:  # what the ranked ones did not use up of it
                 skipped -= min(skipped, self.read(queries.count_ranked, generation=place.generation, **chosen))
             place = msgspec.structs.replace(place, before=ABOVE_ALL)
-        unranked = self.rows(
+        unranked = self.planned(
             queries.unranked,
             generation=place.generation,
             before=place.before,

@@ -11,6 +11,7 @@ import aiosql
 import msgspec
 
 from orchestration import activity, aggregates
+from orchestration.wallets import leaderboards, positions
 from sql.database import connect
 
 if TYPE_CHECKING:
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
 DAYS = 14
 DAY = timedelta(days=1)
-SETTLED_DAYS = 2  # the newest: two rows a trade, and as many of wallets
+SETTLED_DAYS = 1  # the newest: two rows a trade, and as many of wallets
+SIGNALS = 50_000  # beside one for each hundred trades
+GENERATIONS = 5  # rankings kept
 COUNTED = (
     *("markets", "trades", "candles_1m", "candles_1h", "quotes", "book_events", "live_prices", "live_books"),
-    *("signals", "settlements", "wallet_fills"),
+    *("signals", "settlements", "wallet_fills", "wallet_positions"),
 )
 
 
@@ -61,16 +64,24 @@ def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
         several = size.trades // 10
         queries.quotes(conn, markets=size.markets, quotes=several, from_=now - timedelta(hours=4), to=now)
         queries.book_events(conn, markets=size.markets, events=several, from_=now - timedelta(hours=4), to=now)
-        queries.signals(conn, markets=size.markets, signals=size.trades // 50, from_=now - DAY * 7, to=now)
+        queries.signals(conn, markets=size.markets, signals=SIGNALS + size.trades // 100, from_=now - DAY * 7, to=now)
         report("quotes, book events and signals")
         queries.chain_tokens(conn)
         queries.settlements(conn, from_=now - DAY * SETTLED_DAYS, to=now, wallets=size.markets)
         queries.wallet_fills(conn)
+        queries.contract(conn)
+        queries.blocks(conn)
+        queries.heads(conn)
         queries.settle(conn)
         conn.execute("vacuum analyze")
         report("settlements; all vacuumed")
         compute(conn, now)
-        conn.execute("vacuum analyze market_stats_24h, market_activity, market_rankings, taxonomy_counts")
+        for minute in range(1, GENERATIONS):
+            aggregates.rank(conn, now - timedelta(minutes=minute))
+        positions.bring_up_to_date(conn, now, seconds=120.0)
+        leaderboards.write(conn, now)
+        conn.execute("vacuum analyze")
+        report("what orchestration computes of them")
         conn.execute("checkpoint")
         return {table: count(conn, table) for table in COUNTED}
 

@@ -194,6 +194,26 @@ order by ts;
 insert into wallet_fills (wallet, ts, block_number, log_index, is_taker, token_key, side, price, size, value_usd, fee_usd)
 select maker, ts, block_number, log_index, is_taker_order, token_key, side, price, size, value_usd, fee_usd from settlements;
 
+-- name: blocks()!
+-- The blocks of the settlements.
+insert into chain_blocks (number, hash, parent, ts, logs)
+select block_number, sha256(int8send(block_number)), sha256(int8send(block_number - 1)), min(ts), count(*)
+from settlements group by block_number;
+
+-- name: heads()!
+-- How far the chain has come: the last blocks are not final yet.
+insert into chain_heads (feed, head, finalized, indexed)
+select 'settlement', max(number), max(number) - 60, max(number) from chain_blocks;
+
+-- name: contract()!
+-- The one contract that settles.
+insert into chain_contracts (contract_key, address, name) overriding system value values (1, '\x0101010101010101010101010101010101010101', 'exchange');
+
+-- name: watch(account_id, wallets)!
+-- The busiest wallets, watched by an account.
+insert into wallets_watched (account_id, wallet, since_block)
+select :account_id, substr(sha256(('wallet ' || n)::bytea), 1, 20), 0 from generate_series(1, :wallets::integer) as n;
+
 -- name: settle#
 -- Ends what `prepare` began.
 reset session_replication_role;

@@ -14,7 +14,7 @@ select max(generation) from market_rankings;
 
 -- name: generation_kept(generation)$
 -- Whether a ranking can still be walked.
-select exists (select from market_rankings where generation = :generation);
+select exists (select from market_rankings where generation = :generation and rank = 1);
 
 -- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
 -- Markets of one ranking, most active first. Records are made of those shown only, not of those an offset passes over.
@@ -22,13 +22,18 @@ select k.rank, r.record::text
 from (
     select k.rank, k.market_key
     from market_rankings k
-    join markets m using (market_key)
+    -- One by one, by their key: not knowing the filter, the planner would rather read all markets.
+    cross join lateral (
+        select from markets m
+        where m.market_key = k.market_key
+            and (:status::text is null or m.status = :status)
+            and (:category::text is null or m.category = :category)
+            and (:tag::text is null or m.tags @> array[:tag::text])
+            and (:series::text is null or m.series = :series)
+            and (:exchange::text is null or m.exchange = :exchange)
+        offset 0
+    ) as m
     where k.generation = :generation and k.rank > :after
-        and (:status::text is null or m.status = :status)
-        and (:category::text is null or m.category = :category)
-        and (:tag::text is null or m.tags @> array[:tag::text])
-        and (:series::text is null or m.series = :series)
-        and (:exchange::text is null or m.exchange = :exchange)
     order by k.rank
     limit :limit offset :offset
 ) as k
@@ -39,13 +44,17 @@ order by k.rank;
 -- How many markets of one ranking pass the filter.
 select count(*)
 from market_rankings k
-join markets m using (market_key)
-where k.generation = :generation
-    and (:status::text is null or m.status = :status)
-    and (:category::text is null or m.category = :category)
-    and (:tag::text is null or m.tags @> array[:tag::text])
-    and (:series::text is null or m.series = :series)
-    and (:exchange::text is null or m.exchange = :exchange);
+cross join lateral (
+    select from markets m
+    where m.market_key = k.market_key
+        and (:status::text is null or m.status = :status)
+        and (:category::text is null or m.category = :category)
+        and (:tag::text is null or m.tags @> array[:tag::text])
+        and (:series::text is null or m.series = :series)
+        and (:exchange::text is null or m.exchange = :exchange)
+    offset 0
+) as m
+where k.generation = :generation;
 
 -- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
 -- Markets that a ranking does not have, newest first. The keys ascend, so one that comes while this is walked is not met twice.

@@ -29,6 +29,7 @@ signals = Table(
     Column("found_at", Time, nullable=False, server_default=NOW),
     Index("signals_market_idx", "market_key", text("ts desc"), "signal_id", unique=True),
     Index("signals_ts_idx", text("ts desc")),
+    Index("signals_score_idx", text("score desc"), text("ts desc")),
     Index("signals_type_idx", "type", text("ts desc")),
     info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
 )
