@@ -1,6 +1,6 @@
 """The database reads what an answer needs, by an index, and no large table from end to end.
 
-A simulated exchange, the benchmark's, is made small enough for a test and large enough that the planner would rather not
+The benchmark's simulated exchange is made small enough for a test, and large enough that the planner would rather not
 read it whole. Then every endpoint is asked what the benchmark asks it, and each query that the application sends for it
 is explained and run twice: planned with its values, and by the general plan that PostgreSQL may turn to once it is
 prepared.
