@@ -1,0 +1,41 @@
+"""What `presage bench decode` measures, at a size of its own: both decoders read the same of the same logs."""
+
+from __future__ import annotations
+
+import msgspec
+from web3._utils.method_formatters import log_entry_formatter
+
+from cli.bench import decode as bench
+from cli.bench import decode_logs
+from cli.bench.harness import Options
+from upstream.chain.contracts import POLYGON
+from upstream.chain.decode import decode
+from upstream.chain.wire import RawLog
+
+
+def test_our_decoder_and_web3_read_the_same():
+    events = bench.rivals()
+
+    for logs in (decode_logs.fills(60), decode_logs.mixed(200)):
+        raw = msgspec.convert(logs, list[RawLog])
+        bench.compare(raw, [log_entry_formatter(log) for log in logs], events)
+
+
+def test_the_mix_has_a_row_of_the_taker_s_for_each_match_and_knows_whose_redemptions_are():
+    made = decode(msgspec.convert(decode_logs.mixed(1000), list[RawLog]), POLYGON)
+
+    assert made.counts["matches"] == int(made.fills.counted.sum()) > 50
+    assert made.counts["inner_steps"] > 10
+    assert made.counts["unattributed"] == made.counts["refused"] == 0
+    assert {entry.kind for entry in made.ledger} == {"redeem"}
+    assert all(entry.wallet is not None for entry in made.ledger)
+
+
+def test_it_measures_fills_the_mix_and_the_way_from_the_answer(monkeypatch):
+    monkeypatch.setattr(bench, "LOGS", 300)
+    monkeypatch.setattr(bench, "PASSES", 3)
+
+    figures = list(bench.run(Options(repetitions=1), lambda _: None))
+
+    assert [figure.target for figure in figures] == ["ratio >= 40"] * 3
+    assert all(figure.value > 0 and figure.rival_value for figure in figures)
