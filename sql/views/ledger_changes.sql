@@ -40,9 +40,11 @@ cross join lateral (
                     )
                 ) as payout
             from (
-                select each ->> 0 as token_id, (each ->> 1)::bigint as shares
+                -- One operation may burn a token in several movements.
+                select each ->> 0 as token_id, sum((each ->> 1)::bigint)::bigint as shares
                 from jsonb_array_elements(e.detail -> 'tokens') as each
                 where e.detail ? 'tokens'
+                group by 1
                 union all
                 select token_id, case e.kind when 'split' then e.amount else -e.amount end
                 from markets, unnest(token_ids, outcome_prices) as o (token_id, price)

@@ -211,7 +211,7 @@ def test_a_redemption_is_shared_as_the_market_was_resolved(conn, chain, market):
     condition = bytes.fromhex(market["market_id"][2:])
     resolution = {"kind": "resolution", "condition": condition, "detail": {"numerators": [1, 0]}}
     chain.block(1, entries=[resolution])
-    redeemed = [("71", -10), ("72", -4)]
+    redeemed = [("71", -7), ("71", -3), ("72", -4)]
     chain.block(
         2, entries=[{"kind": "redeem", "wallet": "ann", "amount": 10, "condition": condition, "tokens": redeemed}]
     )

@@ -329,8 +329,8 @@ def test_positions_are_those_of_exact_fractions_property(database_url):
         run_state_machine_as_test(
             Histories,
             settings=hypothesis.settings(
-                max_examples=2000 if LONG else 30,
-                stateful_step_count=40,
+                max_examples=1000 if LONG else 12,
+                stateful_step_count=50 if LONG else 30,
                 deadline=None,
                 suppress_health_check=list(hypothesis.HealthCheck),
             ),
