@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from orchestration.aggregates import HOUR, floor
 from sql.queries import activity as queries
 
 if TYPE_CHECKING:
     import psycopg
 
 COUNT_EVERY = timedelta(minutes=5)
+# The week's older hours are many, and change only when trades come late: they are added up again every so often, and
+# when an hour has passed.
+WEEK_EVERY = timedelta(minutes=5)
+LATELY = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,12 @@ class Activity:
 
 def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> Activity:
     """Compute every market's activity; every few minutes, count what categories, tags and series hold."""
-    markets, written, gone = queries.upsert(conn, now=now)
+    until = floor(now, HOUR) - LATELY
+    held = queries.week_head(conn)
+    if held is None or held[0] != until or not timedelta(0) <= now - held[1] < WEEK_EVERY:
+        with conn.transaction():
+            queries.forget_week(conn)
+            queries.write_week(conn, until=until, now=now)
+    markets, written, gone = queries.upsert(conn, now=now, until=until)
     lately = queries.counted_since(conn, since=now - COUNT_EVERY)
     return Activity(markets, written, gone, None if lately else queries.count_taxonomy(conn, now=now))

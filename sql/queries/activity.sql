@@ -1,7 +1,23 @@
 -- What the rankings of markets are read from, brought up to date once a minute. The formulas that signals share are functions
 -- (sql/timescale/functions.sql, measures.sql).
 
--- name: upsert(now)^
+-- name: week_head()^
+-- Up to which hour the week is added up, and when that was.
+select until, computed_at from market_weeks limit 1;
+
+-- name: forget_week()!
+-- It is written whole.
+delete from market_weeks;
+
+-- name: write_week(until, now)!
+-- Adds up the hours of the last seven days before one: they hardly ever change, and are many.
+insert into market_weeks (market_key, value_usd, trades, until, computed_at)
+select market_key, sum(value_usd)::bigint, sum(trades)::bigint, :until, :now
+from candles_1h
+where bucket > :now::timestamptz - interval '7 days' and bucket < :until::timestamptz
+group by market_key;
+
+-- name: upsert(now, until)^
 -- The recent activity of each market: USD and trades of three periods over all outcomes, how far the last hour stands out of the day,
 -- and how far the first outcome's price has moved. Rows whose figures stand are left alone; markets without activity are taken out.
 with hour as materialized (
@@ -17,8 +33,11 @@ day as materialized (
 ),
 week as materialized (
     select market_key, sum(value_usd)::bigint as value, sum(trades)::bigint as trades
-    from candles_1h
-    where bucket > :now::timestamptz - interval '7 days'
+    from (
+        select market_key, value_usd, trades from market_weeks
+        union all
+        select market_key, value_usd, trades from candles_1h where bucket >= :until::timestamptz
+    ) as hours
     group by market_key
 ),
 move as materialized (

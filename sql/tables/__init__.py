@@ -23,7 +23,7 @@ from sql.tables.chain import (
     settlements,
     wallet_fills,
 )
-from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, taxonomy_counts
+from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
 from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
 from sql.tables.wallets import (
@@ -69,6 +69,7 @@ __all__ = [
     "market_rankings",
     "market_stats_24h",
     "market_status_changes",
+    "market_weeks",
     "markets",
     "metadata",
     "position_changes",

@@ -101,6 +101,17 @@ market_activity = Table(
     info={"fillfactor": 70},
 )
 
+market_weeks = Table(
+    "market_weeks",
+    metadata,
+    Column("market_key", Integer, primary_key=True, autoincrement=False),
+    Column("value_usd", BigInteger, nullable=False),
+    Column("trades", BigInteger, nullable=False),
+    Column("until", Time, nullable=False, comment="The hours before this one; the same in every row"),
+    Column("computed_at", Time, nullable=False),
+    comment="The last seven days' older hours, added up every few minutes, so that it need not be done each minute",
+)
+
 taxonomy_counts = Table(
     "taxonomy_counts",
     metadata,
