@@ -51,8 +51,10 @@ def drawn(seed: int, *, endpoints: int = 2, steps: int = 14) -> list[Step]:
     told = [Step("set", endpoint=n, fault={"finality": finality}) for n in range(endpoints)]
     head = rng.choice([1, 3, 10, 30, 80])
     told.append(Step("emit", blocks=_blocks(rng, head)))
+    final = 0  # a branch that is shorter does not make less of it
     for _ in range(steps):
-        step = _step(rng, head, min(finality or DEEPEST, DEEPEST), endpoints)
+        final = max(final, head - min(finality or DEEPEST, DEEPEST))
+        step = _step(rng, head, head - final, endpoints)
         head += len(step.blocks) - (step.depth if step.kind == "reorg" else 0)
         told.append(step)
     return told
@@ -89,11 +91,11 @@ def _step(rng: random.Random, head: int, deepest: int, endpoints: int) -> Step:
     match rng.choices(["emit", "mine", "reorg", "swap", "fail", "set", "freeze", "clear"], [8, 3, 6, 1, 6, 5, 1, 3])[0]:
         case "mine":
             return Step("mine", blocks=((),) * rng.randint(1, 5))
-        case "reorg" if head > 1:
+        case "reorg" if head > 1 and deepest:
             depth = min(rng.choice([1, 1, 2, 3, 5, 13, 64]), deepest, head)
             length = max(depth + rng.choice([-1, 0, 0, 1, 2]), 1)
             return Step("reorg", depth=depth, blocks=_blocks(rng, length))
-        case "swap" if head > 1:
+        case "swap" if head > 1 and deepest:
             return Step("swap", depth=min(rng.choice([1, 2, 5]), deepest, head))
         case "fail":
             methods = rng.choice([None, ("eth_getLogs",), ("eth_getLogs",), ("eth_getBlockByNumber",)])

@@ -56,6 +56,10 @@ def play(seed, chain, meddlers, url):
         for meddler in meddlers:
             meddler.missing = 0.0
         chain.mine(FINAL)
+    # Another process takes over, as endpoints may be left alone for a minute by one that has seen them fail.
+    with database.connect(url, autocommit=True) as conn, rpc(meddlers) as source, rpc(meddlers[::-1]) as second:
+        writer = Writer(conn, POLYGON, tell_within_s=float("inf"))
+        following = Follower(writer, source, POLYGON, second=second, start=0, patience_s=0.0, check_blocks=1)
         settle(following, chain.head)
         # What both endpoints left out, when it was read and when it was counted again: the day's check finds it.
         checking = Ranges(writer, source, POLYGON, sleep=lambda _: None, second=second)
