@@ -9,11 +9,12 @@ from api.endpoint import Endpoint
 from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
 from api.resource import OfMarketRow, OfOutcomeRow
 from api.resources.accounts import Register, Registration, Rotate
+from api.resources.exchange import cost_of_source
 from api.resources.markets import Markets
 from api.resources.metrics import MetricsPage
 from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
-from api.resources.trades import Trades, cost_of_rows
+from api.resources.trades import Trades, cost_of_rows, cost_of_trades
 from api.stream.resource import Stream
 from api.table import books, charts, debug, exchange, signals, taxonomy, wallets
 from api.table import markets as lists
@@ -114,7 +115,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         credits=0,
         tag="Service",
         summary="This document as a page",
-        description="It needs nothing from anywhere else, and tries requests with a key that stays in the browser's tab.",
+        description="It needs nothing from anywhere else, and tries requests with a key that stays in the tab.",
     ),
     Endpoint(
         name="metrics",
@@ -136,6 +137,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=Markets,
         parameters=MarketFilter,
         answers=records.MarketPage,
+        cost=cost_of_source,
+        cost_rule="1; with `source=polymarket` 2",
         cache_s=1,
         errors=("invalid_cursor", "upstream_unavailable"),
         tag="Markets",
@@ -189,8 +192,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=trades.of_outcome,
         parameters=TradesOf,
         answers=list[records.Trade],
-        cost=cost_of_rows,
-        cost_rule="1 for each started 1,000 of `limit`",
+        cost=cost_of_trades,
+        cost_rule="1 for each started 1,000 of `limit`; with `source=data-api` 2 at least",
         errors=("not_found", "upstream_unavailable"),
         missing=NO_MARKET,
         tag="Trades",

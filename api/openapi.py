@@ -24,6 +24,7 @@ REF = "#/components/schemas/{name}"
 EXPLAINED = {
     "id": "The market: its market_id, its slug, or the exchange's numeric id",
 }
+ADDRESS = {"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$", "examples": ["0x" + "5d" * 20]}
 USUAL = ("invalid_parameter", "unknown_parameter")  # of a bad request
 # What is refused before it is known which endpoint it was for.
 UNREAD = {414: "The request line is longer than 8,192 bytes", 431: "The headers are longer than 16,384 bytes"}
@@ -162,7 +163,7 @@ def _described(endpoint: Endpoint) -> list[dict[str, Any]]:
             "in": "path",
             "required": True,
             "description": endpoint.explained.get(name) or EXPLAINED[name],
-            "schema": {"type": "string", "minLength": 1, "maxLength": 500},
+            "schema": ADDRESS if name == "address" else {"type": "string", "minLength": 1, "maxLength": 500},
         }
         for name in endpoint.path_parameters
     ]

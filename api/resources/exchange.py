@@ -103,6 +103,11 @@ class MarketPositions(Reading):
         return exchange.tell(("holders", market.market_id), "data_api", ask)
 
 
+def cost_of_source(given: MarketFilter) -> int:
+    """Give the credits of a list: the exchange's own costs as all that is asked of it."""
+    return 1 if given.source == "local" else 2
+
+
 def held(exchange: Exchange, wallet: str, market: Market | None = None) -> bytes:
     """Give what a wallet holds, of all markets or of one."""
     of = None if market is None else market.market_id

@@ -12,16 +12,21 @@ from api.resources.prices import newest
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
-    from api.parameters import TradesOf
+    from api.parameters import HistoryOf, TradesOf
     from api.parameters_lists import Recent
 
 WINDOW = timedelta(days=1)
 LATELY = timedelta(hours=1)  # what all markets' newest trades are first looked for in
 
 
-def cost_of_rows(given: TradesOf) -> int:
+def cost_of_rows(given: HistoryOf | TradesOf) -> int:
     """One credit for each started thousand."""
     return -(-given.limit // 1000)
+
+
+def cost_of_trades(given: TradesOf) -> int:
+    """Give the same; what is asked of the exchange costs 2 at least."""
+    return max(cost_of_rows(given), 1 if given.source == "local" else 2)
 
 
 class Trades(AboutOutcome):

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
 import falcon.inspect
+import pytest
 from openapi_spec_validator import validate
 
 from api import openapi
 from api.app import create_app
 from api.endpoints import ENDPOINTS
+from api.parameters import parse
 
 DOCUMENT = json.loads(openapi.encoded())
 
@@ -52,7 +55,7 @@ def test_it_is_served_to_anyone_and_printed_without_a_server(client):
 def test_every_operation_tells_its_price_its_answers_and_its_failures():
     for path, operations in DOCUMENT["paths"].items():
         for operation in operations.values():
-            assert operation["x-credits"] in (0, 1, 2, 5, 10) or "for each" in operation["x-credits"]
+            assert operation["x-credits"] in (0, 1, 2, 5, 10) or re.match("1[;,]? [a-z]", operation["x-credits"])
             assert operation["summary"]
             assert {"400", "500", "503"} <= set(operation["responses"])
             needs_key = path.startswith("/v1/")
@@ -81,3 +84,52 @@ def test_what_endpoints_have_in_common_is_said_once():
         "`invalid_api_key`: the api key is missing or not valid"
     }
     assert len(openapi.encoded()) < 3500 * len(ENDPOINTS)
+
+
+# What requests cost, as it was agreed; all that is not named costs 1.
+COSTS = {
+    0: ["/v1/time", "/v1/status/pipeline", "/v1/keys/rotate"],
+    2: [
+        *("/v1/markets/search", "/v1/markets/top", "/v1/markets/trending", "/v1/markets/breaking"),
+        *("/v1/markets/by-timeframe", "/v1/markets/compare", "/v1/markets/{id}/summary", "/v1/markets/{id}/sentiment"),
+        *("/v1/signals/top", "/v1/leaderboard", "/v1/udf/search"),
+        *("/v1/events", "/v1/positions", "/v1/positions/closed", "/v1/markets/{id}/positions"),
+    ],
+    5: [
+        *("/v1/wallets/{address}/onchain", "/v1/wallets/{address}/summary", "/v1/wallets/{address}/markets"),
+        *("/v1/wallets/{address}/positions/open", "/v1/markets/{id}/orderbook/history"),
+    ],
+    10: ["/v1/wallets/{address}/pnl"],
+}
+
+
+def test_every_operation_costs_what_was_agreed():
+    agreed = {path: cost for cost, paths in COSTS.items() for path in paths}
+    fixed = [each for each in ENDPOINTS if each.cost is None and each.key not in {"debug", "none"}]
+
+    assert {each.path: each.credits for each in fixed} == {each.path: agreed.get(each.path, 1) for each in fixed}
+    assert {each.credits for each in ENDPOINTS if each.key in {"debug", "none"}} == {0}
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "cost"),
+    [
+        ("markets", {}, 1),
+        ("markets", {"source": "polymarket"}, 2),
+        ("market_trades", {"limit": "1000"}, 1),
+        ("market_trades", {"limit": "1001"}, 2),
+        ("market_trades", {"limit": "5000"}, 5),
+        ("market_trades", {"source": "data-api"}, 2),
+        ("market_trades", {"source": "data-api", "limit": "5000"}, 5),
+        ("market_price_history", {}, 1),
+        ("market_price_history", {"limit": "20000"}, 20),
+        ("prices", {"ids": ",".join(map(str, range(25)))}, 1),
+        ("prices", {"ids": ",".join(map(str, range(26)))}, 2),
+        ("market_orderbook", {}, 1),
+        ("market_orderbook", {"at": "1795262400000"}, 5),
+    ],
+)
+def test_what_a_request_costs_follows_from_what_it_asks(name, asked, cost):
+    endpoint = next(each for each in ENDPOINTS if each.name == name)
+
+    assert endpoint.price(parse(endpoint.parameters, asked)) == cost
