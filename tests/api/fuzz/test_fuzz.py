@@ -7,21 +7,12 @@ import os
 import pytest
 
 from api.endpoints import ENDPOINTS
-from tests.api.fuzz.filled import filled
 from tests.api.fuzz.schemathesis_run import run
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`
 EXAMPLES, LEAST = (330, 20_000) if LONG else (5, 1_500)
 # A WebSocket is no answer for a fuzzer of HTTP, and the document is what it has begun with.
 ASIDE = {"GET /stream", "GET /openapi.json"}
-
-
-@pytest.fixture(scope="module")
-def api(new_database, tmp_path_factory):
-    with new_database() as url, filled(url, tmp_path_factory.mktemp("fuzz")) as running:
-        yield running
-        log = running.server.stop()
-    assert "Traceback" not in log
 
 
 @pytest.mark.timeout(3600 if LONG else 300)
