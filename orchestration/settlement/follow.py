@@ -86,6 +86,7 @@ class Follower:
         self._check_blocks = check_blocks
         self._clock = clock
         self._shorter_since: float | None = None
+        self._doubted = True  # somebody before us may have met another chain
         self._ranges = Ranges(writer, source, contracts, second=second)
         self._filling, self._checking = Pace(IDLE_LOGS), Pace(IDLE_LOGS, check_blocks)
 
@@ -99,6 +100,9 @@ class Follower:
         blocks = self._headers(indexed, min(heads.head, indexed + STEP_BLOCKS))
         if blocks is None:
             return self._walk_back(heads, indexed, floor)
+        if self._doubted:
+            self._doubted = False
+            queries.mend_all(self._conn, kind="finalized_mismatch")
         if heads.head - indexed > self._jump and heads.finalized > indexed:
             # The newest first: what is between is filled in when there is time.
             queries.set_heads(self._conn, **_heads(heads), indexed=heads.finalized, detail="{}")
@@ -173,6 +177,7 @@ class Follower:
         return Step(heads, ancestor, revoked=revoked, depth=indexed - ancestor)
 
     def _refuse(self, number: int, ours: bytes, theirs: bytes | None) -> None:
+        self._doubted = True
         told = "" if theirs is None else theirs.hex()
         detail = msgspec.json.encode({"ours": ours.hex(), "theirs": told}).decode()
         queries.note_incident(

@@ -198,6 +198,10 @@ on conflict (kind, subject) do update set
 -- It is so no longer.
 update data_incidents set mended_at = now() where kind = :kind and subject = :subject and mended_at is null;
 
+-- name: mend_all(kind)!
+-- None of this kind is so any longer.
+update data_incidents set mended_at = now() where kind = :kind and mended_at is null;
+
 -- name: incidents()^
 -- How many are open, and how many were met within a day.
 select count(*) filter (where mended_at is null), count(*) filter (where last_at > now() - interval '1 day') from data_incidents;

@@ -88,18 +88,30 @@ def test_the_second_start_goes_on_where_the_first_one_ended(chain, db, follower,
 
 
 def test_another_chain_than_the_stored_one_is_refused(chain, db, follower, until_done, match):
+    class Other(Plain):
+        wrong = False
+
+        def blocks(self, from_, to):
+            told = super().blocks(from_, to)
+            if not self.wrong:
+                return told
+            return [b._replace(hash=b.hash[::-1], parent=b.parent[::-1]) for b in told]
+
     chain.extend([[match(1)]] * 80)
-    following = follower()
+    source = Other(chain)
+    following = follower(source)
     until_done(following)
     rows = truth.settlements(db)
 
-    chain.reset()
-    chain.extend([[match(2)]] * 90)
-
+    source.wrong = True
     with pytest.raises(OtherChain, match="was final"):
         following.step()
+
     assert truth.settlements(db) == rows
     assert db.execute("select kind, mended_at from data_incidents").fetchall() == [("finalized_mismatch", None)]
+    source.wrong = False
+    following.step()
+    assert db.execute("select mended_at is not null from data_incidents").fetchall() == [(True,)]
 
 
 def test_logs_that_an_endpoint_left_out_are_found_and_told(chain, db, follower, until_done, match):
