@@ -58,12 +58,13 @@ class Hub:
         self.keep_following: Callable[[list[tuple[int, bytes]]], object] = lambda _: None
         self.subscribers: set[Subscriber] = set()
         self._audience = Audience()
-        self._replays = Replays(pool, lambda: self.last, self._go_live, queue_bytes)
+        self._replays = Replays(pool, lambda: self.last, self._caught_up, queue_bytes)
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
         self.last = 0  # the newest event read
         self._handed_out = 0  # the newest event that everyone live has been sent, who wants it
         self.oldest = 0  # the oldest that can be replayed
+        self._looks = self._seen = 0  # looks begun, and the last of them that has read all there was
 
     # --- Coming and going
 
@@ -104,14 +105,10 @@ class Hub:
     def resume(self, subscriber: Subscriber, wants: Filter, after: int) -> None:
         """Go on after an event, up to the newest there is now and on from there."""
         self._leave(subscriber)
-        subscriber.wants = wants
-        try:
-            newest: int = self._pool.read(queries.head) or 0
-            # What is no longer kept, or never was, cannot be told.
-            subscriber.resuming = Resuming(upto=newest, complete=self.oldest <= after + 1 and after <= newest)
-            subscriber.position = min(after, newest)
-        finally:
-            self.restart(subscriber)
+        # Whatever is committed by now is seen by the look that begins next. What is no longer kept cannot be told.
+        subscriber.resuming = Resuming(after, self._looks + 1, self.oldest <= after + 1)
+        subscriber.position = after
+        self.restart(subscriber, wants)
 
     def follow(self, subscriber: Subscriber, wallets: frozenset[bytes]) -> None:
         """Go on with other wallets; whoever has not said yet what it wants of the rest is held for longer."""
@@ -140,11 +137,19 @@ class Hub:
         for subscriber in list(self.subscribers):
             subscriber.socket.close(code, f"{why}; last_seq={{seq}}", linger_s=linger_s)
 
+    def _caught_up(self, subscriber: Subscriber) -> bool:
+        """Feed a client that has come so far, unless something may have been committed that was not seen yet."""
+        ready = subscriber.resuming is None or subscriber.resuming.look <= self._seen
+        if ready:
+            self._go_live(subscriber)
+        return ready
+
     def _go_live(self, subscriber: Subscriber) -> None:
         """Feed a client that is up to date; nothing may wait between finding that out and this."""
         subscriber.turn += 1
         if subscriber.resuming is not None:
-            complete, subscriber.resuming = subscriber.resuming.complete, None
+            resuming, subscriber.resuming = subscriber.resuming, None
+            complete = resuming.complete and resuming.after <= self.last  # nor what never was
             subscriber.tell(messages.say("replay_completed", seq=self.last, complete=complete))
         subscriber.live, subscriber.position = True, self.last
         self._audience.join(subscriber)
@@ -166,6 +171,7 @@ class Hub:
             try:
                 with self._pool.connection() as conn:
                     if not self._ready.is_set():
+                        self._looks += 1
                         self.last = self._handed_out = queries.head(conn) or 0
                         self._look_back(conn)
                         self._ready.set()
@@ -197,6 +203,7 @@ class Hub:
                 gevent.sleep(RETRY_S)
 
     def _look(self, conn: Connection) -> None:
+        self._looks = look = self._looks + 1
         head: int = queries.head(conn) or 0
         if head < self.last:
             self._begin_again(head)
@@ -205,6 +212,7 @@ class Hub:
             # Advanced first: a client that joins while this batch is sent has had it, or will read it itself.
             self.last = events[-1].seq if events else head
             self._hand_out(events)
+        self._seen = look
         self._counts.put(Number.STREAM_POSITION, self._handed_out)
 
     def _begin_again(self, head: int) -> None:

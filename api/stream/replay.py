@@ -43,13 +43,13 @@ class Behind:
 
 
 class Replays:
-    """Those who are behind. `newest` tells up to where the hub has read, `go_live` takes in who has come so far."""
+    """Those who are behind. `newest` tells up to where the hub has read; `caught_up` takes in who has come so far."""
 
     def __init__(
-        self, pool: Pool, newest: Callable[[], int], go_live: Callable[[Subscriber], None], queue_bytes: int
+        self, pool: Pool, newest: Callable[[], int], caught_up: Callable[[Subscriber], bool], queue_bytes: int
     ) -> None:
         self.stored = Stored(pool)
-        self._newest, self._go_live, self._room = newest, go_live, queue_bytes // 2
+        self._newest, self._caught_up, self._room = newest, caught_up, queue_bytes // 2
         self._behind: deque[Behind] = deque()
         self._running = 0
 
@@ -84,10 +84,8 @@ class Replays:
         """Go a page further, if there is one and the client takes it in."""
         subscriber = one.subscriber
         if subscriber.position >= self._newest():
-            if subscriber.resuming is None or subscriber.position >= subscriber.resuming.upto:
-                self._go_live(subscriber)
+            if self._caught_up(subscriber):
                 return True
-            # Otherwise the hub has not looked since.
         elif subscriber.socket.owed < self._room:
             self._send(one)
             one.moved_at = time.monotonic()

@@ -57,9 +57,10 @@ class Filter:
 
 
 class Resuming(NamedTuple):
-    """A replay that was asked for: up to which event, and whether nothing of it is lost."""
+    """A replay that was asked for: after which event, which of the hub's looks ends it, and whether all is kept."""
 
-    upto: int
+    after: int
+    look: int
     complete: bool
 
 

@@ -54,6 +54,10 @@ class AsyncStream:
         """The `seq` to resume from after the events that were iterated over."""
         return self._last if self._had else self._session.last
 
+    def __repr__(self) -> str:
+        state = "closed" if self._over else "not connected" if self._socket is None else self._socket.state.name.lower()
+        return f"<{type(self).__name__} past {self.last}, {state}, {self._session}>"
+
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 

@@ -46,6 +46,9 @@ class Session:
         self._unanswered = 0
         self._failures = 0
 
+    def __repr__(self) -> str:
+        return f"{self._unanswered} wishes not answered, resumed from {self._resumed_from}"
+
     def wishes(self) -> list[str]:
         """Give what to say on a new connection, once it has greeted."""
         said: list[dict[str, Any]] = []

@@ -55,6 +55,10 @@ class Stream:
         """The `seq` to resume from after the events that were iterated over."""
         return self._last if self._had else self._session.last
 
+    def __repr__(self) -> str:
+        state = "closed" if self._over else "not connected" if self._socket is None else self._socket.state.name.lower()
+        return f"<{type(self).__name__} past {self.last}, {state}, {self._session}>"
+
     def __iter__(self) -> Iterator[Event]:
         return self
 

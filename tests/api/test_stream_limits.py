@@ -28,7 +28,7 @@ def refusal(url, **how):
     return response.status_code, json.loads(response.body)["code"]
 
 
-def until(condition, within_s=10.0):
+def until(condition, within_s=40.0):
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < within_s

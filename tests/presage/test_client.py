@@ -35,7 +35,7 @@ async def numbers_of(stream, count):
     return [(await anext(stream)).seq for _ in range(count)]
 
 
-def until(condition, within_s=10.0):
+def until(condition, within_s=40.0):
     began = time.monotonic()
     while not condition():
         assert time.monotonic() - began < within_s

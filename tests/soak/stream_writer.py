@@ -42,7 +42,7 @@ def main(url: str, seed: int, pause_s: float) -> None:
                 while True:
                     write(conn, dice)
                     time.sleep(dice.uniform(0, 2 * pause_s))
-        except psycopg.Error:
+        except (psycopg.Error, psycopg.Rollback):  # the latter when the server went away just then
             time.sleep(0.1)
 
 

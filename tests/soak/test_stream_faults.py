@@ -112,11 +112,12 @@ def prove(faults: int, pause_s: float) -> None:
             ways = [service.kill_writer, service.kill_worker, service.kill_both_workers, service.kill_database]
             done = dict.fromkeys((way.__name__ for way in ways), 0)
             for number in range(faults):
-                time.sleep(dice.uniform(0.2, 1.2))
+                had = sum(len(each.heard) for each in crowd.subscribers)
+                wait_until(lambda had=had: sum(len(each.heard) for each in crowd.subscribers) > had, crowd)
+                time.sleep(dice.uniform(0, 0.8))
                 way = ways[number % len(ways)]
                 way(dice)
                 done[way.__name__] += 1
-                assert crowd.failed is None, crowd.failed
             time.sleep(0.5)
             service.end_writing()
             crowd.restless = False
@@ -144,10 +145,18 @@ def prove(faults: int, pause_s: float) -> None:
     assert "Traceback" not in log, log[-5000:]
 
 
+def wait_until(condition, crowd: Crowd, within_s: float = 60.0) -> None:
+    """Wait until the service works again after what was done to it."""
+    began = time.monotonic()
+    while not condition() and time.monotonic() - began < within_s:
+        assert crowd.failed is None, crowd.failed
+        time.sleep(0.02)
+
+
 def wait_for(crowd: Crowd, expected: list[list[int]]) -> None:
     """Wait until everyone has had so many messages, or nothing moves any more."""
     moved_at, had = time.monotonic(), -1
-    while time.monotonic() - moved_at < 15:
+    while time.monotonic() - moved_at < 30:
         assert crowd.failed is None, crowd.failed
         heard = [len(each.heard) for each in crowd.subscribers]
         if all(count >= len(wanted) for count, wanted in zip(heard, expected, strict=True)):
@@ -155,6 +164,9 @@ def wait_for(crowd: Crowd, expected: list[list[int]]) -> None:
         if sum(heard) != had:
             moved_at, had = time.monotonic(), sum(heard)
         time.sleep(0.05)
+    for number, (each, wanted) in enumerate(zip(crowd.subscribers, expected, strict=True)):
+        if len(each.heard) < len(wanted):
+            print(f"subscriber {number}: {len(each.heard)} of {len(wanted)}, past {each.last}, {each.stream!r}")
 
 
 def difference(heard: list[int], wanted: list[int]) -> str:
