@@ -1,7 +1,8 @@
 """The whole schema as SQL statements, for either licence: tables from `sql.tables`, the rest from the files beside.
 
 Both licences have the same tables, columns and functions. They differ in how the candles are kept: continuous
-aggregates on `timescale`, tables kept by triggers on `apache`. A file in `sql/views/` makes the one view of its name.
+aggregates on `timescale`, tables kept by triggers on `apache`. A file in `sql/views/` makes the one view of its name,
+and one in `sql/analytics/` the view that analysts read.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 VIEWS = FOLDER.parent / "views"
+ANALYTICS = FOLDER.parent / "analytics"
 FILES: dict[License, tuple[str, ...]] = {
     "apache": ("candles_apache.sql",),
     "timescale": ("candles_timescale.sql", "columnstore.sql", "policies.sql"),
@@ -47,11 +49,15 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "settled.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)
+    yield "create schema analytics"
+    for path in sorted(ANALYTICS.glob("*.sql")):
+        yield from statements(path)
     yield from statements(FOLDER / "rows.sql")
 
 
 def drop(license: License) -> Iterator[str]:  # noqa: A002
     """Give the statements that drop what `create` made."""
+    yield "drop schema analytics cascade"
     for path in sorted(VIEWS.glob("*.sql"), reverse=True):
         yield f"drop view {path.stem}"
     if license == "timescale":

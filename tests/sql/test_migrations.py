@@ -69,7 +69,7 @@ def test_the_database_is_what_the_tables_declare(database_url):
     "drift",
     [
         "alter table markets add column mood text",
-        "alter table trades alter column price type numeric",
+        "alter table feed_stats alter column rows type numeric",
         "drop index markets_created_at_idx",
         "alter table markets alter column source set default 'tape'",
         "create table left_behind (id int)",

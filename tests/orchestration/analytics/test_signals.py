@@ -65,7 +65,7 @@ def live(conn, first=FIRST, until=END, every=7):
         passes.analyse(conn, now)
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(3600)
 @hypothesis.settings(
     max_examples=EXAMPLES, suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture], print_blob=True
 )
