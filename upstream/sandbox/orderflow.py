@@ -23,6 +23,9 @@ CENT = ONE // 100
 FEWEST, MOST = 11, 30  # levels a side makers keep up
 TRADES = 0.07  # share of the orders that take
 MOVES = 0.12  # share of the changes that move an order from one level to another, two changes in one message
+LARGE = 0.03  # share of the orders that are ten times as large, some of them much more
+TEN_TIMES, HUGE = 10, 1_000
+WHALES = 0.01  # share of those who take that take all there is
 MADE_TO_SELL = 0.02  # share of the sales of what was not bought, but made for it as one of a pair
 REMEMBERED = 32  # buyers of a token
 ASKED = 4  # of them, whether they hold enough to sell
@@ -124,7 +127,7 @@ class Orderflow:
         if len(prices) < 3:
             return 0
         resting = book.asks if lifts else book.bids
-        wanted = self._size(1)
+        wanted = self._size(1) * (TEN_TIMES * TEN_TIMES if dice.random() < WHALES else 1)
         fills: list[Fill] = []
         for price in prices[:3] if lifts else prices[:-4:-1]:
             taken = min(wanted, resting[price])
@@ -189,6 +192,8 @@ class Orderflow:
 
     def _size(self, step: int) -> int:
         shares = math.exp(self._dice.gauss(3.8 + min(step, 8) * 0.12, 1.1))
+        if self._dice.random() < LARGE:
+            shares *= min(TEN_TIMES * self._dice.paretovariate(0.6), HUGE)
         return max(5 * ONE, int(shares * 100) * CENT)
 
     def _part(self, size: int) -> int:

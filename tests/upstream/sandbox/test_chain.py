@@ -303,3 +303,15 @@ def test_wallets_are_the_same_for_the_same_seed_or_name():
     assert Population(5).at(0.0) == Population(5).wallets[0]
     assert Population(5).at(0.999999999) == Population(5).wallets[-1]
     assert {Population(5, 3).other(wallet, 0.1) != wallet for wallet in Population(5, 3).wallets} == {True}
+
+
+def test_now_and_then_somebody_takes_all_there_is():
+    sandbox = played(150, seed=1)
+
+    values: Counter[str] = Counter()
+    for trade in sandbox.exchange.trades.newest_first():
+        values[trade.tx] += trade.price * trade.size // 1_000_000
+    dollars = sorted(value / 1e6 for value in values.values())
+
+    assert dollars[len(dollars) // 2] < 60
+    assert dollars[-1] > 2_000

@@ -64,18 +64,20 @@ def test_trades_are_newest_first_and_of_the_markets_asked_for(sandbox, http):
 
 def test_takers_alone_are_shown_unless_makers_are_asked_for(sandbox, http):
     _, condition_id = busiest(sandbox)
-    ask = {"market": condition_id, "limit": 40}
+    ask = {"market": condition_id, "limit": 1000}
 
     alone = http.get(f"{sandbox.data_api_url}/trades", params={**ask, "limit": 1}).json()
     both = http.get(f"{sandbox.data_api_url}/trades", params={**ask, "takerOnly": "false"}).json()
 
-    of_trade = [
-        row
-        for row in both
-        if row["transactionHash"] == alone[0]["transactionHash"] and row["price"] == alone[0]["price"]
-    ]
-    assert {row["side"] for row in of_trade} == {"BUY", "SELL"}
-    assert alone[0]["proxyWallet"] in {row["proxyWallet"] for row in of_trade}
+    taker = alone[0]
+    of_match = [row for row in both if row["transactionHash"] == taker["transactionHash"]]
+    makers = [row for row in of_match if row["proxyWallet"] != taker["proxyWallet"]]
+    assert taker in of_match
+    assert len(makers) == len(of_match) / 2
+    for maker in makers:  # of the same token on the other side, or of the other token on the same side
+        assert (maker["side"] == taker["side"]) == (maker["asset"] != taker["asset"])
+    prices = [row["price"] if row["asset"] == taker["asset"] else round(1 - row["price"], 6) for row in makers]
+    assert taker["price"] in prices
 
 
 def test_cursor_pages_meet_every_trade_once_while_new_ones_arrive(sandbox, http):
