@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from api.errors import Problem
 from api.parameters import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids
 from api.resource import AboutOutcome, Reading
-from sql.queries import candles
+from sql.queries import candles, udf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MOST_IDS = 100
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
-BARS = {"1": (candles.bars_1m, candles.last_bars_1m), "60": (candles.bars_1h, candles.last_bars_1h)}
+BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
 
 
 def several(text: str, most: int, name: str = "ids") -> list[str]:
@@ -85,9 +85,9 @@ class Bars(AboutOutcome):
         since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else back(until, 500 * step)
         bars, last = BARS[given.resolution]
         of = {"market_key": market.key, "outcome": outcome}
-        text = self.read(bars, since=since, until=until, limit=MOST_BUCKETS, **of)
-        if text is not None:
-            return self.found(text)
+        text, count = self.read(bars, step=f"{step} seconds", since=since, until=until, limit=MOST_BUCKETS, **of)
+        if count:
+            return str(text).encode()
         for before in (timedelta(days=31), timedelta(days=3660)):
             found = self.read(last, since=back(since, before.total_seconds()), until=min(since, until), **of)
             if found is not None:

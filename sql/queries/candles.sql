@@ -148,26 +148,6 @@ select coalesce(json_agg(json_build_object(
 from carried
 where held is not null;
 
--- name: bars_1m(market_key, outcome, since, until, limit)$
--- The newest one-minute bars of a range, column by column; no row when there are none.
-select json_build_object(
-    's', 'ok',
-    't', json_agg(as_unix(bucket) order by bucket),
-    'o', json_agg(as_number(open) order by bucket),
-    'h', json_agg(as_number(high) order by bucket),
-    'l', json_agg(as_number(low) order by bucket),
-    'c', json_agg(as_number(close) order by bucket),
-    'v', json_agg(as_number(volume) order by bucket)
-)::text
-from (
-    select bucket, open, high, low, close, volume
-    from candles_1m
-    where market_key = :market_key and outcome = :outcome and bucket >= :since and bucket < :until
-    order by bucket desc
-    limit :limit
-) as newest
-having count(*) > 0;
-
 -- name: last_bars_1m(market_key, outcome, since, until)$
 -- When the last bar of a range begins.
 select as_unix(bucket)
@@ -175,26 +155,6 @@ from candles_1m
 where market_key = :market_key and outcome = :outcome and bucket >= :since and bucket < :until
 order by bucket desc
 limit 1;
-
--- name: bars_1h(market_key, outcome, since, until, limit)$
--- The newest one-hour bars of a range, column by column; no row when there are none.
-select json_build_object(
-    's', 'ok',
-    't', json_agg(as_unix(bucket) order by bucket),
-    'o', json_agg(as_number(open) order by bucket),
-    'h', json_agg(as_number(high) order by bucket),
-    'l', json_agg(as_number(low) order by bucket),
-    'c', json_agg(as_number(close) order by bucket),
-    'v', json_agg(as_number(volume) order by bucket)
-)::text
-from (
-    select bucket, open, high, low, close, volume
-    from candles_1h
-    where market_key = :market_key and outcome = :outcome and bucket >= :since and bucket < :until
-    order by bucket desc
-    limit :limit
-) as newest
-having count(*) > 0;
 
 -- name: last_bars_1h(market_key, outcome, since, until)$
 -- When the last bar of a range begins.
