@@ -144,9 +144,12 @@ class Newest(OfWallet):
 class Onchain(OfWallet):
     """Fills of the last days."""
 
-    def more(self, given: LatestOf) -> dict[str, Any]:
-        """Say since when."""
-        return {"limit": given.limit, "since": datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN}
+    def answer(self, given: LatestOf, **path: str) -> bytes:
+        """Give the newest of them."""
+        which, since = wallet(path["address"]), datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN
+        asked = {"wallet": which, "since": since, "limit": given.limit}
+        first, last = self.read(queries.onchain_span, **asked)
+        return self.found(self.read(**asked, from_ts=first or since, to_ts=last or since))
 
 
 class Leaderboard(Reading):

@@ -19,7 +19,7 @@ from sql.queries import positions as queries
 if TYPE_CHECKING:
     import psycopg
 
-SLICE = 200_000  # fills in one transaction
+SLICE = 500_000  # fills in one transaction
 DUE = 20_000  # entries of positions_due in one transaction
 HOURS_KEPT = timedelta(hours=49)
 DAYS_KEPT = timedelta(days=40)

@@ -63,12 +63,17 @@ select json_build_object(
     'count', (select count(*) from newest)
 )::text;
 
--- name: onchain(wallet, since, limit)$
--- A wallet's fills as they were settled, the newest first.
+-- name: onchain_span(wallet, since, limit)^
+-- The instants that a wallet's newest fills span: asked first, so that what is asked then is planned for their few chunks alone.
+select min(ts), max(ts)
+from (select ts from wallet_fills where wallet = :wallet and ts >= :since order by ts desc limit :limit) as newest;
+
+-- name: onchain(wallet, since, from_ts, to_ts, limit)$
+-- A wallet's fills as they were settled, the newest first; `from_ts` and `to_ts` are their span.
 with newest as materialized (
     select f.*
     from wallet_fills f
-    where f.wallet = :wallet and f.ts >= :since
+    where f.wallet = :wallet and f.ts between :from_ts and :to_ts
     order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker
     limit :limit
 )
@@ -93,7 +98,8 @@ select json_build_object(
 )::text
 from newest f
 cross join lateral (
-    select * from settlements s where s.ts = f.ts and s.block_number = f.block_number and s.log_index = f.log_index
+    select * from settlements s
+    where s.ts between :from_ts and :to_ts and s.ts = f.ts and s.block_number = f.block_number and s.log_index = f.log_index
 ) as s
 join chain_tokens k on k.token_key = f.token_key
 join chain_contracts c on c.contract_key = s.contract_key
@@ -103,7 +109,7 @@ left join lateral (
 ) as p on true
 left join lateral (
     select m.maker from settlements m
-    where s.is_taker_order and m.ts = f.ts and m.block_number = f.block_number and m.match_index = f.log_index
+    where s.is_taker_order and m.ts between :from_ts and :to_ts and m.ts = f.ts and m.block_number = f.block_number and m.match_index = f.log_index
         and m.log_index <> f.log_index
     order by m.value_usd desc, m.log_index limit 1
 ) as other on true;
