@@ -21,7 +21,7 @@ class Signal(Struct):
     threshold: Annotated[float, Meta(gt=0, description="From where on it counts", examples=[0.05])]
     score: Annotated[float, Meta(ge=0, description="value / threshold", examples=[2.4])]
     direction: Annotated[
-        Literal["up", "down"] | None, Meta(description="Where the first outcome goes; null: nowhere in particular")
+        Literal["up", "down"] | None, Meta(description="Where the outcome's price goes; null: nowhere in particular")
     ]
     window_s: Annotated[int, Meta(ge=0, description="Seconds up to `ts` that it was found in", examples=[3900])]
     detail: Annotated[dict[str, Any], Meta(description="The figures behind it")]

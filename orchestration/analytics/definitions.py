@@ -66,13 +66,15 @@ def momentum(of: Measures, by: Parameters) -> Finding | None:
 
 def volume_spike(of: Measures, by: Parameters) -> Finding | None:
     """The last hour's USD stand out from the day's hourly mean."""
-    if not _known(of, by, of.trades_missed_ms) or of.trades_missed_day_ms > MISSING_SHARE * DAY_MS:
+    if of.spike_ratio is None or not _known(of, by, of.trades_missed_ms):
+        return None
+    if of.trades_missed_day_ms > MISSING_SHARE * DAY_MS:
         return None
     move = 0 if of.price_now is None or of.price_baseline is None else of.price_now - of.price_baseline
     return _finding(
         of,
         "volume_spike",
-        value=round(of.value_1h * 24.0 / of.value_24h, 6),  # spike_ratio() of sql/timescale/functions.sql
+        value=round(of.spike_ratio, 6),
         threshold=by.volume_spike_ratio,
         direction=move,
         window_s=3600,
@@ -181,7 +183,7 @@ def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
 
 def _known(of: Measures, by: Parameters, *missed_ms: int) -> bool:
     """Whether there is a past to compare with, and the window is whole."""
-    if of.history_ms is None or of.history_ms < by.signal_min_history_h * HOUR_MS or not of.value_24h:
+    if of.history_ms is None or of.history_ms < by.signal_min_history_h * HOUR_MS:
         return False
     return all(missed <= MISSING_SHARE * HOUR_MS for missed in missed_ms)
 

@@ -27,6 +27,7 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     trades_1h: int
     value_1h: int
     value_24h: int
+    spike_ratio: float | None
     history_ms: int | None  # since its first trade of the last 24 hours
     moved: int  # by how much whole hours before moved the price, summed up
     moves: int  # how many hours those are

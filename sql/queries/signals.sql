@@ -2,7 +2,7 @@
 
 -- name: measures(at, min_trades, min_value, min_spread, min_lean)
 -- The figures of every market that traded enough in the hour up to an instant, and was active and heard of then; one row each. All
--- are whole numbers (micro-units, milliseconds), so that they come out alike whenever they are asked for. What only a
+-- are whole numbers (micro-units, milliseconds) or one division of such, so that they come out alike whenever they are asked for. What only a
 -- wide spread or a leaning book is compared with is not looked up for the others.
 with recent as materialized (
     select market_key, outcome, ts, seq, price, value_usd
@@ -90,7 +90,7 @@ missed as materialized (
 )
 select
     b.market_key, b.market_id, b.trades, b.value,
-    coalesce(d.value, 0), least(as_ms(:at) - as_ms(d.since), 86400000), coalesce(d.moved, 0), coalesce(d.moves, 0),
+    coalesce(d.value, 0), spike_ratio(b.value, d.value), least(as_ms(:at) - as_ms(d.since), 86400000), coalesce(d.moved, 0), coalesce(d.moves, 0),
     market_price(q.bid, q.ask, q.mid, t.price), e.price,
     w.minutes, w.first, w.last, w.high, w.low,
     s.spread_ms, s.two_sided_ms, sb.spread_ms, sb.two_sided_ms,
