@@ -41,6 +41,7 @@ def write(conn: psycopg.Connection[Any], now: datetime) -> list[str]:
         queries.volume_of_days(conn, span="7d", since=windows["7d"], **common)
         queries.volume_of_days(conn, span="30d", since=windows["30d"], **common)
         queries.volume_of_all(conn, **common)
+        queries.count_markets(conn, by="volume")
     last = queries.last_pnl(conn)
     if last is not None and now - last < PNL_EVERY:
         return ["volume"]
@@ -48,4 +49,5 @@ def write(conn: psycopg.Connection[Any], now: datetime) -> list[str]:
         for span in (*windows, "all"):
             queries.forget_board(conn, span=span, by="pnl")
         queries.pnl_boards(conn, day=windows["1d"], week=windows["7d"], month=windows["30d"], **common)
+        queries.count_markets(conn, by="pnl")
     return ["volume", "pnl"]

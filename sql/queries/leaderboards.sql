@@ -9,12 +9,7 @@ delete from leaderboards where span = :span and by = :by;
 -- Those who traded most since an hour.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, window_start, computed_at)
 select
-    :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades,
-    (
-        select count(distinct coalesce(t.market_key, -p.token_key))
-        from wallet_positions p join chain_tokens k using (token_key) left join tokens t using (token_id)
-        where not p.base and p.wallet = most.wallet and p.last_trade >= :since
-    ), :since, :now
+    :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades, 0, :since, :now
 from (
     select wallet, sum(volume_usd) as volume_usd, sum(trades) as trades
     from wallet_hours
@@ -28,12 +23,7 @@ from (
 -- Those who traded most since the start of a day.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, window_start, computed_at)
 select
-    :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades,
-    (
-        select count(distinct coalesce(t.market_key, -p.token_key))
-        from wallet_positions p join chain_tokens k using (token_key) left join tokens t using (token_id)
-        where not p.base and p.wallet = most.wallet and p.last_trade >= :since
-    ), :since, :now
+    :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades, 0, :since, :now
 from (
     select wallet, sum(volume_usd) as volume_usd, sum(trades) as trades
     from wallet_days
@@ -47,12 +37,7 @@ from (
 -- Those who traded most in all that is known.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, computed_at)
 select
-    'all', 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, buys + sells,
-    (
-        select count(distinct coalesce(t.market_key, -p.token_key))
-        from wallet_positions p join chain_tokens k using (token_key) left join tokens t using (token_id)
-        where not p.base and p.wallet = most.wallet and p.last_trade is not null
-    ), :now
+    'all', 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, buys + sells, 0, :now
 from (select * from wallet_totals order by volume_usd desc, wallet limit :most) as most;
 
 -- name: pnl_boards(day, week, month, most, now)!
@@ -76,7 +61,7 @@ earned as materialized (
     from wallet_positions p
     left join marks k using (token_key)
     cross join lateral (
-        select p.realized_usd + case when p.covered > 0 then coalesce(p.covered * k.price / 1000000.0 - p.cost_usd, 0) else 0 end as pnl
+        select p.realized_usd + case when p.covered > 0 then coalesce(p.covered::numeric * k.price / 1000000 - p.cost_usd, 0) else 0 end as pnl
     ) as e
     where not p.base and p.left_out = 0 and p.last_trade is not null
     group by p.wallet
@@ -93,12 +78,7 @@ ranked as (
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, pnl_usd, window_start, computed_at)
 select
     r.span, 'pnl', row_number() over (partition by r.span order by r.pnl desc, r.wallet), r.wallet,
-    coalesce(v.volume_usd, 0), coalesce(v.trades, 0),
-    (
-        select count(distinct coalesce(t.market_key, -p.token_key))
-        from wallet_positions p join chain_tokens k using (token_key) left join tokens t using (token_id)
-        where not p.base and p.wallet = r.wallet and p.last_trade >= coalesce(r.since, '-infinity')
-    ), round(r.pnl), r.since, :now
+    coalesce(v.volume_usd, 0), coalesce(v.trades, 0), 0, round(r.pnl), r.since, :now
 from ranked r
 left join lateral (
     select sum(volume_usd) as volume_usd, sum(trades) as trades
@@ -109,6 +89,26 @@ left join lateral (
     union all
     select volume_usd, buys + sells from wallet_totals where r.span = 'all' and wallet = r.wallet
 ) as v on v.volume_usd is not null;
+
+-- name: count_markets(by)!
+-- In how many markets each wallet of the boards traded in the board's window: those it traded last since the window's start.
+with traded as materialized (
+    select p.wallet, coalesce(t.market_key, -p.token_key) as market, max(p.last_trade) as last_trade
+    from (select distinct wallet from leaderboards where by = :by) as w
+    join wallet_positions p on not p.base and p.wallet = w.wallet and p.last_trade is not null
+    join chain_tokens k using (token_key)
+    left join tokens t using (token_id)
+    group by 1, 2
+)
+update leaderboards b set markets = c.markets
+from (
+    select b.span, b.wallet, count(*) as markets
+    from leaderboards b
+    join traded t on t.wallet = b.wallet and t.last_trade >= coalesce(b.window_start, '-infinity')
+    where b.by = :by
+    group by 1, 2
+) as c
+where b.by = :by and b.span = c.span and b.wallet = c.wallet;
 
 -- name: last_pnl()$
 -- When the boards by profit were last written.

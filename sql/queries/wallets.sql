@@ -160,24 +160,24 @@ left join markets m using (market_key);
 
 -- name: open_positions(wallet)$
 -- The outcomes of which a wallet holds something, by all that is known, the one traded last first.
+with shown as (
+    select
+        market_id, outcome, token_id, question, slug, status, as_number(bought) as bought, as_number(sold) as sold,
+        as_number(held) as net_position, as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
+        as_number(mark) as mark_price, mark_source, as_number(round(held::numeric * mark / 1000000)::bigint) as value_usd,
+        left_out = 0 as has_cost_basis, trades, as_ms(p.last_trade) as last_trade
+    from marked_positions(:wallet) p
+    where held > 0
+    order by p.last_trade desc nulls last, token_id
+)
 select json_build_object(
     'address', '0x' || encode(:wallet, 'hex'),
-    'data', coalesce(json_agg(json_build_object(
-        'market_id', p.market_id, 'outcome', p.outcome, 'token_id', p.token_id, 'question', p.question, 'slug', p.slug,
-        'status', p.status,
-        'bought', as_number(p.bought), 'sold', as_number(p.sold), 'net_position', as_number(p.held),
-        'avg_cost', as_number(round(p.cost_usd * 1000000 / nullif(p.covered, 0))::bigint),
-        'mark_price', as_number(p.mark), 'mark_source', p.mark_source,
-        'value_usd', as_number(round(p.held::numeric * p.mark / 1000000)::bigint),
-        'has_cost_basis', p.left_out = 0,
-        'trades', p.trades, 'last_trade', as_ms(p.last_trade)
-    ) order by p.last_trade desc nulls last, p.token_id), '[]'),
+    'data', coalesce(json_agg(shown), '[]'),
     'count', count(*),
     'source', 'settlements',
     'note', (select note from wallet_coverage)
 )::text
-from marked_positions(:wallet) p
-where p.held > 0;
+from shown;
 
 -- name: pnl(wallet)$
 -- What a wallet has earned with each outcome, and with all whose cost is known.
@@ -188,16 +188,19 @@ with rows as materialized (
         case when settled or covered = 0 then 0 else covered::numeric * mark / 1000000 - cost_usd end as unrealized,
         left_out = 0 as known
     from marked_positions(:wallet)
+),
+shown as (
+    select
+        market_id, outcome, token_id, question, slug, as_number(bought) as bought, as_number(sold) as sold,
+        as_number(held) as net_position, as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
+        as_number(round(realized)::bigint) as realized_pnl, as_number(round(unrealized)::bigint) as unrealized_pnl,
+        as_number(mark) as mark_price, mark_source, settled, known as has_cost_basis
+    from rows
+    order by last_trade desc nulls last, token_id
 )
 select json_build_object(
     'address', '0x' || encode(:wallet, 'hex'),
-    'data', coalesce(json_agg(json_build_object(
-        'market_id', market_id, 'outcome', outcome, 'token_id', token_id, 'question', question, 'slug', slug,
-        'bought', as_number(bought), 'sold', as_number(sold), 'net_position', as_number(held),
-        'avg_cost', as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint),
-        'realized_pnl', as_number(round(realized)::bigint), 'unrealized_pnl', as_number(round(unrealized)::bigint),
-        'mark_price', as_number(mark), 'mark_source', mark_source, 'settled', settled, 'has_cost_basis', known
-    ) order by last_trade desc nulls last, token_id), '[]'),
+    'data', coalesce((select json_agg(shown) from shown), '[]'),
     'count', count(*),
     'total_realized_pnl', coalesce(as_number(round(sum(realized) filter (where known))::bigint), 0),
     'total_unrealized_pnl', coalesce(as_number(round(sum(unrealized) filter (where known))::bigint), 0),
