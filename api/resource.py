@@ -10,6 +10,7 @@ from api.counts import Number
 from api.errors import Problem
 from api.metering import CannotPay, Stale
 from api.parameters import OfOutcome, Parameters, parse
+from api.statements import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,11 +80,12 @@ class Resource:
         """Run a query: the endpoint's own unless told otherwise."""
         query = query or self.endpoint.query
         assert query is not None
-        return self.service.reads.read(lambda conn: query(conn, **arguments))
+        return self.service.reads.read(lambda conn: run(conn, query, arguments))
 
     def rows(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
         """Run a query of many rows."""
-        return self.service.reads.read(lambda conn: list(query(conn, **arguments)))
+        rows: list[tuple[Any, ...]] = self.service.reads.read(lambda conn: run(conn, query, arguments))
+        return rows
 
     def planned(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
         """Run a query that is planned for its values each time: what a filter leaves, no general plan knows."""

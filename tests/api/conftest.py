@@ -39,6 +39,9 @@ class OneConnection:
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self.conn = conn
+        conn.prepare_threshold = (
+            None  # a rollback would have psycopg drop all statements, the application's with its own
+        )
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[Any]]:

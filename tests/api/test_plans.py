@@ -23,6 +23,7 @@ from api.endpoints import ENDPOINTS
 from api.ledgers import Opener
 from api.pool import Pool
 from api.service import Service
+from api.statements import Statements
 from api.stream.hub import Hub
 from cli.bench.api_data import Size, load
 from cli.bench.api_questions import LARGEST, NOT_ASKED, PROXIED, VARIED, Questions
@@ -65,10 +66,17 @@ class Recording(psycopg.Cursor[Any]):
         return super().execute(query, params, **how)
 
 
+class RecordingStatements(Statements):
+    def rows(self, text: str, arguments: Any) -> Any:
+        Recording.asked.setdefault(text, Asked(text, arguments, prepared=True))
+        return super().rows(text, arguments)
+
+
 class RecordingPool(Pool):
     def _connect(self) -> Any:
         conn = super()._connect()
         conn.cursor_factory = Recording
+        conn.statements = RecordingStatements(conn)
         return conn
 
 
