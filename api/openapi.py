@@ -323,6 +323,8 @@ def _messages() -> dict[str, Any]:
         "client": {
             "subscribe": {"action": "subscribe", "markets": ["0x…"], "types": ["trade", "price"], "resume_from": 1234},
             "unsubscribe": {"action": "unsubscribe", "markets": ["0x…"]},
+            "subscribe_wallet": {"action": "subscribe_wallet", "wallets": ["0x…"]},
+            "unsubscribe_wallet": {"action": "unsubscribe_wallet", "wallets": ["0x…"]},
             "ping": {"action": "ping"},
         },
         "types": list(get_args(messages.Type)),
