@@ -57,6 +57,7 @@ class Service:
 
     def close(self) -> None:
         """Give back what this process holds. For when all requests are answered."""
+        self.hub.end()
         self.connections.leave()
         if self.ledger.opened:
             self.meter.leases.close()

@@ -133,6 +133,11 @@ class Hub:
         """Send everyone away."""
         self._close_all(code, "the service stops", linger_s=STOP_S)
 
+    def end(self) -> None:
+        """Read no more; for when nobody is served any longer."""
+        if self._running is not None:
+            self._running.kill(block=False)
+
     def _close_all(self, code: int, why: str, *, linger_s: float = 1.0) -> None:
         for subscriber in list(self.subscribers):
             subscriber.socket.close(code, f"{why}; last_seq={{seq}}", linger_s=linger_s)

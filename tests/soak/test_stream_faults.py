@@ -142,7 +142,7 @@ def prove(faults: int, pause_s: float) -> None:
             assert messages > 0
         finally:
             log = service.stop()
-    assert "Traceback" not in log, log[-5000:]
+    assert "Traceback" not in log, log[log.index("Traceback") :][:5000]
 
 
 def wait_until(condition, crowd: Crowd, within_s: float = 60.0) -> None:
