@@ -19,6 +19,7 @@ from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import FEED, Writer
 from sql import database
 from sql.queries import feed as feed_queries
+from sql.queries import settlement as queries
 from upstream.errors import UpstreamError
 
 if TYPE_CHECKING:
@@ -193,6 +194,9 @@ class Feed:
                 self.figures.resolved += resolutions.catch_up(self._conn)
             if self._is_due("compare", COMPARE_S):
                 resolutions.compare(self._conn)
+        if self._is_due("endpoints", LOOK_S):
+            detail = msgspec.json.encode({"endpoints": self._source.state()}).decode()
+            queries.remember_heads(self._conn, feed=FEED, detail=detail)
         if step.newest_s is not None or self._is_due("clock", BEAT_S):
             self._beat_clock(step.newest_s)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from upstream.chain.contracts import followed
 from upstream.chain.decode import decode
@@ -30,6 +30,9 @@ class Source(Protocol):
 
     def logs(self, from_: int, to: int, addresses: Sequence[bytes]) -> list[RawLog]:
         """Give all logs of these contracts within a range."""
+
+    def state(self) -> list[dict[str, Any]]:
+        """Tell how its endpoints are; for people."""
 
 
 class Inconsistent(Exception):  # noqa: N818 (it is no fault of ours: ask again)

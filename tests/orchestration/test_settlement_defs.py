@@ -141,6 +141,24 @@ def test_a_part_of_a_range_can_be_asked_for(instance, conn, database_url, fresh)
 
 
 @pytest.mark.usefixtures("configured")
+def test_what_is_there_can_be_counted_again(instance, conn, database_url, fresh):
+    instance.add_dynamic_partitions("settlement_blocks", ["000000000-000000099"])
+    given = {"resources": {"database": Database(url=database_url)}, "instance": instance}
+    dg.materialize([settlement.settlement_history], partition_key="000000000-000000099", **given)
+    conn.execute("update chain_blocks set logs = logs - 1 where number = 50")
+    conn.execute("delete from settlements where block_number = 50 and log_index = 0")
+
+    again = {"ops": {"settlement_history": {"config": {"check": True}}}}
+    run = dg.materialize(
+        [settlement.settlement_history], partition_key="000000000-000000099", run_config=again, **given
+    )
+
+    told = run.asset_materializations_for_node("settlement_history")[0].metadata
+    assert (told["blocks_done"].value, told["blocks_checked"].value, told["logs_found_missing"].value) == (0, 100, 1)
+    assert truth.settlements(conn) == truth.Truth(fresh, 0, 99).settlements
+
+
+@pytest.mark.usefixtures("configured")
 def test_the_daily_check_repairs_and_says_so(instance, conn, database_url, fresh):
     instance.add_dynamic_partitions("settlement_blocks", ["000000000-000000099"])
     given = {"resources": {"database": Database(url=database_url)}, "instance": instance}

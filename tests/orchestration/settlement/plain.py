@@ -18,6 +18,9 @@ class Plain:
         head = int(self.chain.node.call("eth_blockNumber"), 16)
         return Heads(head, max(head - self.finality, 0))
 
+    def state(self):
+        return []
+
     def blocks(self, from_, to):
         return [Block(b.number, b.hash, b.parent, b.ts_s) for b in self.chain.blocks(from_, to)]
 

@@ -120,6 +120,8 @@ def test_the_stage_s_clock_says_how_far_it_is(conn, fresh, start, database_url):
 
     assert (detail["head"], detail["behind"], detail["refused"], detail["incidents_open"]) == (fresh.head, 0, 0, 0)
     assert "off" not in detail
+    (endpoint,) = conn.execute("select detail -> 'endpoints' from chain_heads").fetchone()[0]
+    assert (endpoint["head"], endpoint["failures"], endpoint["in_use"]) == (fresh.head, {}, True)
     assert last.timestamp() == fresh.blocks(fresh.head)[0].ts_s
     assert status == "stale"  # the test's blocks are some minutes old
 
