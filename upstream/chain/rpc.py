@@ -31,6 +31,7 @@ FORK_S = 30.0
 DISAGREES_S = 300.0
 FRESH_S = 30.0
 PATIENCE_S = 3.0
+MOST_PAUSE_S = 5.0
 
 
 class Rpc:
@@ -93,7 +94,7 @@ class Rpc:
         known = [each for each in self.endpoints if each.health.head >= 0 and now - each.health.seen_at < FRESH_S]
         usable = [each for each in known if each.health.rests_until <= now] or known
         if not usable:
-            self._asked(self._look, -1)
+            self._asked(self._look, -1, rounds=1)
             return self.heads_of(self._current)
         newest = max(each.health.head for each in usable)
         chosen = next(each for each in usable if each.health.head >= newest - LAG_BLOCKS)
@@ -148,12 +149,17 @@ class Rpc:
             for each in self.endpoints
         ]
 
-    def _asked(self, work: Callable[[Endpoint], T], needed: int) -> T:
-        """Do it with the best endpoint, or the next ones."""
+    def _asked(self, work: Callable[[Endpoint], T], needed: int, rounds: int | None = None) -> T:
+        """Do it with the best endpoint, or the next ones; where all rest, once one has, or after `MOST_PAUSE_S`."""
         until = self._clock() + self._total_s
         fault: UpstreamError = Unavailable("no endpoint was asked")
-        for turn in range(self._rounds):
-            for endpoint in self._ranked(needed, even_resting=turn > 0 or len(self.endpoints) == 1):
+        for turn in range(rounds or self._rounds):
+            now = self._clock()
+            rest_s = min(each.health.rests_until for each in self.endpoints) - now
+            pause_s = min(max(rest_s, 0.05 * 2 ** (turn - 1) if turn else 0.0), MOST_PAUSE_S, until - now)
+            if pause_s > 0:
+                self._sleep(pause_s)
+            for endpoint in self._ranked(needed, even_resting=turn > 0):
                 try:
                     done = work(endpoint)
                 except UpstreamError as met:
@@ -165,10 +171,6 @@ class Rpc:
                 else:
                     endpoint.well()
                     return done
-            rest = min(each.health.rests_until for each in self.endpoints) - self._clock()
-            wanted = max(min(rest, 20.0), 0.05 * 2**turn)
-            if turn + 1 < self._rounds:
-                self._sleep(max(0.0, min(wanted, until - self._clock())))
         raise fault
 
     def _ranked(self, needed: int, *, even_resting: bool) -> Iterator[Endpoint]:
@@ -188,8 +190,8 @@ class Rpc:
         now = self._clock()
         due = [each for each in self.endpoints if each.health.rests_until <= now]
         if self._pool is None or len(due) < 2:
-            if due:
-                self._asked(self._look, -1)
+            if due or self._pool is None:
+                self._asked(self._look, -1, rounds=2)
             return
         for each in due:
             if each not in self._looking:  # one that hangs is not asked again meanwhile

@@ -285,6 +285,23 @@ def test_with_all_endpoints_down_it_ends_with_an_error_in_time(meddlers, rpc_of)
     assert 0 < sum(waits) < 30
 
 
+def test_an_endpoint_that_asks_for_patience_gets_it(busy, endpoint, rpc_of):
+    now, waits = [100.0], []
+
+    def sleep(seconds):
+        waits.append(seconds)
+        now[0] += seconds
+
+    rpc = rpc_of(endpoint, clock=lambda: now[0], sleep=sleep)
+    endpoint.retry_after = "3"
+    endpoint.fail("http_429")
+
+    rpc.blocks(1, 2)
+
+    assert waits == [3.0]
+    assert endpoint.count("eth_getBlockByNumber") == 4
+
+
 def test_threads_may_share_it(busy, endpoint, rpc_of):
     rpc = rpc_of(endpoint)
     endpoint.fail("internal", times=6, every=5)
