@@ -60,7 +60,7 @@ HEADERS: dict[str, dict[str, Any]] = {
     },
     "Retry-After": {"description": "Seconds until it may work", "schema": {"type": "string"}},
 }
-WAITING = {402, 429, 503}  # statuses that say when to come back
+WAITING = {402, 429, 502, 503, 504}  # statuses that say when to come back
 INTRODUCTION = """Prediction markets, recorded completely and served live.
 
 Every `/v1` path needs an API key in the header `X-API-Key`; `POST /register` gives one. Each request costs credits

@@ -19,7 +19,7 @@ def next_month():
     return str(int(dt.datetime(year, month + 1, 1, tzinfo=dt.UTC).timestamp()))
 
 
-@pytest.mark.parametrize("path", ["/health", "/openapi.json", "/nothing", "/v1/time"])
+@pytest.mark.parametrize("path", ["/health", "/openapi.json", "/docs", "/metrics", "/nothing", "/v1/time"])
 def test_an_answer_without_a_key_shows_no_credits(client, path):
     assert credits_of(client.simulate_get(path)) == ["0", "0", "0", next_month(), "0"]
 
