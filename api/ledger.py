@@ -88,18 +88,18 @@ class Ledger:
             at = self._place(key.key_id)
             self._shared.lock(at * 8, WIDTH)
             try:
-                if cells[at] != key.key_id:
+                holder, generation, lease_id, granted, spent, state, base, window = cells[at : at + CELLS].tolist()
+                if holder != key.key_id:
                     continue  # it had to give way just now
-                if cells[at + GENERATION] != key.generation:
+                if generation != key.generation:
                     return Standing("stale")
-                lease_id, spent = cells[at + LEASE], cells[at + SPENT]
-                if not lease_id or cells[at + STATE] >> STEPS != month or cells[at + BASE] == UNKNOWN:
+                if not lease_id or state >> STEPS != month or base == UNKNOWN:
                     return Standing("unknown")
-                used, room = cells[at + BASE] + spent, cells[at + GRANTED] - spent
-                if cells[at + WINDOW] >> UNITS > second + LATE_S:
+                used, room = base + spent, granted - spent
+                if window >> UNITS > second + LATE_S:
                     # The clock was set back: what is used counts from now.
-                    cells[at + WINDOW] = second << UNITS | cells[at + WINDOW] & USED
-                burst, fits = _in_turn(cells[at + WINDOW], key.credits_burst, cost, second)
+                    cells[at + WINDOW] = window = second << UNITS | window & USED
+                burst, fits = _in_turn(window, key.credits_burst, cost, second)
                 if not fits:
                     return Standing("burst", used, room, burst, lease_id)
                 if key.credits_month is not None and used + cost > key.credits_month and room >= cost:
@@ -107,8 +107,7 @@ class Ledger:
                 if room < cost:
                     return Standing("lacking", used, room, burst, lease_id)
                 burst += max(cost, 1)  # what costs nothing counts as one
-                second = max(second, cells[at + WINDOW] >> UNITS)
-                cells[at + WINDOW] = second << UNITS | min(burst, USED)
+                cells[at + WINDOW] = max(second, window >> UNITS) << UNITS | min(burst, USED)
                 cells[at + SPENT] = spent + cost
                 return Standing("paid", used + cost, room - cost, burst, lease_id)
             finally:

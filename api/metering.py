@@ -83,9 +83,9 @@ class Meter:
         self._month = Month.of(clock())
         self._dry: dict[int, tuple[float, int | None]] = {}
 
-    def month(self) -> Month:
+    def month(self, now: float | None = None) -> Month:
         """Give the present month."""
-        now = self._clock()
+        now = self._clock() if now is None else now
         if not self._month.first <= now < self._month.end:
             self._month = Month.of(now)
         return self._month
@@ -94,8 +94,9 @@ class Meter:
         """Take a request's cost from its key; CannotPay if it has not enough, Stale if it must be looked up again."""
         left: int | None = None
         for _ in range(MOST_TURNS):
-            month = self.month()
-            standing = self._ledger().take(key, cost, int(self._clock()), month.number)
+            now = self._clock()
+            month = self.month(now)
+            standing = self._ledger().take(key, cost, int(now), month.number)
             verdict = standing.verdict
             if verdict == "paid":
                 return Grant(key, cost, standing.used, standing.burst, standing.lease_id, month.end)

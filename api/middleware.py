@@ -32,7 +32,7 @@ class EveryAnswer:
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
         """Give the request a name, the client's own if it has one."""
-        given = req.get_header("X-Request-Id")
+        given = req.env.get("HTTP_X_REQUEST_ID")
         req.context.id = given if given and SANE.match(given) else new_id()
         req.context.grant = None
 
@@ -47,7 +47,7 @@ class EveryAnswer:
             resp.set_headers(self._meter.nothing())
         resp.set_header("X-Request-Id", req.context.id)
         resp.set_header("Access-Control-Allow-Origin", "*")
-        if req.get_header("Origin") is not None:
+        if "HTTP_ORIGIN" in req.env:
             resp.set_header("Access-Control-Expose-Headers", EXPOSED)
             if req.method == "OPTIONS":
                 resp.set_headers(PREFLIGHT)

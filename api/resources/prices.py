@@ -102,7 +102,7 @@ def newest(
     if since is not None:
         return excerpt(since)[0].encode()
     text = "[]"
-    for times in (1, 30, None):
+    for times in (1, 30, 900, None):
         text, count = excerpt(back(until, span.total_seconds() * times) if times else EARLIEST)
         if count >= limit:
             break
