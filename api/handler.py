@@ -175,7 +175,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         self.status, self._orig_status, self.code = status.encode("latin-1"), status, int(status[:3])
         self.provided_date = given.get("date")
         self.provided_content_length = given.get("content-length")
-        self.response_headers = []  # what is added to them
+        self.response_headers: list[tuple[bytes, bytes]] = []  # what is added to them
         return self.write
 
     def process_result(self) -> None:
