@@ -3,7 +3,7 @@
 import dagster as dg
 import pytest
 
-from orchestration.defs import candles, live, maintenance, markets, pipeline
+from orchestration.defs import analysis, candles, live, maintenance, markets, pipeline
 from orchestration.resources import Database, Exchange
 from upstream.sandbox.server import Sandbox
 
@@ -46,9 +46,11 @@ def metadata(run, asset):
 def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
     catalogue = make(markets.markets, markets.closed_markets)
     recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # nobody follows it: it overstays to three windows
+    analysed = make(analysis.signals)
     whole = [*dg.load_assets_from_modules([markets, live, candles]), pipeline.pipeline_checks]
     computed = make(*whole, selection=candles.job.selection)
 
+    assert metadata(analysed, "signals")["minutes"] == 1
     walked = metadata(catalogue, "markets")
     assert walked["walk"] == "full"
     assert walked["inserted"] == walked["dagster/row_count"] >= 40
