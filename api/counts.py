@@ -73,6 +73,17 @@ class Answered(NamedTuple):
     seconds: float
 
 
+_pid = os.getpid()
+
+
+def _forked() -> None:
+    global _pid  # noqa: PLW0603 (asked for with every count, and a call of the system's each time)
+    _pid = os.getpid()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 class Counts:
     """The rows of one server."""
 
@@ -147,13 +158,13 @@ class Counts:
     # --- Rows
 
     def _row(self) -> memoryview[int]:
-        if self._pid != os.getpid():
+        if self._pid != _pid:
             self._claim()
         return self._mine
 
     def _claim(self) -> None:
         """Take the row of a worker that is no more, or one that nobody has had."""
-        self._pid = os.getpid()
+        self._pid = _pid
         with self._shared.locked():
             for row in self._rows():
                 if not row[_PID] or row[_PID] == self._pid or not lives(row[_PID]):

@@ -194,7 +194,7 @@ def test_more_workers_than_there_is_room_for_count_for_themselves(monkeypatch):
     pids = iter(range(1, 1000))
     for _ in range(module.ROWS + 3):
         pid = next(pids)
-        monkeypatch.setattr(module.os, "getpid", lambda pid=pid: pid)
+        monkeypatch.setattr(module, "_pid", pid)
         counts.add(Number.CREDITS_SPENT)
 
     assert counts.of(Number.CREDITS_SPENT) == module.ROWS
