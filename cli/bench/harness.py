@@ -20,7 +20,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "ingest": ("cli.bench.ingest", "Our writer against psql's COPY, and a sustained load through the live feed"),
     "decode": ("cli.bench.decode", "The chain's logs to arrays beside web3.py's process_log over the same logs"),
     "settlement": ("cli.bench.settlement", "Logs of the chain to committed rows beside eth_getLogs alone"),
-    "stream": ("cli.bench.stream", "From commit to client, to 1,000 clients, resumes; beside bare broadcasts of the same"),
+    "stream": ("cli.bench.stream", "From commit to client, fan-out to 1,000 clients, resumes; beside bare broadcasts"),
     "api": ("cli.bench.api", "CPU a request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades"),
     "wallets": ("cli.bench.wallets", "Positions, leaderboards and wallets' endpoints on 5 M settlements"),
     "analysis": ("cli.bench.analysis", "A minute of signals over 46,500 markets beside a loop over them in pandas"),
