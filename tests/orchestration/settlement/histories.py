@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 
-from orchestration.settlement.follow import Follower
+from orchestration.settlement.follow import Follower, OtherChain
 from orchestration.settlement.ranges import Pace, Ranges
 from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import Writer
@@ -17,7 +17,8 @@ from upstream.chain.rpc import Rpc
 from upstream.errors import UpstreamError
 
 FINAL = 70  # blocks after which everything that happened is final, whatever the endpoints say
-FAULTS = (UpstreamError, Inconsistent)
+# An endpoint that stopped on a dead branch, asked while the others rest, is taken for another chain: it is not followed.
+FAULTS = (UpstreamError, Inconsistent, OtherChain)
 
 
 def rpc(meddlers):
