@@ -17,7 +17,7 @@ from upstream.chain.rpc import Rpc
 from upstream.errors import UpstreamError
 
 FINAL = 70  # blocks after which everything that happened is final, whatever the endpoints say
-# An endpoint that stopped on a dead branch, asked while the others rest, is taken for another chain: it is not followed.
+# An endpoint that stopped on a dead branch, asked while the others rest, is taken for another chain, and not followed.
 FAULTS = (UpstreamError, Inconsistent, OtherChain)
 
 
