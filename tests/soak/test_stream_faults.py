@@ -177,7 +177,7 @@ def difference(heard: list[int], wanted: list[int]) -> str:
 
 
 def test_nothing_is_lost_or_doubled_when_ten_things_are_killed():
-    prove(10, pause_s=0.1)
+    prove(10, pause_s=0.3)
 
 
 @pytest.mark.soak
