@@ -47,18 +47,19 @@ def base():
 def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path, data_dir, base):
     out = tmp_path / "out.json"
 
-    run = demo(data_dir, "--for", "30", "--json", str(out), "--port-base", str(base), "--markets", "20")
+    run = demo(data_dir, "--for", "45", "--json", str(out), "--port-base", str(base), "--markets", "20")
     said, _ = run.communicate(timeout=110)
 
     told = json.loads(out.read_text())
     assert run.returncode == 0, said
     assert "simulated" in said
     assert told["source"] == "simulated"
-    assert told["stages"] == dict.fromkeys(["discovery", "ingestion", "analysis", "aggregates"], "fresh")
+    assert told["stages"] == dict.fromkeys(["discovery", "ingestion", "settlement", "analysis", "aggregates"], "fresh")
     assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 60
     assert 0 < told["live_lag_p50_s"] <= told["live_lag_p99_s"]
     assert told["rows"]["markets"] >= 20
-    assert min(told["rows"][table] for table in ("trades", "book_events", "quotes", "live_books", "candles_1m")) > 0
+    tables = ("trades", "book_events", "quotes", "live_books", "candles_1m", "settlements")
+    assert min(told["rows"][table] for table in tables) > 0
     assert (told["coverage_gaps"], told["quarantined"]) == (0, 0)
     assert told["api_key"]
     assert set(told["urls"]) == {"api", "stream", "dagster", "site"}
