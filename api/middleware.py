@@ -42,11 +42,12 @@ class EveryAnswer:
         if grant is not None:
             if resp.status_code >= 300:
                 self._meter.refund(grant)
-            resp.set_headers(grant.headers())
+            headers = grant.headers()
         else:
-            resp.set_headers(self._meter.nothing())
-        resp.set_header("X-Request-Id", req.context.id)
-        resp.set_header("Access-Control-Allow-Origin", "*")
+            headers = self._meter.nothing()
+        headers["X-Request-Id"] = req.context.id
+        headers["Access-Control-Allow-Origin"] = "*"
+        resp.set_headers(headers)
         if "HTTP_ORIGIN" in req.env:
             resp.set_header("Access-Control-Expose-Headers", EXPOSED)
             if req.method == "OPTIONS":

@@ -29,6 +29,10 @@ class Resource:
 
     def __init__(self, endpoint: Endpoint, service: Service) -> None:
         self.endpoint, self.service = endpoint, service
+        try:
+            self.plain: Parameters | None = parse(endpoint.parameters, {})
+        except Problem:  # it needs some
+            self.plain = None
 
     def admit(self, req: falcon.Request) -> Any:
         """Check key and parameters, and take the credits."""
@@ -55,7 +59,7 @@ class Resource:
 
     def given(self, req: falcon.Request) -> Parameters:
         """Check what was asked."""
-        return parse(self.endpoint.parameters, req.params)
+        return parse(self.endpoint.parameters, req.params) if req.params or self.plain is None else self.plain
 
     def charge(self, req: falcon.Request, key: Key, cost: int) -> Grant:
         """Take the credits; the answer shows how the key stands, also when it cannot pay."""

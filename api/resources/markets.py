@@ -56,7 +56,7 @@ class Markets(Reading):
         chosen = {name: getattr(given, name) for name in FILTERS}
         rows: list[str] = []
         if place.before is None:
-            ranked = self.rows(
+            ranked = self.planned(
                 queries.ranked,
                 generation=place.generation,
                 after=place.rank,

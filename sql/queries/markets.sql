@@ -22,18 +22,13 @@ select k.rank, r.record::text
 from (
     select k.rank, k.market_key
     from market_rankings k
-    -- One by one, by their key: not knowing the filter, the planner would rather read all markets.
-    cross join lateral (
-        select from markets m
-        where m.market_key = k.market_key
-            and (:status::text is null or m.status = :status)
-            and (:category::text is null or m.category = :category)
-            and (:tag::text is null or m.tags @> array[:tag::text])
-            and (:series::text is null or m.series = :series)
-            and (:exchange::text is null or m.exchange = :exchange)
-        offset 0
-    ) as m
+    join markets m using (market_key)
     where k.generation = :generation and k.rank > :after
+        and (:status::text is null or m.status = :status)
+        and (:category::text is null or m.category = :category)
+        and (:tag::text is null or m.tags @> array[:tag::text])
+        and (:series::text is null or m.series = :series)
+        and (:exchange::text is null or m.exchange = :exchange)
     order by k.rank
     limit :limit offset :offset
 ) as k
@@ -44,6 +39,7 @@ order by k.rank;
 -- How many markets of one ranking pass the filter.
 select count(*)
 from market_rankings k
+-- One by one, by their key: not knowing the filter, the planner would rather read all markets.
 cross join lateral (
     select from markets m
     where m.market_key = k.market_key
