@@ -221,6 +221,28 @@ def test_thin_data_says_nothing(jumped, name, text):
     assert [row for row in stored(jumped) if row[2] in {"momentum", "volume_spike", "price_reversal"}] == []
 
 
+@pytest.mark.parametrize(
+    ("missed_s", "filled_after_s", "found_after"),
+    [
+        (170, None, 1),  # too little to matter
+        (200, None, None),
+        (200, 230, 4),  # known as a gap until it was filled
+        (200, 5000, None),
+    ],
+)
+def test_a_gap_counts_as_it_was_known_at_the_time(conn, missed_s, filled_after_s, found_after):
+    history = jumping()
+    jumped_ms = millis(END) - 20 * MINUTE_MS
+    filled = None if filled_after_s is None else jumped_ms + filled_after_s * 1000
+    history.gaps.append(("books", None, jumped_ms - missed_s * 1000, jumped_ms, filled))
+    history.store(conn)
+
+    run_live(conn)
+
+    found = [(ts - END) / MINUTE + 20 for ts, *_ in stored(conn)]
+    assert found == ([] if found_after is None else [found_after])
+
+
 def test_late_trades_are_taken_in_when_the_day_is_computed_again(jumped):
     run_live(jumped)
     (before,) = all_columns(jumped)
