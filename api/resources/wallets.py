@@ -141,7 +141,7 @@ class Newest(OfWallet):
         return {"limit": given.limit}
 
 
-class Onchain(OfWallet):
+class Onchain(Reading):
     """Fills of the last days."""
 
     def answer(self, given: LatestOf, **path: str) -> bytes:

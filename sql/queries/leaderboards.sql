@@ -61,7 +61,9 @@ earned as materialized (
     from wallet_positions p
     left join marks k using (token_key)
     cross join lateral (
-        select p.realized_usd + case when p.covered > 0 then coalesce(p.covered::numeric * k.price / 1000000 - p.cost_usd, 0) else 0 end as pnl
+        -- Millions of positions: doubles, which are wrong by far less than the millionth that is shown.
+        select p.realized_usd::float8
+            + case when p.covered > 0 then coalesce(p.covered::float8 * k.price / 1000000 - p.cost_usd::float8, 0) else 0 end as pnl
     ) as e
     where not p.base and p.left_out = 0 and p.last_trade is not null
     group by p.wallet
