@@ -147,7 +147,7 @@ class Onchain(Reading):
     def answer(self, given: LatestOf, **path: str) -> bytes:
         """Give the newest of them."""
         which, since = wallet(path["address"]), datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN
-        asked = {"wallet": which, "since": since, "limit": given.limit}
+        asked: dict[str, Any] = {"wallet": which, "since": since, "limit": given.limit}
         first, last = self.read(queries.onchain_span, **asked)
         return self.found(self.read(**asked, from_ts=first or since, to_ts=last or since))
 
