@@ -102,9 +102,19 @@ def test_what_is_no_longer_held_of_the_chain_does_not_count_as_indexed(conn):
     for number, age in ((10, days + 3), (11, days + 2), (20, days - 2), (21, 1)):
         block(conn, number, timedelta(days=age))
     fill = {
-        **{"block_number": 10, "log_index": 1, "tx_hash": b"t" * 32, "contract_key": 1, "token_key": 1},
-        **{"maker": b"m" * 20, "taker": b"t" * 20, "side": 1, "size": 1, "value_usd": 1, "fee_usd": 0},
-        **{"is_taker_order": False, "counted": True},
+        "block_number": 10,
+        "log_index": 1,
+        "tx_hash": b"t" * 32,
+        "contract_key": 1,
+        "token_key": 1,
+        "maker": b"m" * 20,
+        "taker": b"t" * 20,
+        "side": 1,
+        "size": 1,
+        "value_usd": 1,
+        "fee_usd": 0,
+        "is_taker_order": False,
+        "counted": True,
     }
     insert(conn, "settlements", {**fill, "ts": NOW - timedelta(days=days + 3)})
     insert(conn, "settlements", {**fill, "ts": NOW - timedelta(days=1), "block_number": 21})
@@ -125,8 +135,17 @@ def test_what_is_no_longer_held_of_the_chain_does_not_count_as_indexed(conn):
 
 def test_wallets_activity_is_kept_for_ninety_days(conn):
     row = {
-        **{"wallet": b"w" * 20, "block_number": 1, "log_index": 1, "is_taker": False, "tx_hash": b"t" * 32},
-        **{"contract_key": 1, "token_key": 1, "counterparty": b"c" * 20, "side": 1, "size": 1, "value_usd": 1},
+        "wallet": b"w" * 20,
+        "block_number": 1,
+        "log_index": 1,
+        "is_taker": False,
+        "tx_hash": b"t" * 32,
+        "contract_key": 1,
+        "token_key": 1,
+        "counterparty": b"c" * 20,
+        "side": 1,
+        "size": 1,
+        "value_usd": 1,
     }
     for days in (10, 89, 98):
         insert(conn, "wallet_activity", {**row, "fee_usd": 0, "ts": NOW - timedelta(days=days)})
