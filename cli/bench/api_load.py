@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import socket
@@ -112,8 +113,9 @@ def cpu_s(pids: Iterable[int]) -> float:
     """Give the CPU time that processes have used, the kernel's share included."""
     total = 0.0
     for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) * TICK_S
+        with contextlib.suppress(FileNotFoundError):  # a connection that was given up meanwhile
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total += (int(fields[11]) + int(fields[12])) * TICK_S
     return total
 
 

@@ -50,7 +50,7 @@ class Page:
                 ratio += f" ({each.spread[0]:.2f} to {each.spread[1]:.2f})"
             lines.append(
                 f"| {each.figure} | {each.value:.0f} | {each.rival} | {each.rival_value or 0:.0f} | {ratio} "
-                f"| {each.target}: {'met' if each.met else 'missed'} |"
+                f"| {'' if each.met is None else f'{each.target}: met' if each.met else f'{each.target}: missed'} |"
             )
         return lines
 
