@@ -176,6 +176,22 @@ def test_one_trade_is_enough_where_one_is_asked_for_and_says_nothing_yet(conn):
     assert list(definitions.findings([measured], DEFAULTS)) == []
 
 
+@pytest.mark.parametrize(
+    ("bid", "ask", "price"),
+    [(0.45, 0.55, 500_000), (0.449, 0.55, 300_000), (None, 0.55, 300_000), (0.45, None, 300_000)],
+)
+def test_the_price_is_the_middle_or_while_it_means_little_the_last_trade(conn, bid, ask, price):
+    history = History()
+    history.quote(0, millis(END) - 2000, bid, ask)
+    history.trade(0, millis(END) - 1000, 0.3, 1000)
+    history.store(conn)
+    given = Parameters.of({**vars(DEFAULTS), "signal_min_trades": 1})
+
+    (measured,) = measures.read(conn, END, given)
+
+    assert (measured.price_now, measured.price_baseline) == (price, price)
+
+
 def test_every_parameter_of_analysis_is_declared_and_used():
     declared = {name for name in PARAMETERS if name != "whale_alert_usd"}
 
