@@ -59,6 +59,7 @@ class Hub:
         self.subscribers: set[Subscriber] = set()
         self._audience = Audience()
         self._replays = Replays(pool, lambda: self.last, self._caught_up, queue_bytes)
+        self._stopping: int | None = None  # with a close code
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
         self.last = 0  # the newest event read
@@ -78,6 +79,8 @@ class Hub:
         subscriber = subscriber_at(self.last)
         subscriber.socket.sent_seq = self.last
         self.subscribers.add(subscriber)
+        if self._stopping is not None:  # it was let in just before
+            self.stop(self._stopping)
         self._counts.put(Number.SUBSCRIBERS, len(self.subscribers))
         return subscriber
 
@@ -131,6 +134,7 @@ class Hub:
 
     def stop(self, code: int = GOING_AWAY) -> None:
         """Send everyone away."""
+        self._stopping = code
         self._close_all(code, "the service stops", linger_s=STOP_S)
 
     def end(self) -> None:

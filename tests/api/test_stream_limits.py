@@ -163,7 +163,8 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
             gone = said + until(lambda: worker not in server.workers() or server.process.poll() is not None)
             print(f"1,000 streams closed in {said:.2f} s, the worker gone after {gone:.2f} s")
             assert codes == [1001] * 1000
-            assert gone < 1.5  # half of that where nothing else runs
+            # Half a second where nothing else runs; where others do, each of them has its turns.
+            assert gone < 1.0 + os.getloadavg()[0] / (os.cpu_count() or 1)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
