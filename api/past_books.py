@@ -120,7 +120,7 @@ class Past:
         )
 
     def _build(self, sides: Sides, at: datetime) -> tuple[tuple[datetime, int, bytes | None], datetime, int] | None:
-        """Build a book; give the last event in it (instant, seq, hash), the anchor's instant, how many levels changed."""
+        """Give the last event in a book (instant, seq, hash), the anchor's instant, and how many levels changed."""
         anchors = self._of(books.anchor, at=at)
         if not anchors:
             return None
