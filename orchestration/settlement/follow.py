@@ -79,6 +79,7 @@ class Follower:
         self._writer = writer
         self._conn = writer.conn
         self._source = source
+        self._asked = (source,) if second is None else (source, second)
         self._contracts = contracts
         self._start = start
         self._patience_s = patience_s
@@ -110,19 +111,20 @@ class Follower:
         if blocks:
             return self._index(heads, indexed, blocks)
         queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail="{}")
+        self._verify(heads, indexed, floor)
         return self._spare(Step(heads, indexed))
 
     def _place(self, heads: Heads) -> tuple[int, int]:
-        """Give the block up to which all is indexed, and the one that was final then."""
+        """Give the block up to which all is indexed, and the newest of which it is certain that it is final."""
         held = queries.heads(self._conn, feed=FEED)
         if held is not None:
-            _, finalized, indexed, _ = held
-            return int(indexed), int(finalized)
+            _, _, indexed, detail = held
+            return int(indexed), int(detail.get("verified", int(detail.get("start", 0)) - 1))
         start = heads.head if self._start is None else min(self._start, heads.head)
         indexed = start - 1
         detail = msgspec.json.encode({"start": start}).decode()
         queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail=detail)
-        return indexed, heads.finalized
+        return indexed, indexed
 
     def _headers(self, indexed: int, to: int) -> Sequence[Block] | None:
         """Give the headers behind the last block indexed; None when they do not follow it."""
@@ -160,8 +162,8 @@ class Follower:
     def _walk_back(self, heads: Heads, indexed: int, floor: int) -> Step:
         """Find the common ancestor, and forget what is above it."""
         high = min(indexed, heads.head)
-        while high >= floor:
-            low = max(high - BACK_BLOCKS + 1, floor)
+        while high >= max(floor, 0):
+            low = max(high - BACK_BLOCKS + 1, floor, 0)
             theirs = {block.number: block.hash for block in reading.linked(self._source.blocks(low, high))}
             for number, hash_, _ in self._stored(low, high):
                 if theirs.get(number) == bytes(hash_):
@@ -187,6 +189,19 @@ class Follower:
             f"block {number} was final and is another now: is this the right chain? A database of another chain is not "
             "touched; give this one its own, or its endpoints"
         )
+
+    def _verify(self, heads: Heads, indexed: int, floor: int) -> None:
+        """Settle what is final: a block that all whom we ask have as we do. One alone may be on a dead branch."""
+        final = min(heads.finalized, indexed)
+        if final - floor < self._check_blocks:
+            return
+        newest = next(iter(self._stored(floor + 1, final)), None)
+        if newest is None:
+            return
+        number, ours = newest[0], bytes(newest[1])
+        if all(source.blocks(number, number)[0].hash == ours for source in self._asked):
+            detail = msgspec.json.encode({"verified": number}).decode()
+            queries.remember_heads(self._conn, feed=FEED, detail=detail)
 
     def _stored(self, low: int, high: int) -> Any:
         return queries.blocks_between(self._conn, from_block=low, to_block=high)
