@@ -18,7 +18,7 @@ P = TypeVar("P", bound="Parameters")
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 CursorText = Annotated[str, Meta(min_length=1, max_length=500)]
-Wallet = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{40}$")]
+Wallet = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{40}$", max_length=42)]  # `$` alone lets a line break through
 Seconds = Annotated[int, Meta(ge=0, le=253_370_764_800)]
 Sequence = Annotated[int, Meta(ge=0, le=2**53)]
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)

@@ -120,6 +120,7 @@ def test_closed_positions_of_a_wallet_are_told(client, told, sandbox):
 def test_a_wallet_must_be_named(client, path):
     assert client.ask(path).json["code"] == "missing_parameter"
     assert client.ask(path, wallet="0x12").json["code"] == "invalid_parameter"
+    assert client.ask(path, wallet=WALLET + "\n").json["code"] == "invalid_parameter"
 
 
 def test_trades_right_from_the_exchange_are_of_one_outcome_newest_first(client, told, market, trade):
