@@ -16,7 +16,7 @@ MOST_FOLLOWED = 5000  # wallets of one account, within a day
 
 MarketNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=MOST_MARKETS)]
 # The length as well: to the pattern a newline may follow the end.
-Wallets = Annotated[list[Annotated[Wallet, Meta(max_length=42)]], Meta(max_length=MOST_WALLETS)]
+Wallets = Annotated[list[Wallet], Meta(max_length=MOST_WALLETS)]
 
 
 class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fields=True):
