@@ -262,7 +262,9 @@ class PlatformStats(Struct):
     active_markets: Count
     volume_24h_usd: Usd
     trades_24h: Count
-    onchain_trades_total: Annotated[int | None, Meta(description="Null while the chain is not read")]
+    onchain_trades_total: Annotated[
+        int | None, Meta(description="Settled on the chain, of all that was ever read; null while it is not read")
+    ]
     last_ingested_at: UnixSeconds | None
     computed_at: UnixSeconds
 

@@ -123,7 +123,9 @@ class Follower:
         start = heads.head if self._start is None else min(self._start, heads.head)
         indexed = start - 1
         detail = msgspec.json.encode({"start": start}).decode()
-        queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail=detail)
+        with self._conn.transaction():
+            queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail=detail)
+            queries.recount_trades(self._conn, feed=FEED)
         return indexed, indexed
 
     def _headers(self, indexed: int, to: int) -> Sequence[Block] | None:

@@ -123,6 +123,7 @@ class Writer:
             written = self._write(batch, self._blocks(batch), before=before.fills, messages=before.messages)
             if gone:
                 queries.add_logs(self.conn, block=batch.from_block, logs=-gone)
+            queries.count_trades(self.conn, feed=FEED, trades=-before.trades)
         return written
 
     def take_back(self, ancestor: int, heads: Heads) -> int:
@@ -132,6 +133,7 @@ class Writer:
             queries.lock_ranges(self.conn)
             queries.cut_ranges(self.conn, from_block=ancestor + 1, logs=sum(count for _, count in gone.blocks))
             queries.cut_checks(self.conn, from_block=ancestor + 1)
+            queries.count_trades(self.conn, feed=FEED, trades=-gone.trades)
             self._place(heads, ancestor, {})
             self._tell([*records.revoked(gone.fills), *gone.messages])
         return len(gone.fills)
@@ -184,7 +186,7 @@ class Writer:
         before: Sequence[OnchainTrade] | None = None,
         messages: Sequence[Message] = (),
     ) -> Written:
-        fills, entries = self._settlements(batch, new), self._ledger(batch, new)
+        (fills, trades), entries = self._settlements(batch, new), self._ledger(batch, new)
         told = list(messages)
         now = self._clock()
         live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._tell_within_s
@@ -198,6 +200,8 @@ class Writer:
             queries.count_refused(self.conn, feed=FEED, refused=refused)
         if heads is not None:
             self._place(heads, batch.to_block, detail or {})
+        if trades:
+            queries.count_trades(self.conn, feed=FEED, trades=trades)
         finalized = heads.finalized if heads is not None else 2**62
         if before is not None:
             gone, come = records.difference(before, records.made(batch, new, self._markets(batch), finalized))
@@ -208,13 +212,14 @@ class Writer:
         self._tell(told)
         return Written(len(new), logs, fills, entries, refused, len(told))
 
-    def _settlements(self, batch: Batch, new: set[int]) -> int:
+    def _settlements(self, batch: Batch, new: set[int]) -> tuple[int, int]:
+        """Insert fills and histories; give how many fills, and how many of them count as trades."""
         fills = batch.decoded.fills
         if not len(fills) or not new:
-            return 0
+            return 0, 0
         chosen: npt.NDArray[np.intp] = np.flatnonzero(np.isin(fills.block_number, np.fromiter(new, np.int64, len(new))))
         if not len(chosen):
-            return 0
+            return 0, 0
         numbers = fills.block_number[chosen]
         ts = packing.times(_times(batch, numbers))
         tokens = np.array([self._tokens[each] for each in batch.decoded.tokens], dtype=np.int64)[fills.token[chosen]]
@@ -245,7 +250,7 @@ class Writer:
             histories[3:5] = taker, Column("bool", np.ones(len(chosen), dtype=np.bool_))
             histories[6], histories[10] = Column("int2", -side.values), Column("int8", np.zeros_like(fee.values))
             self._copy(WALLET_FILLS, packing.rows([_picked(column, other) for column in histories]))
-        return len(chosen)
+        return len(chosen), int(fills.counted[chosen].sum())
 
     def _ledger(self, batch: Batch, new: set[int]) -> int:
         decoded = batch.decoded
@@ -296,6 +301,7 @@ class Writer:
     @dataclass
     class _Gone:
         fills: list[OnchainTrade]
+        trades: int
         blocks: list[tuple[int, int]]
         messages: list[Message]
 
@@ -304,16 +310,17 @@ class Writer:
         span = {"from_block": from_block, "to_block": to_block}
         since, until, _ = queries.span_between(self.conn, **span)
         if since is None:
-            return Writer._Gone([], [], [])
+            return Writer._Gone([], 0, [], [])
         blocks = [(number, logs) for number, _, logs in queries.blocks_between(self.conn, **span)]
         times = {**span, "since": since, "until": until}
         fills = records.stored(queries.fills_between(self.conn, **times), finalized)
+        trades = queries.counted_between(self.conn, **times)
         messages = capture.withdrawn(self.conn, [number for number, logs in blocks if logs])
         queries.delete_settlements(self.conn, **times)
         queries.delete_wallet_fills(self.conn, **times)
         queries.delete_ledger_entries(self.conn, **times)
         queries.delete_blocks(self.conn, **span)
-        return Writer._Gone(fills, blocks, messages)
+        return Writer._Gone(fills, trades, blocks, messages)
 
     def _place(self, heads: Heads, indexed: int, detail: Mapping[str, Any]) -> None:
         queries.set_heads(

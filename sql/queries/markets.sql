@@ -101,7 +101,7 @@ select json_build_object(
     'active_markets', (select count(*) from markets where status = 'ACTIVE'),
     'volume_24h_usd', (select coalesce(as_number(sum(value_usd)::bigint), 0) from market_stats_24h),
     'trades_24h', (select coalesce(sum(trades), 0) from market_stats_24h),
-    'onchain_trades_total', null,
+    'onchain_trades_total', (select trades from chain_heads where feed = 'settlement'),
     'last_ingested_at', (select as_unix(last_data_at) from stage_clocks where stage = 'ingestion'),
     'computed_at', as_unix(now())
 )::text;

@@ -75,6 +75,11 @@ order by s.block_number, s.log_index;
 -- Fills of blocks that go away; the instants spare a look into every chunk.
 delete from settlements where block_number between :from_block and :to_block and ts between :since and :until;
 
+-- name: counted_between(from_block, to_block, since, until)$
+-- How many trades those were.
+select count(*) from settlements
+where counted and block_number between :from_block and :to_block and ts between :since and :until;
+
 -- name: delete_wallet_fills(from_block, to_block, since, until)!
 -- The same in the histories.
 delete from wallet_fills where block_number between :from_block and :to_block and ts between :since and :until;
@@ -175,6 +180,14 @@ update chain_heads set detail = detail || :detail::jsonb where feed = :feed;
 update chain_heads
 set detail = detail || jsonb_build_object('refused', coalesce((detail ->> 'refused')::bigint, 0) + :refused::bigint)
 where feed = :feed;
+
+-- name: count_trades(feed, trades)!
+-- Trades have come, or gone.
+update chain_heads set trades = trades + :trades where feed = :feed;
+
+-- name: recount_trades(feed)!
+-- All of them anew: ranges may have been filled in before the head was followed.
+update chain_heads set trades = (select count(*) from settlements where counted) where feed = :feed;
 
 -- name: switch_off(why)!
 -- The stage does not run, and says why.

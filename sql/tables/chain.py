@@ -44,6 +44,13 @@ chain_heads = Table(
     Column("head", BigInteger, nullable=False, comment="The newest block that any endpoint told"),
     Column("finalized", BigInteger, nullable=False, comment="Rows above it are provisional"),
     Column("indexed", BigInteger, nullable=False, comment="Followed up to here without a hole"),
+    Column(
+        "trades",
+        BigInteger,
+        nullable=False,
+        server_default=text("0"),
+        comment="Counted fills of all that was ever indexed, those that retention has taken included",
+    ),
     Column("updated_at", Time, nullable=False, server_default=NOW),
     Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
 )

@@ -107,7 +107,10 @@ def compute(conn: Any, now: dt.datetime) -> None:
 def known(conn: Any) -> dict[str, Any]:
     """A key, and what there is to ask for with it."""
     wallets = "select wallet from wallet_fills group by 1 order by count(*) desc limit 10"
-    markets = "select * from markets order by volume_24h_usd desc nulls last limit 10"
+    markets = """select m.*
+        from markets m
+        join (select market_key, count(*) as trades from trades where outcome = 0 group by 1) as t using (market_key)
+        order by trades desc limit 10"""
     return {
         "key": generous(conn, "fuzz@presage.example", credits_month=None),
         "markets": column(conn, f"select unnest(array[market_id, slug, gamma_id]) from ({markets}) as busiest"),

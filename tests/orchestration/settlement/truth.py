@@ -259,6 +259,10 @@ def compare(conn, chain, *, from_=0, to=None, followed_from=None, told=True):
     top = max(truth.blocks)
     if ranges != [(from_, top, sum(truth.counts.values()))]:
         different["chain_ranges"] = (ranges, (from_, top, sum(truth.counts.values())))
+    (counted,) = conn.execute("select count(*) from settlements where counted").fetchone()
+    (total,) = conn.execute("select max(trades) from chain_heads").fetchone()
+    if total not in (None, counted):
+        different["trades"] = (total, counted)
     if told:
         heard = net(conn)
         if heard != {(row[0], row[1]): "0x" + truth.blocks[row[0]].hash.hex() for row in truth.settlements}:
