@@ -17,7 +17,7 @@ from api.counts import Number
 from api.endpoints import ENDPOINTS
 from api.exposition import Metrics
 from api.ledgers import Opener
-from api.middleware import EveryAnswer
+from api.middleware import Answer, EveryAnswer
 from api.pool import Pool, Told
 from api.proxy import Exchange
 from api.reference.page import Page
@@ -35,7 +35,7 @@ App = falcon.App[falcon.Request, falcon.Response]
 def create_app(service: Service) -> App:
     """Put the service behind its routes."""
     outermost_first: list[Any] = [Counted(service.host.counts), EveryAnswer(service.meter)]
-    app = falcon.App(middleware=outermost_first)
+    app = falcon.App(middleware=outermost_first, response_type=Answer)
     app.req_options.strip_url_path_trailing_slash = True
     errors.install(app)
     app.add_error_handler(psycopg.Error, _database_failed)

@@ -45,18 +45,18 @@ class Grant:
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """Say so to the client."""
+        """Say so to the client, names in lower case."""
         limit = self.key.credits_month
         shown = {
-            "X-Credits-Limit": "unlimited" if limit is None else str(limit),
-            "X-Credits-Remaining": "unlimited" if limit is None else str(max(0, limit - self.used)),
-            "X-Credits-Used": str(self.used),
-            "X-Credits-Reset": str(self.reset),
-            "X-Request-Cost": str(self.cost),
+            "x-credits-limit": "unlimited" if limit is None else str(limit),
+            "x-credits-remaining": "unlimited" if limit is None else str(max(0, limit - self.used)),
+            "x-credits-used": str(self.used),
+            "x-credits-reset": str(self.reset),
+            "x-request-cost": str(self.cost),
         }
         if (burst := self.key.credits_burst) is not None:
-            shown["RateLimit-Policy"] = f'"burst";q={burst};w=1'
-            shown["RateLimit"] = f'"burst";r={max(0, burst - self.burst)};t=1'
+            shown["ratelimit-policy"] = f'"burst";q={burst};w=1'
+            shown["ratelimit"] = f'"burst";r={max(0, burst - self.burst)};t=1'
         return shown
 
 
@@ -128,7 +128,7 @@ class Meter:
             grant.cost = 0
 
     def nothing(self) -> dict[str, str]:
-        """Give the headers of an answer that no key paid for."""
+        """Give the headers of an answer that no key paid for, names in lower case."""
         return unpaid(self.month())
 
     def _fetch(self, key: Key, month: Month, lacking: int) -> int | None:

@@ -23,11 +23,11 @@ class Month(NamedTuple):
 
 
 def unpaid(month: Month) -> dict[str, str]:
-    """Give the headers of an answer that no key paid for."""
+    """Give the headers of an answer that no key paid for, names in lower case."""
     return {
-        "X-Credits-Limit": "0",
-        "X-Credits-Remaining": "0",
-        "X-Credits-Used": "0",
-        "X-Credits-Reset": str(month.end),
-        "X-Request-Cost": "0",
+        "x-credits-limit": "0",
+        "x-credits-remaining": "0",
+        "x-credits-used": "0",
+        "x-credits-reset": str(month.end),
+        "x-request-cost": "0",
     }

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from api.keys import Key
     from api.lookup import Market
     from api.metering import Grant
+    from api.middleware import Answer
     from api.service import Service
 
 
@@ -52,7 +53,7 @@ class Resource:
         """Tell whose key this is; None where none is needed."""
         if self.endpoint.key not in {"header", "either"}:
             return None
-        sent = req.get_header("X-API-Key")
+        sent = req.env.get("HTTP_X_API_KEY")
         if sent is None and self.endpoint.key == "either":
             sent = req.get_param("api_key")
         return self.service.keys.of(sent)
@@ -117,7 +118,7 @@ class Reading(Resource, ABC):
         super().__init__(endpoint, service)
         self.caching = f"private, max-age={endpoint.cache_s:.0f}" if endpoint.cache_s >= 1 else "private, no-cache"
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
         """Answer a question."""
         given = self.admit(req)
         if self.endpoint.cache_s:
@@ -126,9 +127,8 @@ class Reading(Resource, ABC):
             )
         else:
             body, tag = self._tagged(given, path)
-        resp.set_header("ETag", tag)
-        resp.set_header("Cache-Control", self.caching)
-        if asked := req.get_header("If-None-Match"):
+        resp.carry({"etag": tag, "cache-control": self.caching})
+        if asked := req.env.get("HTTP_IF_NONE_MATCH"):
             tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
             if tag in tags or tags == ["*"]:
                 resp.status = "304 Not Modified"
@@ -136,7 +136,7 @@ class Reading(Resource, ABC):
         resp.content_type = self.endpoint.media
         resp.data = body
 
-    def on_head(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+    def on_head(self, req: falcon.Request, resp: Answer, **path: str) -> None:
         """Answer with the headers alone; falcon leaves the body out."""
         self.on_get(req, resp, **path)
 

@@ -16,6 +16,7 @@ from api.resource import Reading
 if TYPE_CHECKING:
     import falcon
 
+    from api.middleware import Answer
     from api.parameters import Parameters
 
 INDIA = timezone(timedelta(hours=5, minutes=30))
@@ -79,7 +80,7 @@ class Document(Reading):
         """Give the document."""
         return self.text
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
         """Give the document, which anyone may keep for a while."""
         super().on_get(req, resp, **path)
         resp.set_header("Cache-Control", "public, max-age=300")
@@ -90,7 +91,7 @@ class Reference(Document):
 
     policy = "default-src 'none'"  # what the page needs, once it is made
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
         """Give the page, and tell the browser to let it do no more than it needs."""
         super().on_get(req, resp, **path)
         resp.set_header("Content-Security-Policy", self.policy)

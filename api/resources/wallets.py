@@ -16,6 +16,7 @@ from sql.queries import wallets as queries
 if TYPE_CHECKING:
     import falcon
 
+    from api.middleware import Answer
     from api.parameters import Parameters
     from api.parameters_wallets import Board, LatestOf, MarketsOf
 
@@ -87,7 +88,7 @@ class Unwatch(Writing):
 class OfAccount(Reading):
     """What depends on whose key it is asked with."""
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
+    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
         """Answer a question of somebody."""
         key = self.holder(req)
         assert key is not None

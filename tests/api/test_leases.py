@@ -79,7 +79,7 @@ def test_a_lowered_quota_holds_at_once_and_never_turns_negative(conn, host):
 
     with pytest.raises(CannotPay) as refusal:
         meter.admit(lowered, 1)
-    assert refusal.value.grant.headers()["X-Credits-Remaining"] == "0"
+    assert refusal.value.grant.headers()["x-credits-remaining"] == "0"
     assert not pays(meter, lowered, 200)
     assert used(conn, text) == 100
 
