@@ -131,7 +131,8 @@ class Writer:
         with self.conn.transaction():
             gone = self._delete(ancestor + 1, 2**62, heads.finalized)
             queries.lock_ranges(self.conn)
-            queries.cut_ranges(self.conn, from_block=ancestor + 1, logs=sum(count for _, count in gone.blocks))
+            numbers, logs = ([each[part] for each in gone.blocks] for part in (0, 1))
+            queries.cut_ranges(self.conn, from_block=ancestor + 1, numbers=numbers, logs=logs)
             queries.cut_checks(self.conn, from_block=ancestor + 1)
             queries.count_trades(self.conn, feed=FEED, trades=-gone.trades)
             self._place(heads, ancestor, {})

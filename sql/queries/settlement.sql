@@ -109,11 +109,17 @@ insert into chain_ranges (from_block, to_block, logs)
 select least(min(from_block), :from_block::bigint), greatest(max(to_block), :to_block::bigint), coalesce(sum(logs), 0) + :logs::bigint
 from joined;
 
--- name: cut_ranges(from_block, logs)!
--- Nothing from this block on is indexed any more; it had so many logs.
+-- name: cut_ranges(from_block, numbers, logs)!
+-- Nothing from this block on is indexed any more; the blocks that go away had so many logs each.
 with gone as (delete from chain_ranges where from_block >= :from_block)
-update chain_ranges set to_block = :from_block - 1, logs = logs - :logs
-where from_block < :from_block and to_block >= :from_block;
+update chain_ranges r
+set to_block = :from_block - 1,
+    logs = r.logs - (
+        select coalesce(sum(b.logs), 0)
+        from unnest(:numbers::bigint[], :logs::bigint[]) as b (number, logs)
+        where b.number <= r.to_block
+    )
+where r.from_block < :from_block and r.to_block >= :from_block;
 
 -- name: add_logs(block, logs)!
 -- A range has more logs, or fewer, than was thought.

@@ -52,11 +52,9 @@ class Filled:
 @contextmanager
 def filled(database_url: str, folder: Path) -> Iterator[Filled]:
     """Trade and settle for some seconds, then serve what was recorded."""
-    with (
-        mock.patch.object(chain, "FINAL_AFTER", 2),  # blocks: what is computed from final ones is there sooner
-        Sandbox(simulate=11, rate=300, markets=30) as sandbox,
-    ):
-        record(sandbox, database_url, folder)
+    with Sandbox(simulate=11, rate=300, markets=30) as sandbox:
+        with mock.patch.object(chain, "FINAL_AFTER", 2):  # blocks: what is computed from final ones is there sooner
+            record(sandbox, database_url, folder)
         with database.connect(database_url, autocommit=True, name="presage test") as conn:
             compute(conn, dt.datetime.now(dt.UTC))
             there = known(conn)

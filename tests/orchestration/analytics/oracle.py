@@ -66,12 +66,12 @@ class Oracle:
         now, baseline = self.prices(yes, market, at)
         move = 0 if now is None or baseline is None else now - baseline
         if self.missed("books", market, at, 70 * MINUTE) <= 0.05 * HOUR and baseline is not None and now is not None:
-            threshold = round(max(by.momentum_min_move, by.momentum_factor * usual), 6)
+            threshold = round(float(max(by.momentum_min_move, by.momentum_factor * usual)), 6)
             if abs(move) / 1e6 >= threshold:
                 yield "momentum", abs(move) / 1e6, threshold, sign(move)
 
         if self.missed("trades", market, at, DAY) <= 0.05 * DAY:
-            ratio = round(hour.value.sum() / (day.value.sum() / 24), 6)
+            ratio = round(float(hour.value.sum() / (day.value.sum() / 24)), 6)
             if ratio >= by.volume_spike_ratio:
                 yield "volume_spike", ratio, round(by.volume_spike_ratio, 6), sign(move)
 
@@ -90,7 +90,7 @@ class Oracle:
         whole = yes[(yes.ts >= -(-(at - DAY) // HOUR) * HOUR) & (yes.ts < at // HOUR * HOUR)]
         hours = whole.groupby(whole.ts // HOUR).price.agg(["first", "last"])
         hours = hours[(hours.index + 1) * HOUR <= at - 65 * MINUTE]
-        return 0.0 if hours.empty else round((hours["last"] - hours["first"]).abs().mean() / 1e6, 6)
+        return 0.0 if hours.empty else round(float((hours["last"] - hours["first"]).abs().mean()) / 1e6, 6)
 
     def prices(self, yes, market, at):
         quotes = self.quotes[(self.quotes.market == market) & (self.quotes.outcome == 0) & (self.quotes.ts < at)]
@@ -111,7 +111,7 @@ class Oracle:
         before, both_before = self.spread(quotes, at - 65 * MINUTE, at - 5 * MINUTE)
         if both < 240_000 or both_before < 1_800_000:
             return
-        threshold = round(max(by.spread_widening_min_spread, by.spread_widening_factor * before), 6)
+        threshold = round(float(max(by.spread_widening_min_spread, by.spread_widening_factor * before)), 6)
         if now >= threshold:
             yield "spread_widening", now, threshold, None
 
@@ -123,7 +123,7 @@ class Oracle:
         whole = rows.bid.notna() & rows.ask.notna()
         both = int(lasted[whole].sum())
         spread = ((rows.ask - rows.bid)[whole] * lasted[whole]).sum()
-        return (round(spread / both / 1e6, 6) if both else 0.0), both
+        return (round(float(spread) / both / 1e6, 6) if both else 0.0), both
 
     def of_books(self, market, at, by):
         books = self.books[(self.books.market == market) & (self.books.outcome == 0) & (self.books.ts < at)]

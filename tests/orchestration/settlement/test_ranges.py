@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.settlement.ranges import Pace
 from orchestration.settlement.reading import Inconsistent
+from sql.queries import settlement as queries
 from tests.chain import events
 from tests.orchestration.settlement import truth
 from tests.orchestration.settlement.plain import Plain
@@ -138,3 +139,12 @@ def test_logs_nobody_understands_are_kept_some_and_counted_all(chain, db, ranges
     assert {"Exchange V3" in row[1] for row in rows[:10]} == {True}
     assert json.loads(rows[0][2])["data"] == "0x" + "01" * 32
     assert db.execute("select detail ->> 'refused' from chain_heads").fetchone() == ("16",)
+
+
+def test_a_cut_takes_the_logs_of_the_blocks_that_its_range_loses_and_no_others(conn):
+    queries.add_range(conn, from_block=0, to_block=100, logs=30)
+    queries.add_range(conn, from_block=120, to_block=163, logs=122)
+
+    queries.cut_ranges(conn, from_block=90, numbers=[95, 130], logs=[5, 122])
+
+    assert conn.execute("select from_block, to_block, logs from chain_ranges").fetchall() == [(0, 89, 25)]
