@@ -254,7 +254,7 @@ def test_writers_at_once_neither_lose_nor_repeat(database_url):
             assert [was for was, _ in steps] == [None, *(became for _, became in steps[:-1])]
 
 
-def test_a_walk_over_many_pages_is_stored_in_seconds(conn):
+def test_a_walk_over_many_pages_is_stored_in_seconds(database_url, conn):  # a database without what others left
     description = "What decides how this market resolves, in words and at length. " * 60  # 4 kB, as they are
     rows = [market(number, description=description, raw=json.dumps({"d": description})) for number in range(1, 1501)]
     pages = [rows[start : start + 100] for start in range(0, 1500, 100)]
