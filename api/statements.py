@@ -100,4 +100,4 @@ def run(conn: Any, query: Callable[..., Any], arguments: Mapping[str, Any]) -> A
         case SQLOperationType.SELECT:
             return rows
         case other:
-            raise NotImplementedError(other)
+            raise TypeError(f"a query of kind {other} gives nothing to answer with")
