@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import psycopg
 
 SIDES = {"BUY": 1, "SELL": -1}
+LISTING_MS = 1_000  # the exchange tells of a market's orders only who asked for it, and nobody can before it is listed
 
 
 class Line(msgspec.Struct):
@@ -27,6 +28,7 @@ class Line(msgspec.Struct):
     price: str = ""
     size: str = ""
     tx: str = ""
+    detail: dict[str, Any] | None = None
 
 
 class Difference(NamedTuple):
@@ -40,22 +42,36 @@ class Difference(NamedTuple):
         return f"{self.compared:,} compared, {self.lost.total()} lost, {self.doubled.total()} doubled or invented"
 
 
-def told(file: Path, *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
+class Told(NamedTuple):
+    """What happened on the exchange, by kind of row; and what of it happened in the first second of a market.
+
+    The latter may be missing: the first book, which comes with the subscription, holds it.
+    """
+
+    rows: dict[str, Counter[Any]]
+    early: Counter[Any]
+
+
+def told(file: Path, *, from_ms: int, to_ms: int) -> Told:
     """Read what happened on the exchange in a span, by the exchange's own clock; the span's last instant included."""
+    listed: dict[str, int] = {}
+    early: Counter[Any] = Counter()
     decode = msgspec.json.Decoder(Line).decode
     trades: Counter[Any] = Counter()
     changes: Counter[Any] = Counter()
     with file.open("rb") as lines:
         for text in lines:
             line = decode(text)
+            if line.kind == "new_market" and line.detail:
+                listed |= dict.fromkeys(line.detail["tokens"], line.ts_ms)
             if line.kind not in ("trade", "level") or not from_ms <= line.ts_ms <= to_ms:
                 continue
             what = (line.token, line.ts_ms, SIDES[line.side], micro(line.price), micro(line.size))
-            if line.kind == "trade":
-                trades[*what, line.tx] += 1
-            else:
-                changes[what] += 1
-    return {"trades": trades, "level changes": changes}
+            row, rows = ((*what, line.tx), trades) if line.kind == "trade" else (what, changes)
+            rows[row] += 1
+            if line.token in listed and line.ts_ms <= listed[line.token] + LISTING_MS:
+                early[row] += 1
+    return Told({"trades": trades, "level changes": changes}, early)
 
 
 def held(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
@@ -75,11 +91,11 @@ def held(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str
     return {"trades": Counter(trades), "level changes": Counter(changes)}
 
 
-def compare(truth: dict[str, Counter[Any]], found: dict[str, Counter[Any]]) -> dict[str, Difference]:
+def compare(truth: Told, found: dict[str, Counter[Any]]) -> dict[str, Difference]:
     """Count what is missing and what is too much."""
     return {
-        kind: Difference(expected.total(), expected - found[kind], found[kind] - expected)
-        for kind, expected in truth.items()
+        kind: Difference(expected.total(), expected - found[kind] - truth.early, found[kind] - expected)
+        for kind, expected in truth.rows.items()
     }
 
 

@@ -98,7 +98,7 @@ class World:
         def bare(trades):
             return Counter({(token, *rest): n for (token, _, *rest), n in trades.items()})
 
-        told = bare(truth.told(self.log, from_ms=from_ms, to_ms=to_ms)["trades"])
+        told = bare(truth.told(self.log, from_ms=from_ms, to_ms=to_ms).rows["trades"])
         found = bare(truth.held(self.conn, from_ms=from_ms - 1000, to_ms=to_ms + 1000)["trades"])
         assert told.total() > 50
         return dict(told - found), {trade: n for trade, n in found.items() if n > max(told[trade], 1)}
