@@ -100,6 +100,8 @@ class Settings(BaseSettings):
     api_port: int = Field(8080, ge=1, le=65535, description="Port of the API.")
     api_workers: int = Field(2, ge=1, description="API processes.")
     api_pool: int = Field(8, ge=1, description="Database connections of one API process.")
+    api_url: str = Field("http://127.0.0.1:8080", description="Where the site asks the API.")
+    public_api_url: str = Field("", description="The API's address as users know it; empty: PRESAGE_API_URL.")
     api_statement_timeout_ms: int = Field(5000, ge=100, description="Milliseconds one query of the API may take.")
     metering_dir: Path | None = Field(
         None,
@@ -128,6 +130,13 @@ class Settings(BaseSettings):
         description="Web pages that may open the stream, by their origin, separated by commas: https://a.example; "
         "empty: any. Clients other than browsers send no origin and are not asked.",
     )
+
+    site_host: str = Field("127.0.0.1", description="Address the site listens on.")
+    site_port: int = Field(8085, ge=1, le=65535, description="Port of the site.")
+    public_site_url: str = Field(
+        "", description="The site's address as users know it, for links; empty: as each request names it."
+    )
+    node_modules: Path = Field(Path("node_modules"), description="Where npm has put what the site's pages load.")
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
 

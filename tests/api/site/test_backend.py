@@ -1,0 +1,173 @@
+"""The API as the site asks it: once for many, again only after a moment, and with a key of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from api import keys
+from api.site.backend import Backend
+from api.site.credentials import Credentials
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Api(httpx.AsyncBaseTransport):
+    """Answers with what is set, after a moment, and remembers what it was asked."""
+
+    def __init__(self):
+        self.asked, self.status, self.valid, self.away = [], 200, None, False
+
+    async def handle_async_request(self, request):
+        self.asked.append((request.url.raw_path.decode(), request.headers.get("X-API-Key")))
+        await asyncio.sleep(0.01)
+        if self.away:
+            raise httpx.ConnectError("away")
+        refused = self.valid is not None and request.headers.get("X-API-Key") != self.valid
+        return httpx.Response(401 if refused else self.status, json={"n": len(self.asked)})
+
+
+class Named:
+    """Credentials that make keys k1, k2, …"""
+
+    def __init__(self):
+        self.number = 1
+
+    def key(self):
+        return f"k{self.number}"
+
+    def refused(self, key):
+        self.number += key == self.key()
+        return True
+
+
+@pytest.fixture
+def api():
+    return Api()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def backend(api, clock):
+    return Backend("http://api/", Named(), transport=api, clock=clock)
+
+
+def test_many_who_ask_the_same_at_once_are_one_request(backend, api):
+    async def ask():
+        return await asyncio.gather(*(backend.get("/v1/stats", {"a": 1, "none": None}) for _ in range(50)))
+
+    answers = asyncio.run(ask())
+
+    assert {answer.body for answer in answers} == {b'{"n":1}'}
+    assert api.asked == [("/v1/stats?a=1", "k1")]
+
+
+def test_an_answer_is_given_again_for_its_time_and_not_longer(backend, api, clock):
+    async def ask():
+        told = [(await backend.get("/v1/stats", fresh_s=5)).data["n"]]
+        clock.now += 4.9
+        told.append((await backend.get("/v1/stats", fresh_s=5)).data["n"])
+        clock.now += 0.2
+        told.append((await backend.get("/v1/stats", fresh_s=5)).data["n"])
+        return told
+
+    assert asyncio.run(ask()) == [1, 1, 2]
+
+
+def test_who_goes_away_takes_nothing_from_the_others(backend, api):
+    async def ask():
+        impatient = asyncio.create_task(backend.get("/v1/stats"))
+        patient = asyncio.create_task(backend.get("/v1/stats"))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        return await patient
+
+    assert asyncio.run(ask()).data == {"n": 1}
+
+
+def test_a_users_key_is_passed_on_and_nothing_is_kept_for_it(backend, api):
+    async def ask():
+        return [(await backend.get("/v1/stats", key="psg_user")).data["n"] for _ in range(2)]
+
+    assert asyncio.run(ask()) == [1, 2]
+    assert {key for _, key in api.asked} == {"psg_user"}
+
+
+def test_while_the_api_is_away_the_last_answer_stands_for_two_minutes(backend, api, clock):
+    async def ask():
+        await backend.get("/v1/stats")
+        api.away = True
+        clock.now += 100
+        kept = await backend.get("/v1/stats")
+        clock.now += 100
+        return kept, await backend.get("/v1/stats")
+
+    kept, gone = asyncio.run(ask())
+
+    assert kept.data == {"n": 1}
+    assert (gone.status, gone.data["code"], gone.headers["retry-after"]) == (503, "overloaded", "2")
+
+
+def test_a_key_that_is_no_longer_taken_is_replaced_at_once(backend, api):
+    api.valid = "k2"
+
+    answer = asyncio.run(backend.get("/v1/stats"))
+
+    assert answer.status == 200
+    assert [key for _, key in api.asked] == ["k1", "k2"]
+
+
+def test_refusals_for_credits_are_not_kept(backend, api):
+    async def ask():
+        api.status = 429
+        first = await backend.get("/v1/stats")
+        api.status = 200
+        return first.status, (await backend.get("/v1/stats")).status
+
+    assert asyncio.run(ask()) == (429, 200)
+
+
+def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(conn, database_url):
+    clocks = [Clock(), Clock()]
+    first, second = (Credentials(database_url, clock) for clock in clocks)
+
+    made = {first.key(), second.key(), first.key()}
+
+    assert len(made) == 2
+    valid = "select count(*) from api_keys where revoked_at is null and key_hash = any(%s)"
+    assert conn.execute(valid, [[keys.digest(key) for key in made]]).fetchone() == (2,)
+    conn.execute("update api_keys set created_at = now() - interval '3 hours'")
+    clocks[0].now += 3600
+    renewed = first.key()
+    rows = conn.execute("select key_hash, revoked_at is null from api_keys order by key_id").fetchall()
+    assert sorted(valid for _, valid in rows) == [False, True]
+    assert (keys.digest(renewed), True) in rows
+
+
+def test_a_refused_key_is_made_anew_but_not_each_time(database_url):
+    clock = Clock()
+    credentials = Credentials(database_url, clock)
+    first = credentials.key()
+
+    assert not credentials.refused(first)
+    clock.now += 10
+    assert credentials.refused(first)
+    assert credentials.key() != first
+
+
+def test_the_tiers_are_those_of_the_database(database_url):
+    told = Credentials(database_url).tiers()
+
+    assert told[0] == ("free", 5000, 5, 1, 5, 5)
+    assert [name for name, *_ in told] == ["free", "pro", "enterprise"]
