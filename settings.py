@@ -137,6 +137,17 @@ class Settings(BaseSettings):
         "", description="The site's address as users know it, for links; empty: as each request names it."
     )
     node_modules: Path = Field(Path("node_modules"), description="Where npm has put what the site's pages load.")
+    mcp_hosts: str = Field(
+        "",
+        description="Host names under which MCP may be asked, separated by commas, beside localhost and that of "
+        "PRESAGE_PUBLIC_SITE_URL: mcp.example.com.",
+    )
+    mcp_origins: str = Field(
+        "",
+        description="Web pages that may ask MCP, by their origin, separated by commas: https://a.example; empty: only "
+        "the site's own. Clients other than browsers send no origin and are not asked.",
+    )
+    mcp_sessions: int = Field(1000, ge=1, description="Sessions over server-sent events open at once.")
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
 
