@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import re
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from io import BytesIO
 from typing import Any, ClassVar
@@ -48,6 +49,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
     environ: Any
     provided_date: Any
     websocket: Socket | None = None
+    ahead = b""  # what has arrived behind the request line
     body = b""
     head = b""  # the application's headers, as they are sent
     served = 0
@@ -65,10 +67,14 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
     def read_requestline(self) -> str:
         """Give the next request line; nothing when the client has gone quiet."""
         line: str = ""
+        self.ahead = b""
         self.idle.add(self)
         try:
             with Timeout(self.idle_s if self.served else self.request_s, False):  # noqa: FBT003
                 line = super().read_requestline()
+                self.idle.discard(self)
+                if _REQUEST_LINE.match(line):
+                    self.ahead = self.rfile.peek()  # headers must follow
         finally:
             self.idle.discard(self)
         self.served += 1
@@ -78,26 +84,31 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         """Parse headers and take the whole body in, both within their time."""
         if not _REQUEST_LINE.match(raw_requestline):
             raise Refused("The request line is malformed")
-        with Timeout(self.request_s, False):  # noqa: FBT003
-            super().read_request(raw_requestline)
-            if self.request_version == "HTTP/1.1" and self.headers.get("host") is None:
-                raise Refused("There is no Host header")
-            if self.stopping:
-                self.close_connection = True
-            return self._read_body()
+        self.body = b""
+        # Most often all headers are here: a deadline, which is not to be had for nothing, is for those that are not.
+        with Timeout(self.request_s, False) if b"\r\n\r\n" not in self.ahead else nullcontext():  # noqa: FBT003
+            self._read_headers(raw_requestline)
+            if not self.content_length:
+                return True
+            with Timeout(self.request_s, False):  # noqa: FBT003
+                return self._read_body(self.content_length)
         raise Refused(f"The request took longer than {self.request_s:g} s to arrive")
 
-    def _read_body(self) -> bool:
-        self.body = b""
-        length = self.content_length or 0
+    def _read_headers(self, raw_requestline: str) -> None:
+        super().read_request(raw_requestline)
+        if self.request_version == "HTTP/1.1" and self.headers.get("host") is None:
+            raise Refused("There is no Host header")
+        if self.stopping:
+            self.close_connection = True
+
+    def _read_body(self, length: int) -> bool:
         if length > MOST_BODY:
             raise Refused(f"A body is at most {MOST_BODY} bytes", 413, "body_too_large")
-        if length:
-            if (self.headers.get("expect") or "").lower() == "100-continue":
-                self.socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-            self.body = self.rfile.read(length)
-            if len(self.body) < length:
-                raise Refused("The body ended early", 400, "invalid_body")
+        if (self.headers.get("expect") or "").lower() == "100-continue":
+            self.socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+        self.body = self.rfile.read(length)
+        if len(self.body) < length:
+            raise Refused("The body ended early", 400, "invalid_body")
         return True
 
     def _handle_client_error(self, ex: Exception) -> tuple[str, bytes]:

@@ -46,7 +46,7 @@ class Statements:
         self._conn = conn
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._made = 0
-        self._dumped = Transformer(conn)
+        self._dumped, self._loaded = Transformer(conn), Transformer(conn)  # each remembers by what: not a new one each time
 
     def rows(self, text: str, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run a query."""
@@ -64,9 +64,8 @@ class Statements:
         name = self._names.get((query, types)) or self._prepare(query, types)
         self._conn.pgconn.send_query_prepared(name, values, param_formats=dumped.formats)
         result = self._result()
-        loaded = Transformer(self._conn)
-        loaded.set_pgresult(result)
-        return loaded.load_rows(0, result.ntuples, tuple)
+        self._loaded.set_pgresult(result)
+        return self._loaded.load_rows(0, result.ntuples, tuple)
 
     def _prepare(self, query: bytes, types: tuple[int, ...]) -> bytes:
         if len(self._names) >= MOST:
