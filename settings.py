@@ -136,6 +136,9 @@ class Settings(BaseSettings):
     public_site_url: str = Field(
         "", description="The site's address as users know it, for links; empty: as each request names it."
     )
+    site_requests_a_second: int = Field(
+        20, ge=1, description="Requests a second that one address may make of the site, over five seconds."
+    )
     node_modules: Path = Field(Path("node_modules"), description="Where npm has put what the site's pages load.")
     mcp_hosts: str = Field(
         "",
