@@ -152,7 +152,28 @@ class Settings(BaseSettings):
     )
     mcp_sessions: int = Field(1000, ge=1, description="Sessions over server-sent events open at once.")
 
+    webhook_window_s: int = Field(720, ge=30, description="Seconds a delivery run delivers before it hands over.")
+    webhook_poll_ms: int = Field(100, ge=10, description="Milliseconds between two looks for events to deliver.")
+    webhook_timeout_s: float = Field(20.0, gt=0, le=60, description="Seconds a receiver of webhooks has to answer.")
+    webhook_concurrency: int = Field(50, ge=1, le=200, description="Webhooks that are delivered to at the same time.")
+    webhook_networks: str = Field(
+        "",
+        description="Networks that are not on the public internet and may be delivered to all the same, separated by "
+        "commas: 10.1.2.0/24; empty: none.",
+    )
+    webhook_log_days: int = Field(30, ge=4, description="Days that a delivery is kept for after it is over.")
+
+    exports_dir: Path | None = Field(
+        None, description="Where exported days are written to and served from; empty: `exports` below data_dir."
+    )
+    exports_retention_days: int = Field(30, ge=1, description="Days of exports kept.")
+
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
+
+    @property
+    def exports_folder(self) -> Path:
+        """Where exports are."""
+        return self.exports_dir or self.data_dir / "exports"
 
 
 @cache

@@ -61,17 +61,19 @@ def quota(
     month: Annotated[str | None, Limit] = None,
     burst: Annotated[str | None, Limit] = None,
     connections: Annotated[str | None, Limit] = None,
+    webhooks: Annotated[str | None, Limit] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Set how many credits a month and a second, and how many open streams, this key alone has."""
+    """Set how many credits a month and a second, open streams and webhooks this key alone may have."""
     from sql.queries import keys as queries
 
-    if month is burst is connections is None:
-        raise typer.BadParameter("say what to set: --month, --burst or --connections")
+    if month is burst is connections is webhooks is None:
+        raise typer.BadParameter("say what to set: --month, --burst, --connections or --webhooks")
     wanted = {
         "credits_month": _limit("--month", month, 2**53),
         "credits_burst": _limit("--burst", burst, MOST),
         "max_connections": _limit("--connections", connections, MOST),
+        "max_webhooks": _limit("--webhooks", webhooks, MOST),
     }
 
     def change(conn: psycopg.Connection[Any], key_id: int) -> None:

@@ -61,12 +61,13 @@ update api_keys set tier = :tier where key_id = :key_id::int;
 
 -- name: limits(key_id)^
 -- The limits that a key has for itself.
-select credits_month, credits_burst, max_connections from api_keys where key_id = :key_id::int;
+select credits_month, credits_burst, max_connections, max_webhooks from api_keys where key_id = :key_id::int;
 
--- name: set_limits(key_id, credits_month, credits_burst, max_connections)!
+-- name: set_limits(key_id, credits_month, credits_burst, max_connections, max_webhooks)!
 -- Sets the limits that a key has for itself; null is its tier's.
 update api_keys
-set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int
+set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int,
+    max_webhooks = :max_webhooks::int
 where key_id = :key_id::int;
 
 -- name: cursor_secret()$

@@ -23,6 +23,7 @@ from sql.tables.chain import (
     settlements,
     wallet_fills,
 )
+from sql.tables.exports import exports
 from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
 from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
@@ -39,6 +40,7 @@ from sql.tables.wallets import (
     wallets_followed,
     wallets_watched,
 )
+from sql.tables.webhooks import webhook_deliveries, webhook_head, webhooks
 
 __all__ = [
     "accounts",
@@ -59,6 +61,7 @@ __all__ = [
     "credit_usage",
     "data_incidents",
     "events",
+    "exports",
     "feed_leases",
     "feed_stats",
     "leaderboards",
@@ -96,4 +99,7 @@ __all__ = [
     "wallet_totals",
     "wallets_followed",
     "wallets_watched",
+    "webhook_deliveries",
+    "webhook_head",
+    "webhooks",
 ]

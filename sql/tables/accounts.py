@@ -55,6 +55,7 @@ api_keys = Table(
     Column("credits_month", BigInteger, comment="Overrides the tier's"),
     Column("credits_burst", Integer, comment="Overrides the tier's"),
     Column("max_connections", Integer, comment="Overrides the tier's"),
+    Column("max_webhooks", Integer, comment="Overrides the tier's"),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("revoked_at", Time),
 )

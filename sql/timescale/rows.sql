@@ -9,6 +9,8 @@ insert into stream_head default values;
 
 insert into positions_head default values;
 
+insert into webhook_head default values;
+
 insert into stage_clocks (stage, warn_after_s, fail_after_s) values
     ('discovery', 900, 1800),
     ('ingestion', 15, 60),
@@ -18,6 +20,10 @@ insert into stage_clocks (stage, warn_after_s, fail_after_s) values
 -- Runs where an RPC of the chain is configured only; what is off is not counted against the whole.
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
     ('settlement', 30, 120, '{"off": "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"}');
+
+-- Runs while a webhook is enabled only.
+insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
+    ('delivery', 30, 120, '{"off": "no webhook is enabled: POST /v1/webhooks makes one"}');
 
 -- Signs the cursors that clients hand back. Two version 4 UUIDs are 244 bits from the system's generator.
 insert into settings (name, value)

@@ -26,9 +26,12 @@ def test_a_stage_that_never_ran_is_missing(conn):
 
 
 def test_a_stage_that_is_not_configured_says_so(conn):
-    off = conn.execute("select stage, detail ->> 'off' from pipeline_status where off").fetchall()
+    off = conn.execute("select stage, detail ->> 'off' from pipeline_status where off order by stage").fetchall()
 
-    assert off == [("settlement", "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS")]
+    assert off == [
+        ("delivery", "no webhook is enabled: POST /v1/webhooks makes one"),
+        ("settlement", "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,271 @@
+-- Webhooks: made and changed by their owners, turned into deliveries, delivered.
+
+-- --- Their owners -------------------------------------------------------------------------------------------------------------
+
+-- name: hold_account(account_id)!
+-- Has the account's changes of webhooks take turns until the transaction ends, so that caps are exact.
+select from accounts where account_id = :account_id for update;
+
+-- name: room(account_id, key_id, webhook_id)^
+-- How many webhooks and wallets the account has beside this one, and how many webhooks the key's tier allows (null: any number).
+select
+    (select count(*) from webhooks w where w.account_id = :account_id and w.webhook_id is distinct from :webhook_id::uuid),
+    (
+        select count(*) from webhooks w cross join unnest(w.wallets)
+        where w.account_id = :account_id and w.webhook_id is distinct from :webhook_id::uuid
+    ),
+    (select coalesce(k.max_webhooks, t.max_webhooks) from api_keys k join tiers t using (tier) where k.key_id = :key_id);
+
+-- name: add(account_id, url, events, market_ids, wallets, min_usd, secret)$
+-- A new webhook: told of what happens from now on.
+insert into webhooks (account_id, url, events, market_ids, wallets, min_usd, secret, since_seq)
+select :account_id, :url, :events::text[], :market_ids::text[], :wallets::bytea[], :min_usd, :secret, last_seq
+from stream_head
+returning webhook_id;
+
+-- name: change(account_id, webhook_id, url, events, market_ids, wallets, min_usd)!
+-- Everything that its owner says of a webhook.
+update webhooks
+set url = :url, events = :events::text[], market_ids = :market_ids::text[], wallets = :wallets::bytea[], min_usd = :min_usd,
+    updated_at = now()
+where account_id = :account_id and webhook_id = :webhook_id;
+
+-- name: enable(account_id, webhook_id)!
+-- Has a disabled webhook told of what happens from now on, and what still waits delivered.
+with woken as (
+    update webhooks
+    set disabled_at = null, disabled_reason = null, since_seq = (select last_seq from stream_head), updated_at = now(),
+        due_at = case when waiting > 0 then now() end
+    where account_id = :account_id and webhook_id = :webhook_id and disabled_at is not null
+    returning webhook_id
+)
+update webhook_deliveries set next_at = now()
+from woken
+where webhook_deliveries.webhook_id = woken.webhook_id and state = 'waiting';
+
+-- name: disable(webhook_id, reason)!
+-- Has nothing more delivered or queued; what waits is kept.
+update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
+where webhook_id = :webhook_id and disabled_at is null;
+
+-- name: remove(account_id, webhook_id)!
+-- Ends a webhook, and forgets what was delivered.
+delete from webhooks where account_id = :account_id and webhook_id = :webhook_id;
+
+-- name: changed()!
+-- Has the deliverer read the webhooks anew. Last in a transaction: the row is the deliverer's too.
+update webhook_head set version = version + 1;
+
+-- name: settings_of(account_id, webhook_id)^
+-- What its owner said of a webhook, held there until the transaction ends.
+select url, events, market_ids, wallets, min_usd, disabled_at is null
+from webhooks
+where account_id = :account_id and webhook_id = :webhook_id
+for update;
+
+-- name: begin_rotation(account_id, webhook_id, secret)$
+-- From now on a new secret signs beside the old one; nothing if that was so already.
+update webhooks set next_secret = :secret, updated_at = now()
+where account_id = :account_id and webhook_id = :webhook_id and next_secret is null
+returning true;
+
+-- name: finish_rotation(account_id, webhook_id)$
+-- From now on the new secret alone signs; nothing if there is none.
+update webhooks set secret = next_secret, next_secret = null, updated_at = now()
+where account_id = :account_id and webhook_id = :webhook_id and next_secret is not null
+returning true;
+
+-- name: cancel_rotation(account_id, webhook_id)$
+-- The old secret stays, the new one is forgotten; nothing if there is none.
+update webhooks set next_secret = null, updated_at = now()
+where account_id = :account_id and webhook_id = :webhook_id and next_secret is not null
+returning true;
+
+-- name: record(account_id, webhook_id)$
+-- A webhook.
+select record::text from webhook_records where account_id = :account_id and webhook_id = :webhook_id;
+
+-- name: listed(account_id, after, limit)
+-- The account's webhooks in the order in which they were made: number and record.
+select number, record::text
+from webhook_records
+where account_id = :account_id and number > :after
+order by number
+limit :limit;
+
+-- name: deliveries(account_id, webhook_id, state, before, limit)
+-- Deliveries of a webhook, the newest first: number and record.
+select number, record::text
+from delivery_records
+where account_id = :account_id and webhook_id = :webhook_id and (:state::text is null or state = :state) and number < :before
+order by number desc
+limit :limit;
+
+-- name: delivery(account_id, webhook_id, delivery_id)$
+-- One delivery.
+select record::text from delivery_records
+where account_id = :account_id and webhook_id = :webhook_id and delivery_id = :delivery_id;
+
+-- name: add_test(webhook_id, type, body, now)$
+-- A message to try a webhook with; it goes before all that waits.
+insert into webhook_deliveries (webhook_id, type, body, next_at, created_at) values (:webhook_id, :type, :body, :now, :now)
+returning delivery_id;
+
+-- name: again(webhook_id, delivery_id, now)$
+-- Has what is over delivered once more, behind what waits; and what waits tried at once, when its turn is there. Gives how many more wait.
+update webhook_deliveries d
+set state = 'waiting', next_at = :now, ended_at = null,
+    attempts = case when old.state = 'waiting' then d.attempts else 0 end,
+    number = case when old.state = 'waiting' then d.number else nextval(pg_get_serial_sequence('webhook_deliveries', 'number')) end
+from webhook_deliveries old
+where old.delivery_id = d.delivery_id and d.webhook_id = :webhook_id and d.delivery_id = :delivery_id
+returning case when old.state = 'waiting' then 0 else 1 end;
+
+-- name: follow_now(webhook_id)!
+-- Has the wallets that a webhook names told of from the next block on.
+insert into wallets_followed (account_id, wallet, until_at)
+select account_id, wallet, now() + interval '1 day'
+from webhooks
+cross join unnest(wallets) as named (wallet)
+where webhook_id = :webhook_id and 'wallet_activity' = any(events)
+order by wallet
+on conflict (account_id, wallet) do update set until_at = greatest(wallets_followed.until_at, excluded.until_at);
+
+-- --- From events to deliveries ------------------------------------------------------------------------------------------------
+
+-- name: wanted()$
+-- Whether anything is to be delivered.
+select exists (select from webhooks where disabled_at is null);
+
+-- name: head()^
+-- How far the stream is, how far it has been seen to, and the version of the webhooks.
+select s.last_seq, h.last_seq, h.version from stream_head s cross join webhook_head h;
+
+-- name: subscriptions()
+-- What each enabled webhook is to be told of.
+select webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq
+from webhooks
+where disabled_at is null
+order by number;
+
+-- name: events(after, upto, types)
+-- Events of some types: place, type, market, wallet, the accounts that watched it then, message.
+select e.seq, e.type, e.market_id, e.wallet,
+    case when e.wallet is not null then (
+        select array_agg(w.account_id)
+        from wallets_watched w
+        where w.wallet = e.wallet and w.watched_at <= e.ts and (w.unwatched_at is null or w.unwatched_at > e.ts)
+    ) end,
+    e.message
+from stream_events e
+where e.seq > :after and e.seq <= :upto and e.type = any(:types::text[])
+order by e.seq;
+
+-- name: told_at(seq)$
+-- When an event happened, by the database's clock.
+select ts from stream_events where seq = :seq;
+
+-- name: queue(webhook_ids, seqs, types, bodies, now)$
+-- Deliveries to be made, in this order; those that are there already are left alone. Gives how many were new.
+with added as (
+    insert into webhook_deliveries (webhook_id, seq, type, body, next_at, created_at)
+    select given.webhook_id, given.seq, given.type, given.body, :now, :now
+    from unnest(:webhook_ids::uuid[], :seqs::bigint[], :types::text[], :bodies::text[])
+        with ordinality as given (webhook_id, seq, type, body, nth)
+    join webhooks w on w.webhook_id = given.webhook_id  -- it may have been removed
+    order by given.nth
+    on conflict (webhook_id, seq) where seq is not null do nothing
+    returning webhook_id
+),
+counted as (
+    select webhook_id, count(*)::int as new from added group by webhook_id
+),
+due as (
+    update webhooks w
+    set waiting = w.waiting + counted.new, due_at = coalesce(w.due_at, :now)
+    from counted
+    where w.webhook_id = counted.webhook_id
+)
+select coalesce(sum(new), 0)::int from counted;
+
+-- name: disable_overfull(most, reason)$
+-- Disables webhooks for which too much waits; gives how many.
+with over as (
+    update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
+    where waiting > :most and disabled_at is null
+    returning webhook_id
+)
+select count(*) from over;
+
+-- name: seen(seq)!
+-- Events up to here have been made into deliveries.
+update webhook_head set last_seq = :seq;
+
+-- name: follow()!
+-- Has wallets that webhooks name told of for another day.
+insert into wallets_followed (account_id, wallet, until_at)
+select distinct account_id, wallet, now() + interval '1 day'
+from webhooks
+cross join unnest(wallets) as named (wallet)
+where disabled_at is null and 'wallet_activity' = any(events)
+order by account_id, wallet
+on conflict (account_id, wallet) do update set until_at = greatest(wallets_followed.until_at, excluded.until_at);
+
+-- --- Delivering ---------------------------------------------------------------------------------------------------------------
+
+-- name: due(now, busy, limit)
+-- The first that waits of each webhook whose time has come, but of those that are being delivered to.
+select w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts, d.seq is null
+from webhooks w
+cross join lateral (
+    select * from webhook_deliveries d
+    where d.webhook_id = w.webhook_id and d.state = 'waiting'
+    order by (d.seq is not null), d.number
+    limit 1
+) as d
+where w.due_at <= :now and w.disabled_at is null and w.webhook_id <> all(:busy::uuid[])
+order by w.due_at
+limit :limit;
+
+-- name: hold(webhook_id)!
+-- Has what is done to a webhook take turns until the transaction ends.
+select from webhooks where webhook_id = :webhook_id for update;
+
+-- name: record_attempt(delivery_id, attempts, state, next_at, ended_at, entry, most)!
+-- What an attempt came to.
+update webhook_deliveries
+set attempts = :attempts, state = :state, next_at = :next_at, ended_at = :ended_at,
+    log = (case when jsonb_array_length(log) >= :most::int then log - 0 else log end) || :entry::jsonb
+where delivery_id = :delivery_id and state = 'waiting';
+
+-- name: go_on(webhook_id, more, now)!
+-- Looks for the first that waits now; so many more wait than before.
+update webhooks w
+set waiting = greatest(w.waiting + :more::int, 0),
+    due_at = (
+        select greatest(d.next_at, :now::timestamptz) from webhook_deliveries d
+        where d.webhook_id = w.webhook_id and d.state = 'waiting'
+        order by (d.seq is not null), d.number
+        limit 1
+    )
+where w.webhook_id = :webhook_id;
+
+-- name: standing(now)^
+-- Enabled webhooks, deliveries that wait for them, those whose time has come, and since when the longest of these waits.
+select count(*), coalesce(sum(waiting), 0)::bigint, count(*) filter (where due_at <= :now), min(due_at) filter (where due_at <= :now)
+from webhooks
+where disabled_at is null;
+
+-- name: switch_off(why)!
+-- Says in the stage's clock why nothing is delivered.
+update stage_clocks set detail = jsonb_build_object('off', :why::text)
+where stage = 'delivery' and detail ->> 'off' is distinct from :why::text;
+
+-- name: switch_on()!
+-- Says that deliveries are made.
+update stage_clocks set detail = detail - 'off', last_data_at = now() where stage = 'delivery' and detail ? 'off';
+
+-- name: forget(before, most)!
+-- Deliveries that were over long ago.
+delete from webhook_deliveries
+where delivery_id in (select delivery_id from webhook_deliveries where ended_at < :before order by ended_at limit :most);
