@@ -41,14 +41,12 @@ class Counted:
 
     def process_response(self, req: falcon.Request, resp: falcon.Response, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001
         """Count what it came to; a stream ends when its client goes, which is no duration of ours."""
-        counts, context = self._counts, req.context
-        counts.add(Number.IN_FLIGHT, -1)
+        context = req.context
         place = _PLACE.get((req.method, req.uri_template or ""), NOWHERE)
+        cost = 0 if context.grant is None else context.grant.cost
         if "wsgi.websocket" in req.env:
-            counts.answer(place, 101, None)
+            self._counts.answer(place, 101, None, cost)
         else:
-            counts.answer(place, resp.status_code, time.perf_counter() - context.began)
+            self._counts.answer(place, resp.status_code, time.perf_counter() - context.began, cost)
         if context.problem is not None:
-            counts.problem(CODE[context.problem])
-        if context.grant is not None and context.grant.cost:
-            counts.add(Number.CREDITS_SPENT, context.grant.cost)
+            self._counts.problem(CODE[context.problem])

@@ -106,9 +106,11 @@ class Counts:
         """Write down what holds this moment."""
         self._row()[number] = value
 
-    def answer(self, place: int, status: int, seconds: float | None) -> None:
-        """Count a request; one that had no end of its own has no duration."""
+    def answer(self, place: int, status: int, seconds: float | None, credits_: int) -> None:
+        """Count a request that is over, and what it cost; one that had no end of its own has no duration."""
         row, at = self._row(), _ENDPOINTS + place * _PLACE
+        row[Number.IN_FLIGHT] -= 1
+        row[Number.CREDITS_SPENT] += credits_
         row[at + _STATUS.get(status, _OTHER)] += 1
         if seconds is not None:
             row[at + _BUCKETS + bisect_left(BOUNDS, seconds)] += 1

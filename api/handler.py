@@ -175,7 +175,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         """
         if self.websocket is not None:
             return lambda _data: None
-        given = {name.lower(): value for name, value in headers}
+        given = dict(headers)  # falcon writes their names in lower case
         if exc_info or "connection" in given or "wsgi.websocket" in self.environ or self.request_version != "HTTP/1.1":
             self.head = b""
             return super().start_response(status, headers, exc_info)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
+
+import xxhash
 
 from api.counts import Number
 from api.errors import Problem
@@ -146,8 +147,7 @@ class Reading(Resource, ABC):
 
     def _tagged(self, given: Parameters, path: dict[str, str]) -> tuple[bytes, str]:
         body = self.answer(given, **path)
-        # The standard library's quickest, by half: it tells answers apart, and keeps nobody from forging one.
-        return body, f'"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
+        return body, f'"{xxhash.xxh3_128_hexdigest(body)}"'  # a tenth of SHA-1's time; it tells answers apart, no more
 
 
 class OfMarketRow(Reading):

@@ -177,7 +177,7 @@ def answers(server):
 def test_a_duration_falls_into_the_bucket_that_bounds_it():
     counts = Counts()
     for seconds in (0.0, 0.001, 0.0011, 5.0, 60.0):
-        counts.answer(3, 200, seconds)
+        counts.answer(3, 200, seconds, 0)
 
     told = counts.answered(3)
 
@@ -211,7 +211,7 @@ def test_counting_a_request_costs_less_than_twenty_microseconds():
             counts.add(Number.READS_BUSY)
             counts.add(Number.READS_BUSY, -1)
             counts.add(Number.IN_FLIGHT, -1)
-            counts.answer(7, 200, 0.003)
+            counts.answer(7, 200, 0.003, 1)
             counts.add(Number.CREDITS_SPENT)
         best = min(best, (time.process_time() - began) / times)
 
