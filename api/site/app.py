@@ -1,0 +1,161 @@
+"""The application: pages, feeds and files on one site, on a backend that is handed in."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+import settings
+from api import openapi
+from api.address import Proxies
+from api.site.assets import Assets
+from api.site.backend import Backend
+from api.site.credentials import Credentials
+from api.site.feeds import Feeds, failure
+from api.site.guides import Guides
+from api.site.live import Hub
+from api.site.middleware import OTHER_THAN_PAGES, Pace, Safety, Siblings
+from api.site.reference import Reference
+from api.site.rendering import Renderer
+from api.site.site import Site
+from api.site.views import documents, home, markets, registration, status, wallets
+from api.site.visit import Refusal, Visit
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from api.site.visit import Page
+    from settings import Settings
+
+PAGES: dict[str, Callable[[Visit], Awaitable[Page]]] = {
+    "/": home.home,
+    "/markets": markets.explorer,
+    "/markets/{id}": markets.market,
+    "/wallets": wallets.leaderboard,
+    "/wallets/{address}": wallets.wallet,
+    "/status": status.status,
+    "/guides": documents.guides,
+    "/guides/{name:path}": documents.guide,
+    "/reference": documents.reference,
+    "/reference/{name}": documents.operation,
+    "/pricing": documents.pricing,
+    "/register": registration.form,
+}
+TEXTS = {
+    "/llms.txt": documents.agents,
+    "/llms-full.txt": documents.all_for_agents,
+    "/robots.txt": documents.robots,
+    "/sitemap.xml": documents.sitemap,
+}
+MESSAGES = {404: "There is no such page", 405: "This page is only to be read", 500: "Something went wrong on our side"}
+
+
+def create_app(site: Site, *, requests_a_second: int = 20) -> Starlette:
+    """Put the site behind its routes."""
+    renderer, feeds = Renderer(site), Feeds(site)
+
+    def page(view: Callable[[Visit], Awaitable[Page]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                return renderer.respond(request, await view(Visit(request, site)))
+            except Refusal as refusal:
+                return renderer.refuse(request, refusal)
+            except wallets.Moved as moved:
+                return RedirectResponse(moved.to + (".md" if request.scope.get("markdown") else ""), 303)
+
+        return answer
+
+    def text(write: Callable[[Site, Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            return write(site, request)
+
+        return answer
+
+    async def failed(request: Request, error: Exception) -> Response:
+        code = error.status_code if isinstance(error, HTTPException) else 500
+        message = MESSAGES.get(code, "That cannot be done")
+        if request.url.path.startswith(OTHER_THAN_PAGES):
+            name = {404: "not_found", 405: "method_not_allowed"}.get(code, "internal")
+            return failure(code, name, message)
+        return renderer.refuse(request, Refusal(code, message))
+
+    return Starlette(
+        routes=[
+            *(Route(path, page(view)) for path, view in PAGES.items()),
+            Route("/register", page(registration.submitted), methods=["POST"]),
+            *(Route(path, text(write)) for path, write in TEXTS.items()),
+            Route("/static/{version}/{name}", site.assets.serve),
+            Route("/health", feeds.health),
+            Route("/live", feeds.live),
+            Route("/udf/{name}", feeds.chart),
+            Route("/api/platform-stats", feeds.platform_stats),
+            Route("/api/ticker", feeds.ticker),
+            Route("/api/{rest:path}", feeds.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        ],
+        middleware=[
+            Middleware(Safety, api_url=site.api_url),
+            Middleware(Pace, proxies=site.proxies, a_second=requests_a_second),
+            Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
+            Middleware(Siblings),
+        ],
+        exception_handlers={HTTPException: failed, 500: failed},
+        lifespan=partial(_living, site),
+    )
+
+
+@contextlib.asynccontextmanager
+async def _living(site: Site, app: Starlette) -> AsyncIterator[None]:
+    """Follow the stream for as long as the site runs."""
+    app.state.site = site
+    following = asyncio.create_task(site.hub.run())
+    try:
+        yield
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+        await site.backend.aclose()
+
+
+def site_of(given: Settings) -> Site:
+    """Put together what the settings name."""
+    if given.database_url is None:
+        raise LookupError("DATABASE_URL is not set: `presage up` sets it for the embedded database")
+    credentials = Credentials(given.database_url.get_secret_value())
+    backend = Backend(given.api_url, credentials)
+    names = ("tier", "credits_month", "credits_burst", "max_keys", "max_webhooks", "max_connections")
+    return Site(
+        backend=backend,
+        hub=Hub(backend, credentials),
+        assets=Assets(given.node_modules),
+        guides=Guides(),
+        reference=Reference(openapi.document()),
+        proxies=Proxies(given.trusted_proxies),
+        tiers=[dict(zip(names, tier, strict=True)) for tier in credentials.tiers()],
+        source=given.source,
+        api_url=(given.public_api_url or given.api_url).rstrip("/"),
+        url=given.public_site_url,
+    )
+
+
+@cache
+def _app() -> Starlette:
+    given = settings.get()
+    return create_app(site_of(given), requests_a_second=given.site_requests_a_second)
+
+
+def __getattr__(name: str) -> Any:
+    """Make `app` when a server asks for it, so that importing this module needs no database."""
+    if name == "app":
+        return _app()
+    raise AttributeError(name)

@@ -1,0 +1,231 @@
+"""The API's reference, an operation a page, written as Markdown from the OpenAPI document."""
+
+from __future__ import annotations
+
+import json
+from shlex import quote
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlencode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Document = dict[str, Any]
+BOUNDS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
+    "maximum": "at most {}",
+    "maxLength": "up to {} characters",
+    "default": "default `{}`",
+}
+DEEPEST = 3  # of records shown within records, in an example
+
+
+class Operation(NamedTuple):
+    """One thing that can be asked of the API."""
+
+    name: str
+    method: str
+    path: str
+    tag: str
+    summary: str
+    said: Document
+
+    @property
+    def url(self) -> str:
+        """Give the address of its page."""
+        return f"/reference/{self.name}"
+
+    @property
+    def credits(self) -> str:
+        """Say what it costs."""
+        return str(self.said["x-credits"])
+
+
+class Reference:
+    """The operations, by tag and by name."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.operations = {each.name: each for each in _operations(document)}
+        self.tags = {tag["name"]: tag.get("description", "") for tag in document["tags"]}
+
+    @property
+    def groups(self) -> list[tuple[str, str, list[Operation]]]:
+        """List the operations by tag."""
+        found = (
+            (tag, about, [each for each in self.operations.values() if each.tag == tag])
+            for tag, about in self.tags.items()
+        )
+        return [group for group in found if group[2]]
+
+    def markdown(self, operation: Operation, api_url: str) -> str:
+        """Write one operation's page."""
+        said = operation.said
+        parts = [
+            f"# {operation.summary}",
+            f"`{operation.method} {operation.path}`",
+            said.get("description", ""),
+            f"Credits: {said['x-credits']}. {self._secured(said)}",
+        ]
+        parameters = [self._resolved(each) for each in said.get("parameters", [])]
+        if parameters:
+            parts += ["## Parameters", _table(("Name", "In", "Type", "", "Meaning"), map(self._parameter, parameters))]
+        body = self._body(said)
+        if body:
+            rows = self._fields(body, body.get("required", ()))
+            parts += ["## Body", _table(("Field", "Type", "", "Meaning"), rows)]
+        parts += ["## Example", self._example(operation, parameters, body, api_url)]
+        parts += ["## Answers", *self._answers(said)]
+        if "x-messages" in said:
+            parts += ["## Messages", _code("json", json.dumps(said["x-messages"], indent=2, ensure_ascii=False))]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def _secured(self, said: Document) -> str:
+        schemes = self.document["components"]["securitySchemes"]
+        security = said["security"] if "security" in said else self.document["security"]
+        names = [f"`{schemes[name]['name']}` ({schemes[name]['in']})" for each in security for name in each]
+        return f"Needs {' or '.join(names)}." if names else "Needs no key."
+
+    def _parameter(self, parameter: Document) -> tuple[str, ...]:
+        schema = parameter["schema"]
+        required = "required" if parameter["required"] else ""
+        limits = ", ".join(each for each in (required, _limits(schema)) if each)
+        return f"`{parameter['name']}`", parameter["in"], _type(schema), limits, _line(parameter.get("description", ""))
+
+    def _body(self, said: Document) -> Document:
+        schema = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+        return self._resolved(schema)
+
+    def _fields(self, schema: Document, required: Iterable[str] = ()) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for name, field in self._properties(schema).items():
+            limits = ", ".join(each for each in ("required" if name in set(required) else "", _limits(field)) if each)
+            rows.append((f"`{name}`", _type(field), limits, _line(field.get("description", ""))))
+        return rows
+
+    def _answers(self, said: Document) -> list[str]:
+        parts, failures = [], []
+        for status, given in said["responses"].items():
+            response = self._resolved(given)
+            schemas = [(media, each.get("schema", {})) for media, each in response.get("content", {}).items()]
+            if int(status) >= 300:
+                failures.append((f"`{status}`", _line(response["description"])))
+                continue
+            for media, schema in schemas or [("", {})]:
+                of = f": {_type(schema)} (`{media}`)" if media else ""
+                parts.append(f"`{status}` {response['description']}{of}")
+                record = self._record(schema)
+                if record and self._properties(record):
+                    parts.append(_table(("Field", "Type", "", "Meaning"), self._fields(record)))
+                if media == "application/json" and schema:
+                    example = json.dumps(self.example(schema), indent=2, ensure_ascii=False)
+                    parts.append(_code("json", example))
+        return [*parts, _table(("Status", "Meaning"), failures)] if failures else parts
+
+    def _record(self, schema: Document) -> Document:
+        """Find the record that an answer consists of, in a list or by itself."""
+        found = self._resolved(schema)
+        inner = found.get("items") or found.get("additionalProperties")
+        return self._record(inner) if isinstance(inner, dict) else found
+
+    def _properties(self, schema: Document) -> Document:
+        found: Document = {}
+        for part in schema.get("allOf", ()):
+            found |= self._properties(self._resolved(part))
+        found |= schema.get("properties", {})
+        return found
+
+    def example(self, schema: Document, depth: int = 0) -> Any:
+        """Make up a value of a type, from the examples in the document."""
+        whole = self._resolved(schema)
+        if examples := schema.get("examples") or whole.get("examples"):
+            return examples[0]
+        if "enum" in whole:
+            return whole["enum"][0]
+        if options := whole.get("anyOf") or whole.get("oneOf"):
+            return self.example(next((each for each in options if each.get("type") != "null"), {}), depth)
+        properties = self._properties(whole)
+        if properties:
+            return {name: self.example(each, depth + 1) for name, each in properties.items()} if depth < DEEPEST else {}
+        inner = whole.get("items") or whole.get("additionalProperties")
+        if isinstance(inner, dict):
+            one = self.example(inner, depth + 1)
+            return [one] if whole.get("type") == "array" else {"…": one}
+        usual = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
+        return whole.get("default", usual.get(whole.get("type", ""), "…"))
+
+    def _example(self, operation: Operation, parameters: list[Document], body: Document, api_url: str) -> str:
+        path = operation.path
+        query = {}
+        for each in parameters:
+            value = (each["schema"].get("examples") or [None])[0]
+            if each["in"] == "path":
+                usual = "will-it-rain-tomorrow" if each["name"] == "id" else each["name"].upper()
+                path = path.replace(f"{{{each['name']}}}", str(value or usual))
+            elif each["required"]:
+                query[each["name"]] = value if value is not None else self.example(each["schema"])
+        security = operation.said["security"] if "security" in operation.said else self.document["security"]
+        if operation.said["responses"].get("101"):
+            return _code("sh", f"websocat '{api_url.replace('http', 'ws', 1)}{path}?api_key='\"$KEY\"")
+        url = f"{api_url}{path}{f'?{urlencode(query)}' if query else ''}"
+        words = ["curl", "-s", *(["-X", operation.method] if operation.method != "GET" else [])]
+        line = " ".join(words)
+        if security and "DebugToken" in security[0]:
+            line += ' -H "X-Debug-Token: $TOKEN"'
+        elif security:
+            line += ' -H "X-API-Key: $KEY"'
+        if body:
+            needed = {name: self.example(self._properties(body)[name]) for name in body.get("required", ())}
+            line += f" -H 'Content-Type: application/json' -d {quote(json.dumps(needed))}"
+        return _code("sh", f"{line} {quote(url)}")
+
+    def _resolved(self, part: Document) -> Document:
+        while "$ref" in part:
+            found: Any = self.document
+            for name in part["$ref"].split("/")[1:]:
+                found = found[name]
+            part = found
+        return part
+
+
+def _operations(document: Document) -> Iterable[Operation]:
+    for path, methods in document["paths"].items():
+        for method, said in methods.items():
+            yield Operation(said["operationId"], method.upper(), path, said["tags"][0], said["summary"], said)
+
+
+def _type(schema: Document) -> str:
+    if "$ref" in schema:
+        return str(schema["$ref"].rpartition("/")[2])
+    if "enum" in schema:
+        return ", ".join(f"`{each}`" for each in schema["enum"])
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if options and any(option.keys() & {"type", "$ref", "enum"} for option in options):
+        return " or ".join(dict.fromkeys(map(_type, options)))
+    inner = schema.get("items") or schema.get("additionalProperties")
+    of = str(schema.get("type", "any"))
+    if of in {"array", "object"} and isinstance(inner, dict):
+        return f"{'list' if of == 'array' else 'object'} of {_type(inner)}"
+    return of
+
+
+def _limits(schema: Document) -> str:
+    told = [words.format(schema[name]) for name, words in BOUNDS.items() if schema.get(name) is not None]
+    for option in schema.get("anyOf", ()):
+        told += [words.format(option[name]) for name, words in BOUNDS.items() if option.get(name) is not None]
+    return ", ".join(told)
+
+
+def _line(text: str) -> str:
+    """Keep the document's own Markdown, on one line of a table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, ("---",) * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _code(language: str, text: str) -> str:
+    return f"```{language}\n{text}\n```"

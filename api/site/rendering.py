@@ -1,0 +1,131 @@
+"""A page written as HTML or as Markdown, whichever is asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
+from starlette.responses import Response
+
+from api.site import words
+from api.site.accept import prefers_markdown
+from api.site.visit import Page, Refusal
+
+if TYPE_CHECKING:
+    from jinja2.runtime import Context
+    from starlette.requests import Request
+
+    from api.site.site import Site
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAVIGATION = (
+    ("/markets", "Markets"),
+    ("/wallets", "Wallets"),
+    ("/status", "Status"),
+    ("/guides", "Guides"),
+    ("/reference", "API"),
+    ("/pricing", "Pricing"),
+)
+
+
+class Renderer:
+    """Writes pages."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._html = _environment("html")
+        self._markdown = _environment("md")
+        for environment in (self._html, self._markdown):
+            environment.globals |= {"site": site, "navigation": NAVIGATION, "asset": site.assets.url}
+
+    def respond(self, request: Request, page: Page) -> Response:
+        """Answer with a page, unless the one who asks has it already."""
+        markdown = wants_markdown(request)
+        body = self.write(page, request, markdown=markdown).encode()
+        tag = f'W/"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
+        headers = {
+            "Vary": "Accept",
+            "Content-Type": f"text/{'markdown' if markdown else 'html'}; charset=utf-8",
+            "Cache-Control": f"public, max-age={page.keep_s}" if page.keep_s else "no-cache",
+            "Link": f'<{sibling(request)}>; rel="alternate"; type="text/markdown"',
+            **page.headers,
+        }
+        if "no-store" in headers["Cache-Control"]:
+            return Response(body, page.status, headers)
+        headers["ETag"] = tag
+        known = {each.strip() for each in request.headers.get("If-None-Match", "").split(",")}
+        if page.status == 200 and tag in known:
+            return Response(status_code=304, headers=headers)
+        return Response(body, page.status, headers)
+
+    def refuse(self, request: Request, refusal: Refusal) -> Response:
+        """Answer with a page that says why there is none."""
+        page = Page(
+            template="refusal",
+            title=HTTPStatus(refusal.status).phrase,
+            description=refusal.detail,
+            data={"detail": refusal.detail, "hint": refusal.hint},
+            status=refusal.status,
+            headers={"Retry-After": "2"} if refusal.status == 503 else {},
+        )
+        return self.respond(request, page)
+
+    def write(self, page: Page, request: Request, *, markdown: bool) -> str:
+        """Write a page."""
+        environment = self._markdown if markdown else self._html
+        kind = "md" if markdown else "html"
+        query = dict(request.query_params)
+        said: dict[str, Any] = {
+            **page.data,
+            "page": page,
+            "path": request.url.path,
+            "query": query,
+            "origin": origin(request, self._site.url),
+            "sibling": sibling(request),
+        }
+        return environment.get_template(f"{page.template}.{kind}").render(said)
+
+
+def wants_markdown(request: Request) -> bool:
+    """Tell whether Markdown is asked for: by the address, or by preference."""
+    return bool(request.scope.get("markdown")) or prefers_markdown(request.headers.get("Accept"))
+
+
+def sibling(request: Request) -> str:
+    """Give the address of the same page as Markdown."""
+    path = request.url.path
+    query = f"?{request.url.query}" if request.url.query else ""
+    return f"{'/index' if path == '/' else path.removesuffix('/')}.md{query}"
+
+
+def origin(request: Request, given: str = "") -> str:
+    """Give the site's own address, without a slash at its end."""
+    return (given or str(request.base_url)).rstrip("/")
+
+
+def _environment(kind: str) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES / kind),
+        autoescape=select_autoescape(("html",)),  # Markdown has `cell` for text from outside
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= words.FILTERS
+    environment.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+    environment.globals["here"] = here
+    return environment
+
+
+@pass_context
+def here(context: Context, **changes: Any) -> str:
+    """Give the address of this page with other parameters; None takes one away."""
+    query = {**context["query"], **changes}
+    kept = {name: value for name, value in query.items() if value not in (None, "")}
+    return f"{context['path']}?{urlencode(kept)}" if kept else str(context["path"])

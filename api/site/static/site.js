@@ -1,0 +1,90 @@
+// What every page may use: live prices, times that go on, parts that renew themselves, copying.
+import * as words from "./words.js";
+import { follow } from "./live.js";
+
+const FIELDS = { mid: "cents", bid: "cents", ask: "cents", last: "cents", chance: "chance", spread: "cents", volume_24h_usd: "usd" };
+
+function show(element, price) {
+  const field = element.dataset.live;
+  const value = field === "chance" ? price.mid ?? price.last : price[field];
+  if (value == null) return;
+  const text = words[FIELDS[field]](value);
+  if (text === element.textContent) return;
+  const before = Number(element.dataset.value);
+  element.textContent = text;
+  element.dataset.value = value;
+  if (!Number.isNaN(before) && before !== value) {
+    element.classList.remove("rose", "fell");
+    void element.offsetWidth; // begin the animation anew
+    element.classList.add(value > before ? "rose" : "fell");
+  }
+}
+
+function prices() {
+  const shown = new Map();
+  for (const element of document.querySelectorAll("[data-live]")) {
+    const key = `${element.dataset.market}:${element.dataset.outcome || 0}`;
+    shown.set(key, [...(shown.get(key) || []), element]);
+  }
+  const page = document.querySelector("[data-market-page]");
+  if (page || !shown.size) return; // the market's own page has a script of its own
+  const markets = [...new Set([...shown.keys()].map((key) => key.split(":")[0]))].slice(0, 100);
+  follow({ markets, types: ["price"] }, {
+    price: (price) => { for (const element of shown.get(`${price.market_id}:${price.outcome}`) || []) show(element, price); },
+  });
+}
+
+function times() {
+  for (const element of document.querySelectorAll("time[data-ago]")) {
+    const text = words.ago(Date.parse(element.dateTime));
+    if (element.textContent !== text) element.textContent = text;
+  }
+}
+
+async function renew(part) {
+  if (document.hidden) return;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = page.getElementById(part.id);
+    if (fresh) part.replaceChildren(...fresh.childNodes);
+  } catch { /* the next turn may do better */ }
+}
+
+function copying() {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const text = document.getElementById(button.dataset.copy).textContent;
+      const said = button.textContent;
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "Select it, and copy"; }
+      setTimeout(() => { button.textContent = said; }, 2000);
+    });
+  }
+}
+
+function firstCall() {
+  const button = document.getElementById("first-call");
+  if (!button) return;
+  const output = document.getElementById("first-answer");
+  button.addEventListener("click", async () => {
+    output.hidden = false;
+    output.textContent = "…";
+    try {
+      const began = performance.now();
+      const answer = await fetch(button.dataset.url, { headers: { "X-API-Key": document.getElementById("key").textContent } });
+      const text = await answer.text();
+      let shown = text;
+      try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is not JSON */ }
+      const left = answer.headers.get("X-Credits-Remaining");
+      output.textContent = `${answer.status} in ${Math.round(performance.now() - began)} ms, ${left} credits left\n\n${shown.slice(0, 20000)}`;
+    } catch (error) { output.textContent = `The API cannot be reached from here: ${error}`; }
+  });
+}
+
+prices();
+setInterval(times, 1000);
+for (const part of document.querySelectorAll("[data-renew]")) setInterval(renew, Number(part.dataset.renew) * 1000, part);
+copying();
+firstCall();
+export { show };

@@ -1,0 +1,1 @@
+"""The pages: each a function from a visit to what is to be shown."""

@@ -1,0 +1,186 @@
+"""What is to be read: guides, the API's reference, prices; and all of it for agents."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.responses import PlainTextResponse
+
+from api.site.guides import rendered
+from api.site.rendering import NAVIGATION, origin
+from api.site.visit import Page, Refusal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from api.site.site import Site
+    from api.site.visit import Visit
+
+KEEP_S = 60
+ABOUT = {
+    "/markets": "every market with its live price; search by `?q=`, rank by `?sort=`",
+    "/wallets": "who trades and earns most; one wallet's profit and positions at `/wallets/0x….md`",
+    "/status": "how fresh the data is, what is held and what is missing",
+    "/guides": "how to use and run it",
+    "/reference": "every operation of the API",
+    "/pricing": "tiers, and what each request costs",
+    "/register": "how to get a key",
+}
+SUMMARY = (
+    "> A self-hosted data service for prediction markets: live prices, order books, trades, candles, signals and "
+    "wallets over REST, a WebSocket stream, webhooks and MCP."
+)
+PAGES = "Every page here is Markdown by `Accept: text/markdown`, or with `.md` at its address's end."
+
+
+async def guides(visit: Visit) -> Page:
+    """List the guides."""
+    return Page(
+        template="guides",
+        title="Guides",
+        description="How to use Presage, and how to run it.",
+        data={"guides": visit.site.guides.listed},
+        keep_s=KEEP_S,
+    )
+
+
+async def guide(visit: Visit) -> Page:
+    """Show one guide."""
+    found = visit.site.guides.by_name.get(visit.request.path_params["name"])
+    if found is None:
+        raise Refusal(404, "There is no such guide", "The list of all: /guides")
+    return Page(
+        template="document",
+        title=found.title,
+        description=found.summary,
+        data={
+            "html": visit.site.guides.html(found),
+            "markdown": visit.site.guides.markdown(found),
+            "links": [(each.url, each.title) for each in visit.site.guides.listed],
+            "up": ("/guides", "Guides"),
+        },
+        keep_s=KEEP_S,
+    )
+
+
+async def reference(visit: Visit) -> Page:
+    """List the operations of the API."""
+    return Page(
+        template="reference",
+        title="API reference",
+        description="Every operation of the API, with its parameters, answers and price.",
+        data={
+            "groups": visit.site.reference.groups,
+            "introduction": visit.site.reference.document["info"]["description"],
+            "introduction_html": rendered(visit.site.reference.document["info"]["description"]),
+        },
+        keep_s=KEEP_S,
+    )
+
+
+async def operation(visit: Visit) -> Page:
+    """Show one operation of the API."""
+    found = visit.site.reference.operations.get(visit.request.path_params["name"])
+    if found is None:
+        raise Refusal(404, "There is no such operation", "The list of all: /reference")
+    text = visit.site.reference.markdown(found, visit.site.api_url)
+    beside = next(group for group in visit.site.reference.groups if group[0] == found.tag)
+    return Page(
+        template="document",
+        title=f"{found.summary}: {found.method} {found.path}",
+        description=f"{found.method} {found.path}: {found.summary}.",
+        data={
+            "html": rendered(text),
+            "markdown": text,
+            "links": [(each.url, each.summary) for each in beside[2]],
+            "up": ("/reference", "API reference"),
+        },
+        keep_s=KEEP_S,
+    )
+
+
+async def pricing(visit: Visit) -> Page:
+    """Show the tiers, and what requests cost."""
+    costs: dict[str, list[str]] = {}
+    for each in visit.site.reference.operations.values():
+        if each.path.startswith("/v1/"):
+            costs.setdefault(each.credits, []).append(f"{each.method} {each.path}")
+    return Page(
+        template="pricing",
+        title="Pricing",
+        description="What each tier allows, and how many credits a request costs.",
+        data={"tiers": visit.site.tiers, "costs": sorted(costs.items(), key=lambda item: (len(item[0]), item[0]))},
+        keep_s=KEEP_S,
+    )
+
+
+def agents(site: Site, request: Request) -> Response:
+    """List what there is to be read, as llms.txt has it."""
+    at = origin(request, site.url)
+    lines = [
+        "# Presage",
+        "",
+        SUMMARY,
+        "",
+        f"The API is at {site.api_url} and wants a key in the header `X-API-Key` (see {at}/register.md). {PAGES}",
+        "",
+        f"MCP without a key: {at}/api/mcp. With a key and all tools: {at}/sse?key=KEY.",
+        *(["", site.notice] if site.notice else []),
+        "",
+        "## Pages",
+        "",
+        *(f"- [{title}]({at}{url}.md): {ABOUT[url]}" for url, title in (*NAVIGATION, ("/register", "Register"))),
+        "",
+        "## Guides",
+        "",
+        *(f"- [{each.title}]({at}{each.url}.md): {each.summary}" for each in site.guides.listed),
+        "",
+        "## API",
+        "",
+        f"- [OpenAPI 3.1]({site.api_url}/openapi.json): the whole of it for machines",
+        *(
+            f"- [{each.method} {each.path}]({at}{each.url}.md): {each.summary}"
+            for each in site.reference.operations.values()
+            if each.tag != "Debug"
+        ),
+        "",
+        "## Optional",
+        "",
+        f"- [All guides and the whole reference in one]({at}/llms-full.txt)",
+        "",
+    ]
+    return _text("\n".join(lines))
+
+
+def all_for_agents(site: Site, request: Request) -> Response:
+    """Give all guides and the whole reference at once."""
+    at = origin(request, site.url)
+    parts = [f"# Presage\n\nThis is all there is to be read at {at}; see {at}/llms.txt for a list.\n"]
+    parts += [f"Source: {at}{each.url}\n\n{site.guides.markdown(each)}" for each in site.guides.by_name.values()]
+    parts += [
+        f"Source: {at}{each.url}\n\n{site.reference.markdown(each, site.api_url)}"
+        for each in site.reference.operations.values()
+    ]
+    return _text("\n---\n\n".join(parts))
+
+
+def robots(site: Site, request: Request) -> Response:
+    """Let pages be found, and keep crawlers from what never ends."""
+    at = origin(request, site.url)
+    return _text(f"User-agent: *\nDisallow: /udf/\nDisallow: /live\nDisallow: /*?\n\nSitemap: {at}/sitemap.xml\n")
+
+
+def sitemap(site: Site, request: Request) -> Response:
+    """List the pages that stay."""
+    at = origin(request, site.url)
+    paths = ["/", "/register", *(url for url, _ in NAVIGATION)]
+    paths += [each.url for each in site.guides.by_name.values()]
+    paths += [each.url for each in site.reference.operations.values()]
+    urls = "".join(f"<url><loc>{at}{path}</loc></url>" for path in paths)
+    body = f'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{urls}'
+    return _text(body + "</urlset>", "application/xml")
+
+
+def _text(body: str, media: str = "text/plain") -> Response:
+    return PlainTextResponse(body, media_type=media, headers={"Cache-Control": f"public, max-age={KEEP_S}"})

@@ -1,0 +1,88 @@
+"""Getting a key, by a form that needs no script."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+import msgspec
+
+from api.site.visit import Page, Refusal
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+
+    from api.site.visit import Visit
+
+FIELDS = ("app_name", "email", "use_case")
+MOST_BYTES = 16_384
+
+
+async def form(visit: Visit) -> Page:
+    """Show the form."""
+    return _page(visit, {}, "", {})
+
+
+async def submitted(visit: Visit) -> Page:
+    """Ask the API for a key, and show it this once."""
+    given = await _fields(visit.request)
+    answer = await visit.site.backend.request(
+        "POST",
+        "/register",
+        body=msgspec.json.encode({name: value for name, value in given.items() if value}),
+        headers={"X-Forwarded-For": _forwarded(visit.request)},
+    )
+    if answer.status == 201:
+        return Page(
+            template="registered",
+            title="Your key",
+            description="Shown this once.",
+            data={"key": answer.data},
+            headers={"Cache-Control": "no-store"},
+        )
+    if answer.status in {400, 429}:
+        problem = answer.data
+        wrong = {each["name"]: each["detail"] for each in problem.get("errors", [])}
+        said = "" if wrong else ". ".join(each for each in (problem["detail"], problem["hint"]) if each)
+        return _page(visit, given, said, wrong, answer.status)
+    raise Refusal(503, "Keys cannot be given out right now", "Try again in a moment.")
+
+
+def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str], status: int = 200) -> Page:
+    free = next((tier for tier in visit.site.tiers if tier["tier"] == "free"), None)
+    return Page(
+        template="register",
+        title="Get a key",
+        description="A free key for the API, at once and without a card.",
+        data={
+            "given": dict.fromkeys(FIELDS, "") | given,
+            "said": said,
+            "wrong": wrong,
+            "free": free,
+        },
+        status=status,
+        headers={"Cache-Control": "no-store"} if given else {},
+    )
+
+
+async def _fields(request: Request) -> dict[str, str]:
+    """Read a submitted form."""
+    if not request.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
+        raise Refusal(415, "This is the form's address", "Programs ask the API: POST /register with JSON.")
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise Refusal(413, "That is too much")
+    try:
+        read = parse_qs(body.decode(), max_num_fields=10)
+    except (UnicodeDecodeError, ValueError):
+        raise Refusal(400, "The form cannot be read") from None
+    return {name: read.get(name, [""])[0].strip() for name in FIELDS}
+
+
+def _forwarded(request: Request) -> str:
+    """Say for whom this is asked, as a proxy does."""
+    before = request.headers.get("X-Forwarded-For")
+    remote = request.client.host if request.client else "127.0.0.1"
+    return f"{before}, {remote}" if before else remote

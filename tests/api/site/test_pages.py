@@ -1,0 +1,294 @@
+"""Every page as HTML and as Markdown, written from what our API answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+
+import pytest
+
+from orchestration import activity, aggregates
+from orchestration.wallets import leaderboards, positions
+from tests.api.site.conftest import Parsed, words_of
+from tests.api.test_shapes import book
+from tests.factories import insert
+from tests.orchestration.wallets.chain import Chain, address
+
+NOW = dt.datetime.now(dt.UTC)
+ANN = "0x" + address("ann").hex()
+MARKDOWN = {"Accept": "text/markdown"}
+HOSTILE = "Will <script>alert(1)</script> | rain *fall*?"
+PAGES = ["/", "/markets", "/markets/rain", "/wallets", f"/wallets/{ANN}", "/status", "/guides", "/guides/api"]
+PAGES += ["/reference", "/reference/market_price", "/reference/register", "/reference/stream", "/pricing", "/register"]
+RANKINGS = ["volume", "trades", "trending", "breaking", "new", "ending"]
+
+
+@pytest.fixture
+def market(conn, add_market, add_trades):
+    """A market with something of all that pages show."""
+    soon = NOW + dt.timedelta(hours=5)
+    of = {"event_id": "e1", "source": "simulated", "end_time": soon, "category": "weather", "tags": ["rain"]}
+    row = add_market(
+        "rain",
+        question=HOSTILE,
+        description="Yes, if it rains.",
+        token_ids=["71", "72"],
+        outcome_prices=[520_000, 480_000],
+        **of,
+    )
+    add_market("rain-later", **of)
+    add_trades(row, [{"price": "0.52", "size": 120}, {"price": "0.53", "size": 75, "side": -1}])
+    price = {"market_key": row["market_key"], "outcome": 0, "mid": 525_000, "bid": 520_000, "ask": 530_000, "ts": NOW}
+    insert(conn, "live_prices", price)
+    insert(conn, "live_books", book(row["market_key"]))
+    signal = {"signal_id": 7, "type": "momentum", "value": 0.1, "threshold": 0.05, "score": 2, "direction": 1}
+    insert(conn, "signals", {**signal, "ts": NOW, "market_key": row["market_key"], "outcome": 0, "window_s": 3900})
+    chain = Chain(conn, start=NOW - dt.timedelta(hours=1))
+    conn.execute("insert into chain_ranges (from_block, to_block, logs) values (1, 200, 0)")
+    chain.head(100)
+    chain.block(5, {"token": "71", "price": "0.4", "size": 100, "maker": "ann", "taker": "bob"})
+    gap = {"kind": "trades", "from_ts": NOW - dt.timedelta(hours=2), "to_ts": NOW - dt.timedelta(hours=1)}
+    insert(conn, "coverage_gaps", {**gap, "cause": "no feed running"})
+    for work in (aggregates.compute_stats, aggregates.rank, activity.bring_up_to_date):
+        work(conn, dt.datetime.now(dt.UTC))
+    for work in (positions.bring_up_to_date, leaderboards.write):
+        work(conn, dt.datetime.now(dt.UTC))
+    return row
+
+
+def test_every_page_is_well_formed_loads_only_what_is_ours_and_says_the_same_in_markdown(site, market):
+    for path in PAGES:
+        html, markdown = site.get(path), site.get(path, headers=MARKDOWN)
+
+        assert (html.status_code, markdown.status_code) == (200, 200)
+        assert html.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert markdown.headers["Content-Type"] == "text/markdown; charset=utf-8"
+        assert all("Accept" in answer.headers["Vary"].split(", ") for answer in (html, markdown))
+        parsed = Parsed(html.text)
+        assert parsed.inline == []
+        assert [each for each in parsed.loaded if not each.startswith("/static/")] == []
+        assert markdown.text.startswith("# ")
+        # Figures and names: every one that the page shows stands in the Markdown.
+        said = set(words_of(markdown.text))
+        shown = {word for word in parsed.words if re.search(r"[\d¢$%]|rain|RAIN", word)}
+        assert {word for word in shown - said if not _moves(word)} == set(), path
+
+
+def _moves(word):
+    """Whether a word is one that HTML alone has: a time that goes on, or the short form of what Markdown says whole."""
+    return re.fullmatch(r"\d{1,2}|\d\d:\d\d:\d\d|[\dTZ:-]{20}", word) or "…" in word
+
+
+def test_every_page_has_a_sibling_that_is_markdown(site, market):
+    for path in PAGES:
+        sibling = "/index.md" if path == "/" else f"{path}.md"
+
+        found = site.get(sibling)
+
+        assert (found.status_code, found.headers["Content-Type"]) == (200, "text/markdown; charset=utf-8")
+        assert found.headers["Link"] == f'<{sibling}>; rel="alternate"; type="text/markdown"'
+        assert f'href="{sibling}"' in site.get(path).text
+
+
+def test_every_link_within_the_site_leads_somewhere(site, market):
+    links = {link.partition("#")[0] for path in PAGES for link in Parsed(site.get(path).text).links}
+
+    answers = {link: site.get(link).status_code for link in links if link.startswith("/")}
+
+    assert len(answers) > 80
+    assert {link: status for link, status in answers.items() if status != 200} == {}
+
+
+def test_a_market_shows_its_figures(site, market):
+    page = Parsed(site.get("/markets/rain").text)
+
+    said = " ".join(" ".join(page.said).split())
+    assert HOSTILE in said
+    for figure in ("53 %", "52.0¢", "53.0¢", "Buy", "Sell", "momentum", "Yes, if it rains.", "Rain later?"):
+        assert figure in said
+    assert "alert(1)</script>" not in site.get("/markets/rain").text.replace("&lt;/script&gt;", "")
+
+
+def test_what_comes_from_outside_stays_text_in_markdown(site, market):
+    told = site.get("/markets.md").text
+
+    assert r"\<script\>alert(1)\</script\> \| rain \*fall\*?" in told
+    assert re.search(r"(?<!\\)<script", told) is None
+
+
+def test_an_outcome_is_looked_at_by_itself(site, market, conn):
+    price = {"market_key": market["market_key"], "outcome": 1, "mid": 475_000, "ts": NOW}
+    insert(conn, "live_prices", price)
+
+    told = site.get("/markets/rain.md?outcome=1").text
+
+    assert "**No: 48 %**" in told
+    assert site.get("/markets/rain?outcome=7").status_code == 404
+
+
+def test_markets_are_ranked(site, market):
+    for sort in RANKINGS:
+        assert "/markets/rain" in site.get(f"/markets.md?sort={sort}").text
+        assert site.get(f"/markets?sort={sort}").status_code == 200
+
+
+def test_markets_are_searched_and_filtered(site, market, add_market):
+    add_market("snow", category="winter", status="CLOSED")
+
+    assert "/markets/snow" in site.get("/markets.md?q=snow").text
+    assert "/markets/rain" not in site.get("/markets.md?q=snow").text
+    assert "/markets/snow" in site.get("/markets.md?category=winter").text
+    assert "/markets/rain" not in site.get("/markets.md?category=winter").text
+    assert "/markets/snow" not in site.get("/markets.md?status=ACTIVE").text
+    assert "No market is like that" in site.get("/markets.md?q=hail").text
+    assert "/markets/rain-later" in site.get("/markets.md?tag=rain").text
+
+
+def test_a_long_list_goes_on(site, add_market):
+    for number in range(60):
+        add_market(f"number-{number}")
+
+    first = site.get("/markets.md").text
+    on = re.search(r"\[More markets\]\((\S+)\)", first)[1]
+    second = site.get(on).text
+
+    slugs = re.findall(r"/markets/(number-\d+)\.md", first + second)
+    assert len(set(slugs)) == len(slugs) == 60
+    assert "More markets" not in second
+
+
+def test_a_wallet_is_shown_and_found_by_its_address(site, market):
+    told = site.get(f"/wallets/{ANN}.md").text
+
+    assert "| Bought | $40.00 |" in told
+    assert site.get(f"/wallets?address={ANN.upper().replace('0X', '0x')}").url.path == f"/wallets/{ANN}"
+    assert site.get("/wallets?address=ann").status_code == 400
+    assert site.get("/wallets/ann").status_code == 404
+
+
+def test_the_status_names_stages_and_what_is_missing(site, market):
+    told = site.get("/status.md").text
+
+    assert "| ingestion |" in told
+    assert "no feed running" in told
+
+
+def test_what_is_not_there_is_said_in_the_form_asked_for(site):
+    html, markdown = site.get("/nowhere"), site.get("/nowhere.md")
+
+    assert (html.status_code, markdown.status_code) == (404, 404)
+    assert "<h1>404" in html.text
+    assert markdown.text.startswith("# 404")
+    for path in ("/markets/nothing", "/markets/%2e%2e", "/guides/nothing", "/reference/nothing", "/markets/a%00b"):
+        assert site.get(path).status_code == 404
+    assert site.put("/markets").status_code == 405
+
+
+def test_pages_are_not_sent_again_to_whoever_has_them(site, market):
+    first = site.get("/pricing")
+
+    again = site.get("/pricing", headers={"If-None-Match": first.headers["ETag"]})
+
+    assert (again.status_code, again.content) == (304, b"")
+    other = site.get("/pricing", headers={"If-None-Match": first.headers["ETag"], **MARKDOWN})
+    assert other.status_code == 200
+
+
+def test_while_the_api_is_away_documents_remain_and_data_says_so(site, api):
+    api.away = True
+
+    away = site.get("/markets")
+
+    assert (away.status_code, away.headers["Retry-After"]) == (503, "2")
+    assert "does not answer" in away.text
+    assert "does not answer" in site.get("/").text
+    assert "does not answer" in site.get("/status.md").text
+    assert [site.get(path).status_code for path in ("/", "/status", "/guides/api", "/pricing", "/register")] == [
+        200
+    ] * 5
+
+
+def test_the_source_of_the_data_is_named_on_every_page(site, market):
+    assert all("Simulated data" in site.get(path).text for path in PAGES)
+    assert "Simulated data" in site.get("/index.md").text
+
+
+def test_agents_are_told_of_every_page_and_every_link_leads_to_markdown(site):
+    told = site.get("/llms.txt").text
+
+    assert told.startswith("# Presage\n\n> ")
+    links = re.findall(r"\]\(http://site\.example(\S+?)\)", told)
+    assert len(links) > 60
+    found = {link: site.get(link) for link in links}
+    assert {link for link, answer in found.items() if answer.status_code not in {200, 503}} == set()
+    kinds = {answer.headers["Content-Type"].partition(";")[0] for answer in found.values()}
+    assert kinds == {"text/markdown", "text/plain"}
+
+
+def test_all_there_is_to_be_read_comes_at_once(site, documents):
+    told = site.get("/llms-full.txt").text
+
+    assert all(f"# {guide.title.partition('`')[0]}" in told for guide in documents["guides"].by_name.values())
+    assert all(f"{each.method} {each.path}" in told for each in documents["reference"].operations.values())
+
+
+def test_the_reference_has_an_example_of_every_operation(documents):
+    for operation in documents["reference"].operations.values():
+        told = documents["reference"].markdown(operation, "http://api.example")
+        line = re.search(r"```sh\n(.*)\n```", told)[1]
+        assert ("http://api.example" in line) or ("ws://api.example" in line)
+        assert "{" not in re.sub(r" -d '[^']*'", "", line)
+        for example in re.findall(r"```json\n(.*?)\n```", told, re.DOTALL):
+            json.loads(example)
+
+
+def test_a_key_is_given_shown_once_and_works(site, client, conn):
+    form = {"app_name": "my bot", "email": "me@example.com", "use_case": ""}
+
+    given = site.post("/register", data=form)
+
+    assert (given.status_code, given.headers["Cache-Control"]) == (200, "no-store")
+    key = re.search(r'<code id="key">(psg_[\w-]+)</code>', given.text)[1]
+    assert client.ask("/v1/markets", key=key).status_code == 200
+    again = site.post("/register", data=form)
+    assert again.status_code == 400
+    assert "This address has an active key" in again.text
+    assert 'value="my bot"' in again.text
+    wrong = site.post("/register", data={"app_name": "x", "email": "nobody"})
+    assert 'aria-invalid="true"' in wrong.text
+
+
+def test_a_form_that_is_none_is_refused(site):
+    json_sent = site.post("/register", json={"app_name": "x", "email": "x@example.com"})
+    large = site.post("/register", data={"app_name": "x" * 20_000, "email": "x@example.com"})
+
+    assert (json_sent.status_code, large.status_code) == (415, 413)
+
+
+def test_it_is_told_to_the_api_for_whom_a_key_is_asked(site, api):
+    site.post("/register", data={"app_name": "x", "email": "x@example.com"}, headers={"X-Forwarded-For": "203.0.113.9"})
+
+    assert api.asked[-1].headers["X-Forwarded-For"] == "203.0.113.9, testclient"
+
+
+def test_a_browser_is_told_to_let_pages_do_no_more_than_they_need(site):
+    policy = dict(
+        part.strip().split(" ", 1) for part in site.get("/pricing").headers["Content-Security-Policy"].split(";")
+    )
+
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert policy["connect-src"] == "'self' http://api.example"
+
+
+def test_files_are_kept_for_good_under_their_version_only(site, documents):
+    assets = documents["assets"]
+
+    found = site.get(assets.url("site.css"))
+    old = site.get("/static/old/site.css")
+
+    assert (found.status_code, found.headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
+    assert (old.status_code, old.headers["Cache-Control"]) == (200, "no-cache")
+    assert site.get(assets.url("..")).status_code == 404
+    assert len(site.get(assets.url("lightweight-charts.js"), headers={"Accept-Encoding": "identity"}).content) > 100_000
