@@ -39,8 +39,8 @@ PortBase = Annotated[
         metavar="N",
         min=1024,
         max=65500,
-        help="API on N, sandbox on N+1, Dagster's UI on N+2, its code server on N+3, database on N+4. "
-        "Without it: the first five in a row that are free, from 8080 on.",
+        help="API on N, sandbox on N+1, Dagster's UI on N+2, its code server on N+3, database on N+4, "
+        "site on N+5. Without it: the first six in a row that are free, from 8080 on.",
     ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="API processes.")]

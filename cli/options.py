@@ -53,6 +53,7 @@ def plan(
         database_url=given.database_url.get_secret_value() if given.database_url else None,
         host=given.api_host,
         workers=workers or given.api_workers,
+        trusted_proxies=given.trusted_proxies,
         seed=1 if simulate is None else simulate,
         tape=tape.resolve() if tape else None,
         speed=speed,
@@ -70,10 +71,11 @@ def _ports_of(given: Settings) -> Ports:
         dagster=given.dagster_port,
         code=given.dagster_port + 2,
         database=given.dagster_port + 3,
+        site=given.site_port,
     )
     if taken := ports.taken():
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
-        raise TakenError(f"somebody listens already on port {whom}; see PRESAGE_API_PORT and PRESAGE_DAGSTER_PORT")
+        raise TakenError(f"somebody listens already on port {whom}; see PRESAGE_API_PORT, _SITE_PORT and _DAGSTER_PORT")
     return ports
 
 

@@ -24,6 +24,7 @@ class Plan:
     database_url: str | None = None  # None: the embedded one
     host: str = "127.0.0.1"
     workers: int = 2
+    trusted_proxies: str = ""
     seed: int = 1
     tape: Path | None = None
     speed: float | None = None
@@ -59,5 +60,5 @@ class Plan:
             "api": f"http://{host}:{self.ports.api}",
             "stream": f"ws://{host}:{self.ports.api}/stream",
             "dagster": f"http://127.0.0.1:{self.ports.dagster}",
-            "site": None,
+            "site": f"http://{host}:{self.ports.site}",
         }

@@ -1,4 +1,4 @@
-"""Five ports in a row, one for each who listens."""
+"""Six ports in a row, one for each who listens."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 from dataclasses import dataclass
 from typing import Self
 
-NAMES = ("api", "sandbox", "dagster", "code", "database")
+NAMES = ("api", "sandbox", "dagster", "code", "database", "site")
 FIRST_BASE, STEP, TRIES = 8080, 10, 50
 
 
@@ -23,10 +23,11 @@ class Ports:
     dagster: int
     code: int
     database: int
+    site: int
 
     @classmethod
     def of(cls, base: int) -> Self:
-        """Give base to the API, base + 1 to the sandbox, then Dagster's UI, its code server, the database."""
+        """Give base to the API, base + 1 to the sandbox, then Dagster's UI, its code server, the database, the site."""
         return cls(*range(base, base + len(NAMES)))
 
     def taken(self) -> dict[str, int]:
@@ -46,12 +47,12 @@ def free(port: int) -> bool:
 
 
 def choose(base: int | None) -> Ports:
-    """Take the ports asked for, or the first five in a row that are free; TakenError says which are not."""
+    """Take the ports asked for, or the first six in a row that are free; TakenError says which are not."""
     if base is None:
         for candidate in range(FIRST_BASE, FIRST_BASE + STEP * TRIES, STEP):
             if not Ports.of(candidate).taken():
                 return Ports.of(candidate)
-        raise TakenError(f"no five free ports in a row from {FIRST_BASE} on; name a place with --port-base")
+        raise TakenError(f"no six free ports in a row from {FIRST_BASE} on; name a place with --port-base")
     ports = Ports.of(base)
     if taken := ports.taken():
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())

@@ -92,9 +92,9 @@ class Stack:
         self.supervisor.wait("code-server")
         self.supervisor.start(self.daemon())
         self.supervisor.wait(*self.supervisor.watched)
-        # Last, as it is the slowest to import and nothing waits for it.
-        self.supervisor.start(self.webserver())
-        self.supervisor.wait("webserver")
+        # Last, as they are slow to import and nothing waits for them.
+        self.supervisor.start(self.webserver(), self.site())
+        self.supervisor.wait("webserver", "site")
         self._check_code_location()
         for watched in self.supervisor.watched.values():
             self.steps[watched.service.name] = watched.ready_after_s or 0.0
@@ -169,6 +169,10 @@ class Stack:
             "PRESAGE_API_PORT": str(plan.ports.api),
             "PRESAGE_API_WORKERS": str(plan.workers),
             "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
+            "PRESAGE_API_URL": str(plan.urls()["api"]),
+            "PRESAGE_SITE_PORT": str(plan.ports.site),
+            # The site asks for keys on behalf of those who fill in its form.
+            "PRESAGE_TRUSTED_PROXIES": ",".join(each for each in (plan.trusted_proxies, "127.0.0.1") if each),
         }
         if plan.source != "exchange":
             exchange = f"127.0.0.1:{plan.ports.sandbox}"
@@ -245,6 +249,19 @@ class Stack:
             *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf"),
             *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
             is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
+        )
+
+    def site(self) -> Program:
+        """Describe the site: pages for people, Markdown and MCP for agents."""
+        plan = self.plan
+        return self._program(
+            "site",
+            *("nice", "-n", "5"),
+            *(sys.executable, "-m", "uvicorn", "api.site.app:app", "--host", plan.host, "--port", str(plan.ports.site)),
+            *("--no-proxy-headers", "--no-server-header", "--no-access-log"),
+            *("--timeout-graceful-shutdown", "1"),  # a page that follows live prices would never go
+            is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
+            grace_s=3.0,
         )
 
     def _prepare_dagster(self) -> None:

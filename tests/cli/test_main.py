@@ -91,7 +91,7 @@ def test_addresses_are_ready_to_be_opened():
         "api": f"http://127.0.0.1:{made.ports.api}",
         "stream": f"ws://127.0.0.1:{made.ports.api}/stream",
         "dagster": f"http://127.0.0.1:{made.ports.dagster}",
-        "site": None,
+        "site": f"http://127.0.0.1:{made.ports.site}",
     }
 
 
