@@ -116,13 +116,19 @@ def migrate(
     *,
     revision: Annotated[str, typer.Argument(help="Where to: `head`, a revision, or `base` with --down.")] = "head",
     down: Annotated[bool, typer.Option("--down", help="Go back to the revision; `base` drops all data.")] = False,
+    with_dagster: Annotated[
+        bool, typer.Option("--with-dagster", help="Make Dagster's own database beside it, if it is missing.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Bring the database to this release's schema, or back."""
     from cli.options import database
+    from cli.stack import create_beside
     from sql import migrate as migrations
 
     with database(database_url) as url:
+        if with_dagster:
+            create_beside(url, "dagster")
         move = migrations.downgrade if down else migrations.upgrade
         move(url, revision, progress=typer.echo)
     typer.echo("done")

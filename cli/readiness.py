@@ -1,9 +1,10 @@
-"""How to know that a program answers."""
+"""How to know that a program answers. `python -m cli.readiness URL` is a container's health check."""
 
 from __future__ import annotations
 
 import json
 import socket
+import sys
 import urllib.error
 import urllib.request
 from typing import Any
@@ -45,3 +46,7 @@ def fetch(url: str, *, key: str | None = None, body: object = None) -> Any:
             return json.load(response)
     except (OSError, ValueError):
         return None
+
+
+if __name__ == "__main__":
+    sys.exit(not answers(sys.argv[1]))

@@ -1,0 +1,174 @@
+"""docker-compose.yml, as Docker Compose reads it, and its commands, as it states them. There is no engine here."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from psycopg.conninfo import make_conninfo
+
+from settings import Settings
+from sql.database import sqlalchemy_url
+from sql.embedded import debian, installation
+
+ROOT = Path(__file__).parents[2]
+OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
+# What the image decides, or what each service states for itself.
+OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
+LAUNCHER = "run_launcher"
+
+ASKS = """
+from cli import readiness
+print(readiness.fetch("http://webserver:3000/graphql", body={"query":
+    "{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError { __typename } } } } }"}))
+"""
+
+
+@pytest.fixture(scope="session")
+def compose(tmp_path_factory):
+    """The real program, from Debian: of a release whose own one can read this file."""
+    into = installation.cache_root().parent / "compose"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(debian, "PACKAGES", ("docker-compose",))
+        files = debian.download(installation.machine().architecture, into, print)
+    debian.unpack(files, into / "root")
+    return next(file for file in (into / "root").rglob("docker-compose") if file.is_file() and os.access(file, os.X_OK))
+
+
+def rendered(compose, *options, **variables):
+    done = subprocess.run(
+        [compose, "--env-file", "/dev/null", *options, "config", "--format", "json"],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done, json.loads(done.stdout) if done.returncode == 0 else {}
+
+
+@pytest.fixture(scope="session")
+def config(compose):
+    done, config = rendered(compose, "--profile", "*", POSTGRES_PASSWORD="not-a-secret")
+    assert done.returncode == 0, done.stderr
+    return config
+
+
+def test_compose_reads_the_file_and_asks_for_the_one_secret_it_needs(compose, config):
+    assert set(OURS) | {"database", "proxy", "docker", "prometheus", "grafana"} == set(config["services"])
+    done, _ = rendered(compose)
+    assert done.returncode != 0
+    assert "POSTGRES_PASSWORD" in done.stderr
+
+
+def test_every_service_is_bounded_and_holds_no_more_rights_than_it_needs(config):
+    for name, service in config["services"].items():
+        assert int(service["deploy"]["resources"]["limits"]["memory"]) > 0, name
+        assert service["security_opt"] == ["no-new-privileges:true"], name
+        assert "privileged" not in service, name
+        assert ":latest" not in service["image"], name
+        assert ":" in service["image"], name
+    for name in OURS:
+        assert config["services"][name]["read_only"] is True
+        assert config["services"][name]["cap_drop"] == ["ALL"]
+    assert re.search(r"^USER presage$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_every_lasting_service_of_ours_has_a_health_check_and_waits_for_what_it_needs(config):
+    services = config["services"]
+    for name in ("database", "code", "daemon", "webserver", "api", "site"):
+        assert services[name]["healthcheck"]["test"][0] == "CMD", name
+    for name in ("code", "api"):
+        assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
+    assert services["site"]["depends_on"]["api"]["condition"] == "service_healthy"
+
+
+def test_only_the_proxy_is_open_to_other_machines(config):
+    open_to_others = {
+        name
+        for name, service in config["services"].items()
+        if any(port.get("host_ip") != "127.0.0.1" for port in service.get("ports", []))
+    }
+    assert open_to_others == {"proxy"}
+
+
+def test_the_docker_socket_is_reached_only_through_the_service_that_narrows_it(config):
+    with_socket = {
+        name
+        for name, service in config["services"].items()
+        if any("docker.sock" in volume["source"] for volume in service.get("volumes", []))
+    }
+    assert with_socket == {"docker"}
+    assert {name for name, service in config["services"].items() if "docker" in service["networks"]} == {
+        "docker",
+        "daemon",
+        "webserver",
+    }
+
+
+def test_every_setting_reaches_the_services_and_what_runs_need_reaches_the_runs(config):
+    names = {
+        field.validation_alias or f"PRESAGE_{name.upper()}"
+        for name, field in Settings.model_fields.items()
+        if name not in OF_THE_IMAGE
+    }
+    services = config["services"]
+    for_all = set(services["code"]["environment"])
+    assert names <= for_all | set(services["api"]["environment"]) | set(services["site"]["environment"])
+
+    launcher = yaml.safe_load((ROOT / "dagster.docker.yaml").read_text())[LAUNCHER]["config"]
+    assert set(launcher["env_vars"]) == for_all
+
+
+def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
+    text = (ROOT / "Dockerfile").read_text()
+    assert "--require-hashes -r requirements.lock" in text
+    assert "UV_COMPILE_BYTECODE=1" in text
+    left_out = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".env", ".venv", ".presage", "node_modules"} <= set(left_out)
+
+
+def test_each_service_comes_up_by_its_own_command_on_read_only_folders(config, database_url, tmp_path):
+    dagster_home = tmp_path / "dagster"
+    dagster_home.mkdir()
+    (dagster_home / "dagster.yaml").write_text(
+        (ROOT / "dagster.yaml").read_text() + (ROOT / "dagster.docker.yaml").read_text()
+    )
+    given = {
+        "services": {name: config["services"][name] for name in OURS} | {"docker": {}, "database": {}},
+        "dagster_home": str(dagster_home),
+        "asks": ASKS,
+        "image": {
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "DAGSTER_HOME": str(dagster_home),
+            "DAGSTER_DISABLE_TELEMETRY": "yes",
+            "PRESAGE_DATA_DIR": str(tmp_path / "data"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+    }
+    for name in OURS:  # the server of the tests has another address than a container's
+        environment = given["services"][name]["environment"]
+        environment["DATABASE_URL"] = database_url
+        environment["DAGSTER_PG_URL"] = sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
+    (tmp_path / "config.json").write_text(json.dumps(given))
+    report = tmp_path / "report.json"
+    command = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--mount"]
+    done = subprocess.run(
+        [*command, sys.executable, Path(__file__).with_name("running.py"), tmp_path / "config.json", report],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+
+    logs = {name: (tmp_path / f"{name}.log").read_text()[-2000:] for name in OURS}
+    assert told["migrate"] == {"exit": 0}, logs["migrate"]
+    for name in OURS[1:]:
+        assert told[name]["healthy"], f"{name}: {told[name]} {logs[name]}"
+    assert "RepositoryLocation" in told["loaded"]["text"]
