@@ -53,6 +53,7 @@ def plan(
         database_url=given.database_url.get_secret_value() if given.database_url else None,
         host=given.api_host,
         workers=workers or given.api_workers,
+        site_host=given.site_host,
         trusted_proxies=given.trusted_proxies,
         seed=1 if simulate is None else simulate,
         tape=tape.resolve() if tape else None,

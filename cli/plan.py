@@ -24,6 +24,7 @@ class Plan:
     database_url: str | None = None  # None: the embedded one
     host: str = "127.0.0.1"
     workers: int = 2
+    site_host: str = "127.0.0.1"
     trusted_proxies: str = ""
     seed: int = 1
     tape: Path | None = None
@@ -55,10 +56,10 @@ class Plan:
 
     def urls(self) -> dict[str, str | None]:
         """Where one can look."""
-        host = "127.0.0.1" if self.host in {"0.0.0.0", "::"} else self.host  # noqa: S104 - compared, not bound
+        host = _reached(self.host)
         return {
             "api": f"http://{host}:{self.ports.api}",
             "stream": f"ws://{host}:{self.ports.api}/stream",
             "dagster": f"http://127.0.0.1:{self.ports.dagster}",
-            "site": f"http://{host}:{self.ports.site}",
+            "site": f"http://{_reached(self.site_host)}:{self.ports.site}",
         }

@@ -257,7 +257,8 @@ class Stack:
         return self._program(
             "site",
             *("nice", "-n", "5"),
-            *(sys.executable, "-m", "uvicorn", "api.site.app:app", "--host", plan.host, "--port", str(plan.ports.site)),
+            *(sys.executable, "-m", "uvicorn", "api.site.app:app"),
+            *("--host", plan.site_host, "--port", str(plan.ports.site)),
             *("--no-proxy-headers", "--no-server-header", "--no-access-log"),
             *("--timeout-graceful-shutdown", "1"),  # a page that follows live prices would never go
             is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
