@@ -63,3 +63,8 @@ class Plan:
             "dagster": f"http://127.0.0.1:{self.ports.dagster}",
             "site": f"http://{_reached(self.site_host)}:{self.ports.site}",
         }
+
+
+def _reached(host: str) -> str:
+    """Say by which address of this machine one reaches who listens there."""
+    return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 (compared, not bound)
