@@ -77,6 +77,14 @@ _ALL = (
         unit="hours",
         default=8.0,
         least=0.0,
+    Parameter(
+        name="quality_hold_min",
+        meaning="For how long a failed check of data quality counts against its stage after it last failed",
+        unit="minutes",
+        default=10,
+        least=0,
+        most=10_080,
+    ),
         most=24.0,
     ),
     Parameter(

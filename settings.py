@@ -89,6 +89,10 @@ class Settings(BaseSettings):
         3650,
         ge=4,
         description="Days of trades kept; candles are made again of the last three days' trades, so at least 4.",
+    quality_every_s: int = Field(
+        120, ge=30, description="Seconds between two passes of the checks of data quality over what is new."
+    )
+
     )
     books_retention_days: int = Field(90, ge=1, description="Days of book events and quotes kept.")
     settlements_retention_days: int = Field(

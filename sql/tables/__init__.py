@@ -27,6 +27,7 @@ from sql.tables.exports import exports
 from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
 from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
+from sql.tables.quality import quality_checks, quality_results, quality_suites
 from sql.tables.wallets import (
     leaderboards,
     position_changes,
@@ -82,6 +83,9 @@ __all__ = [
     "quotes",
     "registrations",
     "settings",
+    "quality_checks",
+    "quality_results",
+    "quality_suites",
     "settlements",
     "signals",
     "stage_clocks",

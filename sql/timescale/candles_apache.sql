@@ -9,6 +9,8 @@ alter table candles_1m add primary key (market_key, outcome, bucket);
 alter table candles_1h add primary key (market_key, outcome, bucket);
 -- Statistics of the last day read the hours of all markets.
 create index candles_1h_bucket_idx on candles_1h (bucket desc);
+-- The newest minutes of all markets are looked over every other minute; candles come in order.
+create index candles_1m_bucket_idx on candles_1m using brin (bucket) with (autosummarize = on);
 
 -- The candle of the running minute is rewritten with every batch: room in its page, and vacuum before the table has grown.
 alter table candles_1m set (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.05);

@@ -28,3 +28,5 @@ create index candles_1m_market_idx on candles_1m (market_key, outcome, bucket de
 create index candles_1h_market_idx on candles_1h (market_key, outcome, bucket desc);
 -- Statistics of the last day read the hours of all markets.
 create index candles_1h_bucket_idx on candles_1h (bucket desc);
+-- The newest minutes of all markets are looked over every other minute.
+create index candles_1m_bucket_idx on candles_1m using brin (bucket) with (autosummarize = on);

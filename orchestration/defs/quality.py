@@ -1,0 +1,134 @@
+"""Data quality: what the suites expect of the new rows of each table, as checks on the assets that bring them."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+import settings
+from orchestration.live.keeper import Run
+from orchestration.quality import passes
+from orchestration.quality.expecting import SCHEMA, Suite
+from orchestration.quality.passes import Passed, Result
+from orchestration.quality.suites import SUITES
+from orchestration.resources import Database
+from orchestration.runs import unfinished
+from sql.queries import aggregates
+from sql.queries import quality as queries
+
+GIVEN_UP_S = 300.0
+ROWS_SHOWN = 5
+
+
+def _described(suite: Suite) -> str:
+    late = f"A row that breaks it makes the stage `{suite.stage}` late (warn) or stale (fail)."
+    checks = (f"- **{check.name}** ({check.severity}): {check.says}" for check in (SCHEMA, *suite.checks))
+    return "\n".join([f"What holds of the new rows of `{suite.table}`. {late}", "", *checks])
+
+
+@dg.multi_asset_check(
+    name="quality_checks",
+    specs=[dg.AssetCheckSpec(suite.name, asset=suite.asset, description=_described(suite)) for suite in SUITES],
+    can_subset=True,
+    description="Great Expectations over the rows that are new since the last pass. Results and samples of rows that "
+    "failed are kept in quality_results.",
+)
+def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
+    """Judge the tables that were asked for, and tell of each."""
+    wanted = {key.name for key in context.op_execution_context.selected_asset_check_keys}
+    suites = [suite for suite in SUITES if suite.name in wanted]
+    passed = passes.run(database.url, datetime.now(UTC), suites=suites)
+    context.log.info(
+        "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
+    )
+    for asset, metadata in observed(passed, suites).items():
+        context.op_execution_context.log_event(dg.AssetObservation(asset, metadata=metadata))
+    for suite in suites:
+        yield result(suite, passed)
+
+
+def observed(passed: Passed, suites: Sequence[Suite]) -> dict[str, dict[str, int]]:
+    """Give the figures that are plotted on each asset's page."""
+    figures: dict[str, dict[str, int]] = defaultdict(dict)
+    for suite in suites:
+        if rows := passed.rows.get(suite.table, 0):
+            failed = sum(one.rows_failed for one in passed.failed if one.suite is suite)
+            figures[suite.asset] |= {f"{suite.table}: rows checked": rows, f"{suite.table}: rows failed": failed}
+    return figures
+
+
+def result(suite: Suite, passed: Passed) -> dg.AssetCheckResult:
+    """Say what became of a suite in Dagster's terms."""
+    results = [one for one in passed.results if one.suite is suite]
+    failed = [one for one in results if one.rows_failed]
+    worst = any(one.check.severity == "fail" for one in failed)
+    metadata: dict[str, Any] = {
+        "rows_checked": passed.rows.get(suite.table, 0),
+        "rows_failed": sum(one.rows_failed for one in failed),
+        "checks": len(results),
+        "checks_failed": len(failed),
+        "seconds": round(passed.seconds[suite.table], 3),
+    }
+    for one in failed:
+        metadata[one.check.name] = dg.MetadataValue.md(_table(one))
+    said = ", ".join(f"{one.check.name} ({one.rows_failed})" for one in failed)
+    return dg.AssetCheckResult(
+        asset_key=suite.asset,
+        check_name=suite.name,
+        passed=not failed,
+        severity=dg.AssetCheckSeverity.ERROR if worst else dg.AssetCheckSeverity.WARN,
+        description=f"broken: {said}" if failed else f"{len(results)} checks hold of {metadata['rows_checked']} rows",
+        metadata=metadata,
+    )
+
+
+def _table(one: Result) -> str:
+    """Show some of the rows that failed."""
+    names = list(dict.fromkeys(name for row in one.samples for name in row))
+    lines = [f"{one.check.says} ({one.check.severity})", "", f"{one.rows_failed} of {one.rows_checked} rows:", ""]
+    lines += ["| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
+    lines += ["| " + " | ".join(_cell(row.get(name)) for name in names) + " |" for row in one.samples[:ROWS_SHOWN]]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+
+
+job = dg.define_asset_job(
+    "quality",
+    selection=dg.AssetSelection.checks(quality_checks),
+    description="Every other minute: what holds of the new rows of every table.",
+    tags={"dagster/max_runtime": "600", "dagster/priority": "2"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=10,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a pass every PRESAGE_QUALITY_EVERY_S seconds, the first once there are prices.",
+)
+def quality_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
+    """One pass at a time."""
+    now = datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage quality_due") as conn:
+        last, prices = queries.last_pass(conn), aggregates.any_price(conn)
+    runs = unfinished(context.instance, job.name)
+    why = wait(last, now, every_s=settings.get().quality_every_s, prices=prices, runs=runs)
+    if why is not None:
+        return dg.SkipReason(why)
+    return dg.RunRequest(run_key=f"quality {now.isoformat(timespec='seconds')}")
+
+
+def wait(last: datetime | None, now: datetime, *, every_s: float, prices: bool, runs: Sequence[Run]) -> str | None:
+    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    for run in runs:
+        if now.timestamp() - run.since < GIVEN_UP_S:
+            return f"a pass is {run.status.lower()}"
+    if last is None:
+        return None if prices else "no prices yet"
+    ago = (now - last).total_seconds()
+    return None if ago >= every_s else f"the last pass ended {ago:.0f} s ago"

@@ -1,0 +1,208 @@
+"""What a suite consists of, as plain data: each check is an expectation as Great Expectations spells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+Severity = Literal["warn", "fail"]
+
+PRICE_MAX = 1_000_000
+SIZE_MAX = 10**15  # a thousand million shares
+ROWS = "unexpected_rows_expectation"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that holds of a table's rows; by its severity a row that breaks it makes the stage late or stale."""
+
+    name: str
+    says: str
+    type: str
+    arguments: dict[str, Any]
+    severity: Severity = "fail"
+
+    def at(self, severity: Severity) -> Check:
+        """Give the same with another severity."""
+        return replace(self, severity=severity)
+
+
+By = Literal["time", "number", "blocks", "of_blocks", "whole"]
+TAKES: dict[By, tuple[str, ...]] = {
+    "time": ("since",),
+    "number": ("after", "most"),
+    "blocks": ("seen", "most"),
+    "of_blocks": (),
+    "whole": (),
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """What holds of a table, and how its new rows are found: by time, unless said otherwise.
+
+    Or by a number that grows; or they are the chain's new blocks, or the rows of those; or all are looked at each time.
+    """
+
+    table: str
+    stage: str
+    asset: str
+    """Where Dagster shows it."""
+    checks: tuple[Check, ...]
+    by: By = "time"
+    most: int | None = None
+    """With numbers and blocks: how many rows a pass takes; the next one goes on."""
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Name what the query takes that finds the rows."""
+        return TAKES[self.by]
+
+    @property
+    def fresh(self) -> str:
+        """Name the temporary table of the new rows."""
+        return f"fresh_{self.table}"
+
+    @property
+    def name(self) -> str:
+        """Name Dagster's check."""
+        return f"{self.table}_quality"
+
+
+SCHEMA = Check(
+    "columns", "The table has the columns that it is declared with.", "expect_table_columns_to_match_set", {}
+)
+"""Looked at before all else: without it nothing can be said of the rows."""
+
+
+def between(column: str, low: int, high: int, says: str = "", *, severity: Severity = "fail") -> Check:
+    """Expect a column's values within bounds, both included; null is none."""
+    return Check(
+        column,
+        says or f"`{column}` lies between {low:,} and {high:,}.",
+        "expect_column_values_to_be_between",
+        {"column": column, "min_value": low, "max_value": high},
+        severity,
+    )
+
+
+def price(column: str, *, most: int = PRICE_MAX, severity: Severity = "fail") -> Check:
+    """Expect a possible price."""
+    return between(column, 1, most, f"`{column}` is above 0 and at most {most / 1e6:g}.", severity=severity)
+
+
+def amount(column: str, *, least: int = 0, severity: Severity = "fail") -> Check:
+    """Expect an amount that can be: a thousand million shares or dollars at most."""
+    return between(column, least, SIZE_MAX, severity=severity)
+
+
+def one_of(column: str, *values: str | int, severity: Severity = "fail") -> Check:
+    """Expect one of these values; null is none."""
+    return Check(
+        column,
+        f"`{column}` is one of {', '.join(map(str, values))}.",
+        "expect_column_values_to_be_in_set",
+        {"column": column, "value_set": list(values)},
+        severity,
+    )
+
+
+def matches(column: str, regex: str, says: str, *, severity: Severity = "fail") -> Check:
+    """Expect text of a form."""
+    return Check(column, says, "expect_column_values_to_match_regex", {"column": column, "regex": regex}, severity)
+
+
+def unique(name: str, *columns: str, severity: Severity = "fail") -> Check:
+    """Expect that no two of the new rows agree in all of these."""
+    return Check(
+        name,
+        f"No two rows have the same {', '.join(f'`{column}`' for column in columns)}.",
+        "expect_compound_columns_to_be_unique",
+        {"column_list": list(columns)},
+        severity,
+    )
+
+
+def holds(name: str, says: str, condition: str, *, severity: Severity = "fail") -> Check:
+    """Expect that a condition over a row, which is called `fresh`, is true; neither false nor null will do."""
+    return Check(name, says, ROWS, {"condition": condition}, severity)
+
+
+def no_rows(name: str, says: str, query: str, *, severity: Severity = "fail") -> Check:
+    """Expect that a query, by its name in sql/queries/quality_rows.sql, finds nothing."""
+    return Check(name, says, ROWS, {"query": query}, severity)
+
+
+# --- What holds of many tables ---
+
+
+def of_market(*, outcome: bool = True) -> Check:
+    """Expect that the catalogue knows the row's market, and that this has such an outcome."""
+    also = " and fresh.outcome >= 0 and fresh.outcome < cardinality(m.outcomes)" if outcome else ""
+    return holds(
+        "market",
+        "The catalogue knows the market" + (", and it has such an outcome." if outcome else "."),
+        f"exists (select from markets m where m.market_key = fresh.market_key{also})",
+    )
+
+
+def not_ahead(column: str = "ts", *, severity: Severity = "fail") -> Check:
+    """Expect no instant that is more than ten minutes ahead of our clock."""
+    return holds(
+        "not_ahead",
+        f"`{column}` is not in the future, ten minutes aside.",
+        f"fresh.{column} is null or fresh.{column} < now() + interval '10 minutes'",
+        severity=severity,
+    )
+
+
+def in_order() -> Check:
+    """Expect that a row's place is not before its instant."""
+    return holds("order", "`seq` begins with an instant that is not before `ts`.", "seq >> 20 >= as_ms(ts)")
+
+
+def of_block() -> Check:
+    """Expect that a row's block is stored, and has its instant."""
+    return holds(
+        "block",
+        "The block is stored, and has the same instant.",
+        "exists (select from chain_blocks b where b.number = fresh.block_number and b.ts = fresh.ts)",
+    )
+
+
+def of_token() -> Check:
+    """Expect that a row's token has a name, where it has one."""
+    return holds(
+        "token",
+        "The token is one that the chain has named.",
+        "token_key is null or exists (select from chain_tokens k where k.token_key = fresh.token_key)",
+    )
+
+
+def of_length(column: str, octets: int) -> Check:
+    """Expect that many bytes, or null."""
+    return holds(column, f"`{column}` has {octets} bytes.", f"{column} is null or octet_length({column}) = {octets}")
+
+
+def whole_book(when: str = "true") -> tuple[Check, ...]:
+    """Expect that the levels of a whole book are in order, positive, and not crossed."""
+    return (
+        holds(
+            "levels",
+            "Every level has a price within 0 and 1 and a size above 0, and none stands twice or out of order.",
+            f"""
+            not ({when}) or (
+                cardinality(bid_prices) = cardinality(bid_sizes) and cardinality(ask_prices) = cardinality(ask_sizes)
+                and bid_prices = array(select distinct price from unnest(bid_prices) as price order by price desc)
+                and ask_prices = array(select distinct price from unnest(ask_prices) as price order by price)
+                and not (0 >= any(bid_prices || ask_prices)) and not ({PRICE_MAX} <= any(bid_prices || ask_prices))
+                and not (0 >= any(bid_sizes || ask_sizes)) and not ({SIZE_MAX} < any(bid_sizes || ask_sizes))
+            )
+            """,  # noqa: S608 (of our own words only)
+        ),
+        holds(
+            "not_crossed",
+            "The best bid is below the best ask.",
+            f"not ({when}) or bid_prices[1] < ask_prices[1] or 0 in (cardinality(bid_prices), cardinality(ask_prices))",
+        ),
+    )

@@ -1,0 +1,149 @@
+"""New rows held against what is expected of them, by Great Expectations, where they lie: in the database."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import sqlalchemy as sa
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of its own makings: modules of Python's that will go, its data classes
+    import great_expectations as gx
+    from great_expectations.core import ExpectationSuite
+    from great_expectations.data_context.types.base import ProgressBarsConfig
+
+from orchestration.quality.expecting import ROWS
+from sql import database
+from sql.queries import quality_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import psycopg
+
+    from orchestration.quality.expecting import Check, Suite
+
+SAMPLES = 10
+LISTED = 10  # levels of a book
+LONGEST = 300  # characters of a text
+Found = tuple[int, list[dict[str, Any]]]
+"""How many rows failed, and some of them."""
+
+# One connection, in which the temporary tables are and one transaction stays open: it sees one state of the database.
+ONE = {
+    "poolclass": sa.StaticPool,
+    "isolation_level": "AUTOCOMMIT",
+    "skip_autocommit_rollback": True,
+    "pool_reset_on_return": None,
+}
+# Of expectations on columns a summary has what is needed; of those on rows only the complete result has the rows.
+SUMMARY = {"result_format": "SUMMARY", "include_unexpected_rows": True, "partial_unexpected_count": SAMPLES}
+COMPLETE = {"result_format": "COMPLETE"}
+
+
+class Judge:
+    """Judges rows over one connection, which the caller lays them out with."""
+
+    def __init__(self, url: str) -> None:
+        context = gx.get_context(mode="ephemeral")
+        context.variables.progress_bars = ProgressBarsConfig(globally=False)
+        address = database.sqlalchemy_url(url)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its own kind of source for PostgreSQL does not take a socket's address
+            self._source = context.data_sources.add_sql("presage", connection_string=address, kwargs=ONE)  # type: ignore[call-arg]
+        self._source.get_engine().dispose()  # of its own, with which it has only tried the address
+        self._engine = self._source.get_execution_engine().engine
+        self.conn = cast("psycopg.Connection[Any]", self._engine.raw_connection().driver_connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.conn.close()
+        self._engine.dispose()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Look at one state of the database, whatever is written meanwhile."""
+        self.conn.execute("begin isolation level repeatable read")
+        try:
+            yield
+        finally:
+            self.conn.rollback()
+
+    def judge(self, suite: Suite, rows: int) -> list[tuple[Check, Found]]:
+        """Judge the rows laid out for a suite; of none, everything holds."""
+        if not rows:
+            return [(check, (0, [])) for check in suite.checks]
+        asset = self._source.add_query_asset(suite.table, query=f"select * from {suite.fresh}")  # noqa: S608 (our own name)
+        batch = asset.add_batch_definition_whole_table("fresh").get_batch()
+        found: dict[str, Found] = {}
+        for of_rows, result_format in ((False, SUMMARY), (True, COMPLETE)):
+            checks = [check for check in suite.checks if (check.type == ROWS) == of_rows]
+            expected = ExpectationSuite(suite.table, expectations=[expectation(suite, check) for check in checks])
+            for result in batch.validate(expected, result_format=result_format).results:
+                name = cast("Any", result.expectation_config).meta["check"]
+                if result.exception_info.get("raised_exception", True) and not result.success:
+                    raise RuntimeError(f"{suite.table}.{name}: {_fault(result.exception_info)}")
+                found[name] = _found(result, of_rows=of_rows)
+        return [(check, found[check.name]) for check in suite.checks]
+
+
+def _found(result: Any, *, of_rows: bool) -> Found:
+    if result.success:
+        return 0, []
+    if of_rows:
+        return int(result.result["observed_value"]), _shown(result.result["details"]["unexpected_rows"])
+    return int(result.result["unexpected_count"]), _shown(result.result["unexpected_rows"])
+
+
+def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give some of the rows, as JSON can hold them."""
+    return [{name: _plain(value) for name, value in row.items()} for row in islice(rows, SAMPLES)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return "0x" + bytes(value).hex()
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+    if isinstance(value, list):
+        return [_plain(each) for each in value[:LISTED]] + ([f"… {len(value)} in all"] if len(value) > LISTED else [])
+    if value is None or isinstance(value, bool | int | float | dict):
+        return value
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _fault(info: dict[str, Any]) -> str:
+    """Say what went wrong: the library nests it by what it was computing."""
+    inner = info if "exception_message" in info else next(iter(info.values()))
+    return str(inner["exception_message"])
+
+
+def expectation(suite: Suite, check: Check) -> dict[str, Any]:
+    """Say a check as Great Expectations does."""
+    severity = "critical" if check.severity == "fail" else "warning"
+    return {
+        "type": check.type,
+        "kwargs": _arguments(suite, check),
+        "severity": severity,
+        "meta": {"check": check.name},
+        "description": check.says,
+    }
+
+
+def _arguments(suite: Suite, check: Check) -> dict[str, Any]:
+    if check.type != ROWS:
+        return check.arguments
+    if "query" in check.arguments:
+        query = getattr(quality_rows, check.arguments["query"]).sql.replace("%%", "%").rstrip("; \n")
+    else:
+        query = (
+            f"select fresh.* from {suite.fresh} as fresh where not coalesce(({check.arguments['condition']}), false)"  # noqa: S608
+        )
+    # Braces are doubled where they are meant. The library would have its own name of the batch in it: a remark will do.
+    return {"unexpected_rows_query": "/* {batch} */ " + query.replace("{", "{{").replace("}", "}}")}

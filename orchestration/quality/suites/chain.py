@@ -1,0 +1,216 @@
+"""What holds of what was settled on the chain, and of what wallets hold by it."""
+
+from __future__ import annotations
+
+from orchestration.quality.expecting import (
+    Check,
+    Suite,
+    amount,
+    between,
+    holds,
+    no_rows,
+    not_ahead,
+    of_block,
+    of_length,
+    of_token,
+    one_of,
+    price,
+    unique,
+)
+
+STAGE = "settlement"
+AT_ONCE = 5_000
+MOST = 2**63 - 1
+
+_KINDS = ("split", "merge", "convert", "redeem", "transfer")
+
+
+def _fill() -> tuple[Check, ...]:
+    return (
+        between("size", 0, MOST),
+        price("price"),
+        one_of("side", 1, -1),
+        between("value_usd", 0, MOST),
+        between("fee_usd", 0, MOST),
+        holds(
+            "worth",
+            "`price` is what a share cost, rounded; null where that is none.",
+            "price is null or abs(price::numeric * size - value_usd::numeric * 1000000) <= size / 2.0",
+        ),
+        of_block(),
+        of_token(),
+    )
+
+
+CHAIN = (
+    Suite(
+        "chain_blocks",
+        STAGE,
+        "chain_blocks",
+        (
+            of_length("hash", 32),
+            holds(
+                "linked",
+                "A block's parent is the block before it.",
+                """
+                parent is null
+                or not exists (select from chain_blocks p where p.number = fresh.number - 1 and p.hash <> fresh.parent)
+                """,
+            ),
+            holds(
+                "later",
+                "A block is not older than the one before it.",
+                "not exists (select from chain_blocks p where p.number = fresh.number - 1 and p.ts > fresh.ts)",
+            ),
+            holds(
+                "indexed",
+                "A block lies within a range that is indexed.",
+                "exists (select from chain_ranges r where fresh.number between r.from_block and r.to_block)",
+            ),
+            holds(
+                "whole",
+                "A block has no more fills than it had logs.",
+                """
+                logs >= 0 and logs >= (
+                    select count(*) from settlements s where s.block_number = fresh.number and s.ts = fresh.ts
+                )
+                """,
+            ),
+            not_ahead(),
+        ),
+        by="blocks",
+        most=AT_ONCE,
+    ),
+    Suite(
+        "settlements",
+        STAGE,
+        "settlements",
+        (
+            *_fill(),
+            of_length("tx_hash", 32),
+            of_length("maker", 20),
+            of_length("taker", 20),
+            holds(
+                "contract",
+                "The contract is known.",
+                "exists (select from chain_contracts c where c.contract_key = fresh.contract_key)",
+            ),
+            holds(
+                "counted",
+                "Counted are the taker's row of a match, and rows without one.",
+                "counted = (is_taker_order or match_index is null)",
+            ),
+            no_rows("match", "A match has its taker's row.", "matches_without_taker"),
+            no_rows("history", "Each fill is in its maker's history, as it is here.", "fills_without_history"),
+        ),
+        by="of_blocks",
+    ),
+    Suite(
+        "wallet_fills",
+        STAGE,
+        "wallet_fills",
+        (
+            *_fill(),
+            of_length("wallet", 20),
+            no_rows(
+                "settlement",
+                "Each fill is one of a settlement, and the wallet has part in it.",
+                "histories_without_fill",
+            ),
+        ),
+        by="of_blocks",
+    ),
+    Suite(
+        "ledger_entries",
+        STAGE,
+        "ledger_entries",
+        (
+            one_of("kind", *_KINDS, "resolution"),
+            holds("amount", "Only a transfer has an amount below 0.", "amount >= 0 or kind = 'transfer'"),
+            holds(
+                "subject",
+                "A transfer has a token and another side; anything else a condition of 32 bytes.",
+                """
+                case kind
+                    when 'transfer' then num_nulls(token_key, counterparty) = 0
+                    else condition_id is not null and octet_length(condition_id) = 32
+                end
+                """,
+            ),
+            of_length("wallet", 20),
+            of_length("tx_hash", 32),
+            holds(
+                "payout",
+                "A resolution says what each outcome is paid.",
+                "kind <> 'resolution' or jsonb_array_length(detail -> 'numerators') > 0",
+            ),
+            of_block(),
+            of_token(),
+        ),
+        by="of_blocks",
+    ),
+    Suite(
+        "position_changes",
+        STAGE,
+        "ledger_entries",
+        (
+            one_of("kind", *_KINDS),
+            holds("shares", "A change changes something.", "shares <> 0"),
+            of_length("wallet", 20),
+            of_block(),
+            of_token(),
+            no_rows("entry", "Each change is of an entry of the ledger.", "changes_without_entry"),
+        ),
+        by="of_blocks",
+    ),
+    Suite(
+        "wallet_activity",
+        STAGE,
+        "wallet_fills",
+        (
+            *_fill(),
+            holds(
+                "watched",
+                "The wallet has been watched.",
+                "exists (select from wallets_watched w where w.wallet = fresh.wallet)",
+            ),
+        ),
+        by="of_blocks",
+    ),
+    Suite(
+        "wallet_positions",
+        STAGE,
+        "wallet_positions",
+        (
+            amount("buys"),
+            between("bought", 0, MOST),
+            between("bought_usd", 0, MOST),
+            amount("sells"),
+            between("sold", 0, MOST),
+            between("sold_usd", 0, MOST),
+            holds(
+                "covered", "No more shares have a known cost than are held.", "covered between 0 and greatest(held, 0)"
+            ),
+            holds("cost", "What is held has not cost less than nothing.", "cost_usd >= 0"),
+            holds(
+                "times", "The last trade is not before the first.", "first_trade is null or first_trade <= last_trade"
+            ),
+            of_token(),
+        ),
+        by="whole",
+    ),
+    Suite(
+        "leaderboards",
+        STAGE,
+        "leaderboards",
+        (
+            one_of("span", "1d", "7d", "30d", "all"),
+            one_of("by", "volume", "pnl"),
+            of_length("wallet", 20),
+            between("volume_usd", 0, MOST),
+            unique("once", "span", "by", "wallet"),
+            no_rows("ranked", "Ranks go on by one, and nobody stands behind one who has less.", "boards_out_of_order"),
+        ),
+        by="whole",
+    ),
+)

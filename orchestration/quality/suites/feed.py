@@ -1,0 +1,174 @@
+"""What holds of what the live feed brings in."""
+
+from __future__ import annotations
+
+from orchestration.quality.expecting import (
+    PRICE_MAX,
+    SIZE_MAX,
+    Suite,
+    amount,
+    between,
+    holds,
+    in_order,
+    no_rows,
+    not_ahead,
+    of_length,
+    of_market,
+    one_of,
+    price,
+    whole_book,
+)
+
+STAGE = "ingestion"
+WITHIN = PRICE_MAX - 1
+
+_MID = holds(
+    "mid",
+    "`mid` is the middle of the best prices, and null without one of them.",
+    "mid is not distinct from (bid + ask) / 2",
+)
+_NOT_CROSSED = holds("not_crossed", "The best bid is below the best ask.", "bid < ask or bid is null or ask is null")
+_SIZES = holds(
+    "sizes",
+    "A best price has a size above 0.",
+    "(bid is null or bid_size is null or bid_size > 0) and (ask is null or ask_size is null or ask_size > 0)",
+)
+
+FEED = (
+    Suite(
+        "trades",
+        STAGE,
+        "trades",
+        (
+            price("price"),
+            amount("size", least=1),
+            one_of("side", 1, -1),
+            holds(
+                "worth",
+                "`value_usd` is price times size, rounded.",
+                "abs(value_usd::numeric * 1000000 - price::numeric * size) <= 500000",
+            ),
+            of_length("tx_hash", 32).at("warn"),
+            of_market(),
+            not_ahead(),
+            in_order(),
+            no_rows("once", "No trade is stored a second time, under another instant.", "trades_twice"),
+            no_rows(
+                "within_book",
+                "Prices lie within what the book was around then, by two cents; three, or a tenth, may not.",
+                "trades_outside_book",
+                severity="warn",
+            ),
+        ),
+    ),
+    Suite(
+        "quotes",
+        STAGE,
+        "quotes",
+        (price("bid", most=WITHIN), price("ask", most=WITHIN), _SIZES, _NOT_CROSSED, _MID, of_market(), not_ahead()),
+    ),
+    Suite(
+        "book_events",
+        STAGE,
+        "book_events",
+        (
+            price("price", most=WITHIN),
+            amount("size"),
+            one_of("side", 1, -1),
+            holds(
+                "shape",
+                "A row is either a level's change, or a whole book.",
+                """
+                case
+                    when side is null
+                        then num_nulls(bid_prices, bid_sizes, ask_prices, ask_sizes) = 0 and num_nulls(price, size) = 2
+                    else num_nulls(price, size) = 0 and num_nulls(bid_prices, bid_sizes, ask_prices, ask_sizes) = 4
+                end
+                """,
+            ),
+            *whole_book("side is null and num_nulls(bid_prices, bid_sizes, ask_prices, ask_sizes) = 0"),
+            of_market(),
+            not_ahead(),
+            in_order(),
+            no_rows("once", "No change is stored a second time, under another name.", "book_events_twice"),
+        ),
+    ),
+    Suite(
+        "live_prices",
+        STAGE,
+        "live_prices",
+        (
+            price("bid", most=WITHIN),
+            price("ask", most=WITHIN),
+            price("last"),
+            _SIZES,
+            _NOT_CROSSED,
+            _MID,
+            of_market(),
+            not_ahead(),
+            no_rows(
+                "complementary",
+                "The mid prices of Yes and No add up to 1, by two cents; three pairs, or one in twenty, may not.",
+                "prices_not_complementary",
+                severity="warn",
+            ),
+        ),
+    ),
+    Suite("live_books", STAGE, "live_books", (*whole_book(), of_market(), not_ahead())),
+    Suite(
+        "stream_events",
+        STAGE,
+        "stream_events",
+        (
+            no_rows("no_gap", "Of a thousand numbers none is missing, up to the head.", "stream_gaps"),
+            holds(
+                "message",
+                "The message has the row's number and type.",
+                """
+                substring(message from '"seq": ?([0-9]+)')::numeric = seq
+                and substring(message from '"type": ?"([a-z_]+)"') = type
+                """,
+            ),
+            holds(
+                "market",
+                "The catalogue knows the market.",
+                "market_id is null or exists (select from markets m where m.market_id = fresh.market_id)",
+            ),
+            not_ahead(),
+        ),
+        by="number",
+        most=1_000_000,
+    ),
+    Suite(
+        "feed_stats",
+        STAGE,
+        "trades",
+        (
+            between("messages", 0, SIZE_MAX, severity="warn"),
+            between("rows", 0, SIZE_MAX, severity="warn"),
+            holds(
+                "lags",
+                "Of the lag the median is not above the 99th percentile, and that not above the longest.",
+                "coalesce(lag_p50_ms <= lag_p99_ms and lag_p99_ms <= lag_max_ms, true)",
+                severity="warn",
+            ),
+            not_ahead(severity="warn"),
+        ),
+    ),
+    Suite(
+        "coverage_gaps",
+        STAGE,
+        "book_events",
+        (
+            holds("span", "A gap ends after it began.", "to_ts is null or to_ts >= from_ts", severity="warn"),
+            holds("cause", "A gap has a cause.", "cause <> ''", severity="warn"),
+            holds(
+                "filled",
+                "A gap is over before it is filled.",
+                "filled_at is null or to_ts is not null",
+                severity="warn",
+            ),
+            not_ahead("from_ts", severity="warn"),
+        ),
+    ),
+)

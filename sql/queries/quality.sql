@@ -1,0 +1,319 @@
+-- How the suites of data quality get the rows they look at, and where their results go. What must hold of the rows stands in
+-- orchestration/quality/suites/.
+
+-- name: pass_alone()!
+-- One pass at a time: from here to the end of the session, once the one before has ended.
+select pg_advisory_lock(hashtextextended('presage.quality', 0));
+
+-- name: make_room#
+-- The temporary tables that new rows are copied into: so all checks of a pass look at the same ones, however many they are.
+create temp table if not exists fresh_markets as table markets with no data;
+create temp table if not exists fresh_events as table events with no data;
+create temp table if not exists fresh_market_status_changes as table market_status_changes with no data;
+create temp table if not exists fresh_trades as table trades with no data;
+create temp table if not exists fresh_quotes as table quotes with no data;
+create temp table if not exists fresh_book_events as table book_events with no data;
+create temp table if not exists fresh_book_anchors as table book_anchors with no data;
+create temp table if not exists fresh_live_prices as table live_prices with no data;
+create temp table if not exists fresh_live_books as table live_books with no data;
+create temp table if not exists fresh_stream_events as table stream_events with no data;
+create temp table if not exists fresh_feed_stats as table feed_stats with no data;
+create temp table if not exists fresh_coverage_gaps as table coverage_gaps with no data;
+create temp table if not exists fresh_candles_1m as table candles_1m with no data;
+create temp table if not exists fresh_candles_1h as table candles_1h with no data;
+create temp table if not exists fresh_market_stats_24h as table market_stats_24h with no data;
+create temp table if not exists fresh_market_activity as table market_activity with no data;
+create temp table if not exists fresh_market_rankings as table market_rankings with no data;
+create temp table if not exists fresh_signals as table signals with no data;
+create temp table if not exists fresh_chain_blocks as table chain_blocks with no data;
+create temp table if not exists fresh_settlements as table settlements with no data;
+create temp table if not exists fresh_wallet_fills as table wallet_fills with no data;
+create temp table if not exists fresh_ledger_entries as table ledger_entries with no data;
+create temp table if not exists fresh_position_changes as table position_changes with no data;
+create temp table if not exists fresh_wallet_activity as table wallet_activity with no data;
+create temp table if not exists fresh_wallet_positions as table wallet_positions with no data;
+create temp table if not exists fresh_leaderboards as table leaderboards with no data;
+
+-- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
+
+-- name: columns_amiss(declared)
+-- Columns of tables that are not as declared: missing, too many, or of another type.
+with declared as materialized (
+    select * from jsonb_to_recordset(:declared::jsonb) as d (table_name text, column_name text, type text)
+)
+select table_name, column_name, d.type, f.type
+from declared d
+full join (
+    select c.relname::text as table_name, a.attname::text as column_name, format_type(a.atttypid, a.atttypmod) as type
+    from pg_class c
+    join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'public'::regnamespace and a.attnum > 0 and not a.attisdropped
+        and c.relname in (select table_name from declared)
+) as f using (table_name, column_name)
+where d.type is distinct from f.type
+order by table_name, column_name;
+
+-- name: markets(after, most)!
+-- New ones, those that changed their state, and those that are quoted.
+insert into fresh_markets
+select * from markets
+where market_key in (
+    (select market_key from markets where market_key > coalesce(:after::bigint, 0) order by market_key limit :most)
+    union all
+    select market_key from fresh_market_status_changes
+    union all
+    select market_key from fresh_live_prices
+);
+
+-- name: events(since)!
+-- Those that changed.
+insert into fresh_events select * from events where updated_at >= :since;
+
+-- name: market_status_changes(after, most)!
+-- New ones.
+insert into fresh_market_status_changes
+select * from market_status_changes where change_id > coalesce(:after::bigint, 0) order by change_id limit :most;
+
+-- name: trades(since)!
+-- Those since then, and those of gaps that have been filled since.
+insert into fresh_trades
+select * from trades where ts >= :since
+union
+select t.* from coverage_gaps g
+join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)
+where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since;
+
+-- name: quotes(since)!
+-- Those since then.
+insert into fresh_quotes select * from quotes where ts >= :since;
+
+-- name: book_events(since)!
+-- Those since then.
+insert into fresh_book_events select * from book_events where ts >= :since;
+
+-- name: book_anchors(since)!
+-- Those since then.
+insert into fresh_book_anchors select * from book_anchors where ts >= :since;
+
+-- name: live_prices(since)!
+-- Those that were confirmed since.
+insert into fresh_live_prices select * from live_prices where updated_at >= :since;
+
+-- name: live_books(since)!
+-- Those that were written since, and are served.
+insert into fresh_live_books select * from live_books where updated_at >= :since and verified;
+
+-- name: stream_events(after, most)!
+-- One in a hundred of the newest: they are many, and alike.
+insert into fresh_stream_events
+select * from stream_events
+where seq > greatest(coalesce(:after::bigint, 0), (select last_seq from stream_head) - :most::bigint) and seq %% 100 = 0;
+
+-- name: feed_stats(since)!
+-- Those since then.
+insert into fresh_feed_stats select * from feed_stats where ts >= :since;
+
+-- name: coverage_gaps(since)!
+-- Those that were found, closed or filled since.
+insert into fresh_coverage_gaps
+select * from coverage_gaps where greatest(created_at, to_ts, filled_at) >= :since;
+
+-- name: candles_1m(since)!
+-- Those since ten minutes before: a minute is compared with its trades when late ones have come.
+insert into fresh_candles_1m
+select * from candles_1m where bucket >= :since::timestamptz - interval '10 minutes';
+
+-- name: candles_1h(since)!
+-- Those of the running hour, and of the one before while its last minute is looked at.
+insert into fresh_candles_1h
+select * from candles_1h where bucket >= date_trunc('hour', :since::timestamptz - interval '10 minutes', 'UTC');
+
+-- name: market_stats_24h(since)!
+-- Those that were computed since.
+insert into fresh_market_stats_24h select * from market_stats_24h where computed_at >= :since;
+
+-- name: market_activity(since)!
+-- Those that were computed since.
+insert into fresh_market_activity select * from market_activity where computed_at >= :since;
+
+-- name: market_rankings()!
+-- The newest one.
+insert into fresh_market_rankings
+select * from market_rankings where generation = (select max(generation) from market_rankings);
+
+-- name: signals(since)!
+-- Those that were found since; analysis catches up with a day at most.
+insert into fresh_signals
+select * from signals where ts >= :since::timestamptz - interval '1 day' and found_at >= :since;
+
+-- name: chain_blocks(seen, most)!
+-- Blocks that were not indexed at the last pass, wherever they are, the highest first; and the newest again, which may be others now.
+insert into fresh_chain_blocks
+select * from (
+    select b.* from (
+        select lower(span) as low, upper(span) as high
+        from unnest((select range_agg(int8range(from_block, to_block, '[]')) from chain_ranges) - coalesce(:seen::int8multirange, '{}')) as span
+    ) as new
+    join chain_blocks b on b.number >= new.low and b.number < new.high
+    order by b.number desc
+    limit :most
+) as unseen
+union
+select * from chain_blocks where number > (select max(number) from chain_blocks) - 64;
+
+-- name: settlements()!
+-- Those of the blocks, and whatever names a newer one.
+insert into fresh_settlements
+select s.* from settlements s
+where s.block_number in (
+    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
+)
+    and s.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+
+-- name: wallet_fills()!
+-- Those of the blocks, and whatever names a newer one.
+insert into fresh_wallet_fills
+select f.* from wallet_fills f
+where f.block_number in (
+    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
+)
+    and f.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+
+-- name: ledger_entries()!
+-- Those of the blocks, and whatever names a newer one.
+insert into fresh_ledger_entries
+select e.* from ledger_entries e
+where e.block_number in (
+    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
+)
+    and e.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+
+-- name: position_changes()!
+-- Those of the blocks, and whatever names a newer one.
+insert into fresh_position_changes
+select c.* from position_changes c
+where c.block_number in (
+    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
+)
+    and c.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+
+-- name: wallet_activity()!
+-- That of the blocks, and whatever names a newer one.
+insert into fresh_wallet_activity
+select a.* from wallet_activity a
+where a.block_number in (
+    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
+)
+    and a.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+
+-- name: wallet_positions()!
+-- Those of wallets that have traded in the blocks.
+insert into fresh_wallet_positions
+select p.* from (select distinct wallet from fresh_wallet_fills) as w join wallet_positions p on not p.base and p.wallet = w.wallet;
+
+-- name: leaderboards()!
+-- All boards.
+insert into fresh_leaderboards select * from leaderboards;
+
+-- --- How far a suite has come -------------------------------------------------------------------------------------------------
+
+-- name: last_pass()$
+-- When the last whole pass ended; null before the first.
+select max(ran_at) from quality_suites;
+
+-- name: reached(suite)^
+-- Up to when, and which number, and which blocks; null before the first pass.
+select until, after, blocks::text from quality_suites where suite = :suite;
+
+-- name: reach_markets(after, most)$
+-- The number of the last market that a pass takes.
+select coalesce(max(market_key), :after)::bigint
+from (select market_key from markets where market_key > coalesce(:after::bigint, 0) order by market_key limit :most) as new;
+
+-- name: reach_market_status_changes(after, most)$
+-- The number of the last change that a pass takes.
+select coalesce(max(change_id), :after)::bigint
+from (select change_id from market_status_changes where change_id > coalesce(:after::bigint, 0) order by change_id limit :most) as new;
+
+-- name: reach_stream_events(after, most)$
+-- The number of the newest event.
+select greatest(last_seq, :after::bigint) from stream_head where :most::bigint is not null;
+
+-- name: reach_chain_blocks(seen, most)$
+-- The blocks that have been seen after a pass: all that are indexed, or, if it took no more, those down to where it stopped.
+select (
+    coalesce(:seen::int8multirange, '{}') * coalesce(indexed, '{}')
+    + coalesce(indexed, '{}') * int8multirange(int8range(
+        (select min(number) from fresh_chain_blocks where not coalesce(:seen::int8multirange, '{}') @> number
+         having count(*) >= :most::bigint), null
+    ))
+)::text
+from (select range_agg(int8range(from_block, to_block, '[]')) as indexed from chain_ranges) as r;
+
+-- name: reach(suite, stage, until, after, blocks, rows, seconds)!
+-- A suite has come so far.
+insert into quality_suites (suite, stage, until, after, blocks, ran_at, rows, seconds)
+values (:suite, :stage, :until, :after, :blocks::int8multirange, now(), :rows, :seconds)
+on conflict (suite) do update set
+    stage = excluded.stage, until = excluded.until, after = excluded.after, blocks = excluded.blocks, ran_at = now(),
+    rows = excluded.rows, seconds = excluded.seconds;
+
+-- --- Results ------------------------------------------------------------------------------------------------------------------
+
+-- name: note(results, hold_s)!
+-- What a pass found: the newest result of each check, and the history of those that had rows to look at. A failure is held against its
+-- stage while it lasts, and for some time after: the next pass looks at other rows.
+with given as (
+    select * from jsonb_to_recordset(:results::jsonb) as r (
+        suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb
+    )
+),
+kept as (
+    insert into quality_results (suite, name, stage, severity, rows_checked, rows_failed, samples)
+    select suite, name, stage, severity, rows_checked, rows_failed, samples
+    from given
+    where rows_checked > 0 or rows_failed > 0
+)
+insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
+select
+    suite, name, stage, severity, now(), rows_checked, rows_failed,
+    case when rows_failed > 0 then now() end, case when rows_failed > 0 then 'infinity'::timestamptz end
+from given
+on conflict (suite, name) do update set
+    stage = excluded.stage, severity = excluded.severity, ran_at = now(),
+    rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed,
+    failed_at = coalesce(excluded.failed_at, c.failed_at),
+    counts_until = case
+        when excluded.rows_failed > 0 then 'infinity'
+        when c.counts_until = 'infinity' then c.failed_at + make_interval(secs => :hold_s::float8)
+        else c.counts_until
+    end;
+
+-- name: forget_checks(names)!
+-- Checks that there are no more, so that none is held against its stage for ever.
+delete from quality_checks where suite || '.' || name <> all(:names::text[]);
+
+-- name: failing()
+-- What is held against the stages now, the worst first.
+select stage, suite, name, severity, rows_failed, failed_at
+from quality_checks
+where counts_until > now()
+order by severity, failed_at desc, suite, name;
+
+-- name: newest(suite)
+-- The newest result of each check of a suite, with samples of what failed.
+select c.name, c.severity, c.ran_at, c.rows_checked, c.rows_failed,
+    case when c.rows_failed > 0 then (
+        select r.samples from quality_results r where r.suite = c.suite and r.name = c.name order by r.ran_at desc limit 1
+    ) end
+from quality_checks c
+where c.suite = :suite
+order by c.name;
+
+-- name: history(since)
+-- Rows checked and failed of each suite by the hour.
+select suite, time_bucket('1 hour', ran_at) as hour, count(distinct ran_at), max(rows_checked), sum(rows_failed)::bigint
+from quality_results
+where ran_at >= :since
+group by suite, hour
+order by suite, hour;
