@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -39,6 +40,9 @@ class Settings(BaseSettings):
     data_dir: Path = Field(Path(".presage"), description="Where the embedded database and Dagster keep their files.")
     cache_dir: Path | None = Field(
         None, description="Where downloaded programs are kept; empty: ~/.cache/presage (as root: /var/cache/presage)."
+    )
+    log_format: Literal["json", "text"] = Field(
+        "json", description="How every process writes its log: json, an object a line, or text, to be read."
     )
 
     gamma_url: str = Field("https://gamma-api.polymarket.com", description="The exchange's catalogue.")
@@ -85,14 +89,14 @@ class Settings(BaseSettings):
         50_000, ge=100, description="Blocks of one partition of the settlements' back-fill."
     )
 
-    trades_retention_days: int = Field(
-        3650,
-        ge=4,
-        description="Days of trades kept; candles are made again of the last three days' trades, so at least 4.",
     quality_every_s: int = Field(
         120, ge=30, description="Seconds between two passes of the checks of data quality over what is new."
     )
 
+    trades_retention_days: int = Field(
+        3650,
+        ge=4,
+        description="Days of trades kept; candles are made again of the last three days' trades, so at least 4.",
     )
     books_retention_days: int = Field(90, ge=1, description="Days of book events and quotes kept.")
     settlements_retention_days: int = Field(
@@ -155,6 +159,22 @@ class Settings(BaseSettings):
         "the site's own. Clients other than browsers send no origin and are not asked.",
     )
     mcp_sessions: int = Field(1000, ge=1, description="Sessions over server-sent events open at once.")
+
+    alert_webhook_url: SecretStr | None = Field(
+        None,
+        description="Gets failed runs and failing checks as JSON, its `text` as chat services show it; empty: none.",
+    )
+    alert_apprise_urls: SecretStr | None = Field(
+        None,
+        description="Who else is told, as Apprise names them, separated by spaces: ntfys://…; empty: nobody.",
+    )
+    alert_on: Literal["warn", "error"] = Field(
+        "warn", description="Which failing checks are told of: warn, all; error, those alone that fail as errors."
+    )
+    alert_pause_s: int = Field(
+        60, ge=0, description="Seconds between two messages to one receiver; what happens meanwhile is told together."
+    )
+    alert_repeat_h: float = Field(4.0, gt=0, description="Hours after which what is still wrong is told of again.")
 
     webhook_window_s: int = Field(720, ge=30, description="Seconds a delivery run delivers before it hands over.")
     webhook_poll_ms: int = Field(100, ge=10, description="Milliseconds between two looks for events to deliver.")
