@@ -107,7 +107,7 @@ def _app() -> App:
     waiting.install()
     service = service_of(settings.get())
     service.host.counts.join()
-    worker.farewells.append(service.hub.stop)
+    worker.farewells += [service.hub.stop, service.replays.stop]
     worker.last_words.append(service.close)
     return create_app(service)
 

@@ -7,8 +7,11 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from api import records
 from api.endpoint import Endpoint
 from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
+from api.parameters_replay import Replayed
+from api.replay.resource import MarketChannel
 from api.resource import OfMarketRow, OfOutcomeRow
 from api.resources.accounts import Register, Registration, Rotate
+from api.resources.books import PAST_COST, cost_of_stream
 from api.resources.exchange import cost_of_source
 from api.resources.markets import Markets
 from api.resources.metrics import MetricsPage
@@ -249,11 +252,29 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         parameters=Connect,
         answers=None,
         key="query",
+        cost=cost_of_stream,
+        cost_rule=f"1, or {PAST_COST} with `replay_from`",
         status=101,
         errors=("forbidden", "invalid_parameter"),
         tag="Stream",
         summary="Everything as it happens (WebSocket)",
         description="Without a word from the client: all markets, all types. A frame holds one or more JSON messages, "
-        "separated by newlines.",
+        "separated by newlines. With `replay_from` it tells of what has been: of markets that the client names.",
+    ),
+    Endpoint(
+        name="market_channel_replay",
+        path="/replay/ws/market",
+        resource=MarketChannel,
+        parameters=Replayed,
+        answers=None,
+        key="query",
+        credits=PAST_COST,
+        status=101,
+        errors=("forbidden", "invalid_parameter"),
+        tag="Stream",
+        summary="The past in the exchange's own protocol (WebSocket)",
+        description="Its market channel, out of what is recorded here: subscriptions, PING, `book`, `price_change`, "
+        "`last_trade_price`, `tick_size_change` and `best_bid_ask` are the exchange's, field by field, so that what is "
+        "written for the exchange plays the past unchanged.",
     ),
 )

@@ -121,6 +121,12 @@ class CandlesOf(OfOutcome, frozen=True, kw_only=True):
     to: Annotated[Seconds | None, Meta(description="Only before this moment: Unix seconds; now when left out")] = None
 
 
+Speed = Annotated[
+    float,
+    Meta(ge=0, le=1_000_000, description="How many times as fast as it happened; 0: as fast as it can be taken in"),
+]
+
+
 class Connect(Parameters, frozen=True, kw_only=True):
     """How to open the stream."""
 
@@ -128,6 +134,13 @@ class Connect(Parameters, frozen=True, kw_only=True):
     resume_from: Annotated[Sequence | None, Meta(description="Begin after this `seq`, with what was missed since")] = (
         None
     )
+    replay_from: Annotated[
+        Instant | None, Meta(description="Play the past again, from this moment on: RFC 3339 or Unix milliseconds")
+    ] = None
+    replay_to: Annotated[
+        Instant | None, Meta(description="Up to this moment; up to when it is asked for when left out")
+    ] = None
+    speed: Speed = 1.0
 
 
 def parse(kind: type[P], given: Mapping[str, Any]) -> P:

@@ -17,6 +17,7 @@ from api.ledgers import Opener
 from api.lookup import Markets
 from api.metering import Meter
 from api.proxy import Exchange
+from api.replay.sessions import Sessions
 from api.stream import wishes
 from sql.queries import keys as queries
 
@@ -46,6 +47,7 @@ class Service:
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)
+    replays: Sessions = field(default_factory=Sessions)
 
     def __post_init__(self) -> None:
         """Build what rests on the pools."""

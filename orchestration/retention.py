@@ -28,6 +28,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "quotes": books,
         "book_events": books,
         "book_anchors": books,
+        "book_packs": books,
         "feed_stats": now - FEED_STATS_KEPT,
         "signals": now - timedelta(days=settings.trades_retention_days),
         "wallet_activity": now - ACTIVITY_KEPT,

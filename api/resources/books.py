@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from api.lookup import Market
+    from api.parameters import Connect
     from api.parameters_books import BooksOf, OrderbookOf
 
 PAST_COST = 5
@@ -25,6 +26,11 @@ PAST_COST = 5
 def cost_of_book(given: OrderbookOf) -> int:
     """Give the credits of a book: one of the past has to be built."""
     return 1 if given.at is None else PAST_COST
+
+
+def cost_of_stream(given: Connect) -> int:
+    """Give the credits of a stream: one that plays the past reads as much as a book of the past, at least."""
+    return 1 if given.replay_from is None else PAST_COST
 
 
 class Orderbook(AboutOutcome):

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gevent
 import psycopg
 
 from api.errors import Problem
 from api.handler import ACCEPT, BadHandshake
-from api.parameters import Connect, parse
+from api.parameters import parse
+from api.replay import ours
+from api.replay.span import span_of
 from api.resource import Resource
 from api.stream import messages
 from api.stream.frames import TRY_LATER
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import falcon
 
     from api.keys import Key
+    from api.parameters import Connect
     from api.stream.socket import Socket
 
 
@@ -32,14 +35,15 @@ class Stream(Resource):
     def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:  # noqa: ARG002
         """Check the key, count the connection, switch to WebSocket, and stay until the client goes."""
         key = self.holder(req)
-        given = parse(Connect, req.params)
+        given = parse(self.endpoint.parameters, req.params)
+        self.check(given)
         accept = req.env.get(ACCEPT)
         if accept is None:
             raise Problem(
                 "invalid_parameter", "This is a WebSocket: ask for an upgrade", headers={"Upgrade": "websocket"}
             )
         self._admit_origin(req.get_header("Origin"))
-        grant = self.charge(req, key, self.endpoint.credits)
+        grant = self.charge(req, key, self.endpoint.price(given))
         connections = self.service.connections
         if not connections.acquire(key.key_id, key.max_connections):
             raise Problem(
@@ -58,7 +62,7 @@ class Stream(Resource):
                     f"The WebSocket handshake is malformed: {error}",
                     headers={"Sec-WebSocket-Version": "13"},
                 ) from None
-            self._serve(socket, given, key)
+            self.serve(socket, given, key)
         finally:
             connections.release(key.key_id)
 
@@ -72,13 +76,24 @@ class Stream(Resource):
             )
         return key
 
+    def check(self, given: Any) -> None:
+        """Refuse what makes no sense, before there is a socket."""
+        span_of(given.replay_from, given.replay_to, given.speed)
+
     def _admit_origin(self, origin: str | None) -> None:
         """Refuse pages that the operator did not list; what is not a browser sends no Origin."""
         allowed = self.service.stream_origins
         if allowed and origin is not None and origin.lower() not in allowed:
             raise Problem("forbidden", "Pages of this origin may not open the stream")
 
-    def _serve(self, socket: Socket, given: Connect, key: Key) -> None:
+    def serve(self, socket: Socket, given: Any, key: Key) -> None:
+        """Tell of everything as it happens, or of what has happened, until the client goes."""
+        if given.replay_from is not None:
+            ours.serve(self.service, socket, given, key)
+        else:
+            self._follow(socket, given, key)
+
+    def _follow(self, socket: Socket, given: Connect, key: Key) -> None:
         hub = self.service.hub
         keys, text = self.service.keys, given.api_key
         try:

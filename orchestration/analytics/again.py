@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from orchestration.aggregates import DAY, MINUTE
+from orchestration import packs
+from orchestration.aggregates import DAY, HOUR, MINUTE
 from orchestration.analytics import passes
 from orchestration.analytics.definitions import EDITION
 from orchestration.analytics.measures import Parameters
@@ -54,15 +55,16 @@ def recompute(
     last = passes.last_found(conn, day)
     computed: dict[int, tuple[datetime, dict[str, Any]]] = {}
     at, others = day, 0
-    while at < end:
-        edition, given = history.at(at)
-        others += edition != EDITION
-        _, found = passes.findings_at(conn, at, given, last)
-        for row in (passes.row(finding, at) for finding in found):
-            computed[int(row["signal_id"])] = (at, row)
-        at += MINUTE
-        if at.minute == 0:
-            report(at)
+    with packs.as_rows(conn, day - 2 * HOUR, end):  # the leans of books: of an hour and what ends with it
+        while at < end:
+            edition, given = history.at(at)
+            others += edition != EDITION
+            _, found = passes.findings_at(conn, at, given, last)
+            for row in (passes.row(finding, at) for finding in found):
+                computed[int(row["signal_id"])] = (at, row)
+            at += MINUTE
+            if at.minute == 0:
+                report(at)
     added, taken_out = _replace(conn, day, end, computed)
     return Recomputed(Counter(row["type"] for _, row in computed.values()), added, taken_out, others)
 

@@ -75,6 +75,15 @@ class Snapshot(msgspec.Struct, frozen=True, gc=False):
     hash: str
 
 
+class Tick(msgspec.Struct, frozen=True, gc=False):
+    """A row of `tick_sizes`."""
+
+    token: Token
+    ts_ms: int
+    before: int | None
+    tick_size: int
+
+
 class Quote(msgspec.Struct, frozen=True, gc=False):
     """A row of `quotes`."""
 
@@ -114,6 +123,7 @@ class Batch(msgspec.Struct):
     trades: list[Trade] = []
     changes: list[Change] = []
     snapshots: list[Snapshot] = []
+    ticks: list[Tick] = []
     quotes: dict[tuple[str, int], Quote] = {}
     prices: dict[str, LivePrice] = {}
     refusals: list[Refusal] = []
@@ -121,13 +131,14 @@ class Batch(msgspec.Struct):
     newest_ms: int = 0  # the newest instant of the exchange in it
 
     def __len__(self) -> int:
-        return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.refusals)
+        return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.ticks) + len(self.refusals)
 
     def add(self, later: "Batch") -> None:
         """Append a later batch."""
         self.trades += later.trades
         self.changes += later.changes
         self.snapshots += later.snapshots
+        self.ticks += later.ticks
         self.quotes.update(later.quotes)
         self.prices.update(later.prices)
         self.refusals += later.refusals
@@ -135,7 +146,7 @@ class Batch(msgspec.Struct):
         self.newest_ms = max(self.newest_ms, later.newest_ms)
 
     def halves(self) -> "tuple[Batch, Batch]":
-        """Cut the rows in two, without live prices; of one row, quotes apart."""
+        """Cut the rows in two, without live prices; of one row, tick sizes and quotes apart."""
         trades, changes = (len(self.trades) + 1) // 2, (len(self.changes) + 1) // 2
         snapshots = (len(self.snapshots) + 1) // 2
         first = Batch(
@@ -148,6 +159,7 @@ class Batch(msgspec.Struct):
             trades=self.trades[trades:],
             changes=self.changes[changes:],
             snapshots=self.snapshots[snapshots:],
+            ticks=self.ticks,
             quotes=self.quotes,
         )
         return first, second
@@ -155,13 +167,14 @@ class Batch(msgspec.Struct):
     def only(self, tokens: Any, from_ms: int, to_ms: int) -> "Batch":
         """Pick what it holds of some tokens (None: of all) within a span, without live state."""
 
-        def within(row: Trade | Change | Snapshot | Quote) -> bool:
+        def within(row: Trade | Change | Snapshot | Tick | Quote) -> bool:
             return from_ms <= row.ts_ms <= to_ms and (tokens is None or row.token.token_id in tokens)
 
         return Batch(
             trades=[row for row in self.trades if within(row)],
             changes=[row for row in self.changes if within(row)],
             snapshots=[row for row in self.snapshots if within(row)],
+            ticks=[row for row in self.ticks if within(row)],
             quotes={key: row for key, row in self.quotes.items() if within(row)},
             received_ms=self.received_ms,
             newest_ms=self.newest_ms,

@@ -9,7 +9,7 @@ from orchestration.live import ids
 from orchestration.live.books import EMPTY_ASK
 from orchestration.live.doubts import Doubts
 from orchestration.live.plausible import AHEAD_MS, instant_fault, trade_fault
-from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Token, Trade, value_usd
+from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Tick, Token, Trade, value_usd
 from orchestration.live.track import Track
 from upstream.market_socket import (
     BestBidAsk,
@@ -147,9 +147,12 @@ class Tracker:
                 self.anchor(message)
             elif isinstance(message, BestBidAsk):
                 self._doubts.compare(track, message, self._now_ms)
+            elif fault := instant_fault(message.ts_ms, self._now_ms):
+                self._refuse(SOURCE, fault, message)
             else:
                 track.tick_size = message.new
                 self.touched[message.asset_id] = track
+                self._batch.ticks.append(Tick(track.token, message.ts_ms, message.old, message.new))
             return message.ts_ms
         if isinstance(message, NewMarket | Resolved):
             self.news.append(message)

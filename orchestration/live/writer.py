@@ -188,6 +188,15 @@ class Writer:
             if books:
                 shown.execute(queries.newly_verified_books.sql)
                 cursor.execute(queries.upsert_books.sql)
+            if batch.ticks:
+                queries.insert_ticks(
+                    self.conn,
+                    market_keys=[row.token.market_key for row in batch.ticks],
+                    outcomes=[row.token.outcome for row in batch.ticks],
+                    instants=[_instant(row.ts_ms) for row in batch.ticks],
+                    before=[row.before for row in batch.ticks],
+                    tick_sizes=[row.tick_size for row in batch.ticks],
+                )
             if batch.refusals:
                 queries.refuse(
                     self.conn,

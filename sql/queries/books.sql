@@ -42,6 +42,45 @@ where market_key = :market_key and outcome = :outcome and side is not null
     and ts >= :since::timestamptz and ts <= :until::timestamptz and seq > :after_seq
 order by side, price, ts desc, seq desc;
 
+-- name: packed(market_key, outcome, at, since)
+-- The last pack that begins at or before an instant, unless it ends before `since`; behind it, in order, the events that stand as rows
+-- from its beginning on. One statement, so that what is packed meanwhile is seen once.
+with pack as materialized (
+    select ts, data
+    from (
+        select ts, until_ts, data
+        from book_packs
+        where market_key = :market_key and outcome = :outcome and ts <= :at::timestamptz
+        order by ts desc
+        limit 1
+    ) as newest
+    where until_ts >= coalesce(:since::timestamptz, '-infinity')
+)
+select data, null::bigint as us, null::bigint as seq, null::smallint, null::int, null::bigint,
+    null::int[], null::bigint[], null::int[], null::bigint[], null::bytea
+from pack
+union all
+select null, as_us(e.ts), e.seq, e.side, e.price, e.size, e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
+from pack
+cross join lateral (
+    select *
+    from book_events
+    where market_key = :market_key and outcome = :outcome and ts >= pack.ts and ts <= :at::timestamptz
+) as e
+order by us nulls first, seq;
+
+-- name: packs(market_keys, outcomes, since, until)
+-- Packs with events in (since, until], by the place of their outcome among those asked for, from 1.
+select p.n::int, b.ts, b.data
+from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
+cross join lateral (
+    select ts, data
+    from book_packs
+    where market_key = p.market_key and outcome = p.outcome and ts <= :until::timestamptz and until_ts > :since::timestamptz
+        and ts > :since::timestamptz - interval '1 day' -- none is longer
+) as b
+order by p.n, b.ts;
+
 -- name: steps(market_key, outcome, since, until, step_ms)
 -- What became of each level in each step of a stretch of time, (since, until]: the last word on each, by step, counted from 1.
 select distinct on (step, side, price) step, side, price, size, ts, seq
@@ -87,7 +126,12 @@ select least(
     (
         select ts from book_events where market_key = :market_key and outcome = :outcome and side is null order by ts limit 1
     ),
-    (select ts from book_anchors where market_key = :market_key and outcome = :outcome order by ts limit 1)
+    (select ts from book_anchors where market_key = :market_key and outcome = :outcome order by ts limit 1),
+    (
+        select whole_from from book_packs
+        where market_key = :market_key and outcome = :outcome and whole_from is not null
+        order by ts limit 1
+    )
 );
 
 -- name: keep_anchors(apart)!

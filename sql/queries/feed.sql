@@ -134,6 +134,15 @@ where b.market_key = held.market_key and b.outcome = held.outcome;
 -- All live books: nobody was there to keep them.
 update live_books set verified = false, updated_at = now() where verified;
 
+-- name: insert_ticks(market_keys, outcomes, instants, before, tick_sizes)!
+-- Changes of how fine prices are, that are not there yet.
+insert into tick_sizes (market_key, outcome, ts, before, tick_size)
+select market_key, outcome, ts, before, tick_size
+from unnest(:market_keys::int[], :outcomes::smallint[], :instants::timestamptz[], :before::bigint[], :tick_sizes::bigint[])
+    as new_ticks (market_key, outcome, ts, before, tick_size)
+order by market_key, outcome, ts
+on conflict do nothing;
+
 -- name: refuse(sources, reasons, payloads)!
 -- Payloads that could not be taken, and why.
 insert into quarantine (source, reason, payload)

@@ -9,7 +9,7 @@ Apache licence, a trigger-kept table.
 from sql.tables.accounts import accounts, api_keys, credit_leases, credit_usage, registrations, tiers
 from sql.tables.analysis import analysis_parameters, signals
 from sql.tables.base import metadata
-from sql.tables.books import book_anchors
+from sql.tables.books import book_anchors, book_packs, tick_sizes
 from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
 from sql.tables.chain import (
     chain_blocks,
@@ -49,6 +49,7 @@ __all__ = [
     "api_keys",
     "book_anchors",
     "book_events",
+    "book_packs",
     "candles_1h",
     "candles_1m",
     "chain_blocks",
@@ -92,6 +93,7 @@ __all__ = [
     "stream_events",
     "stream_head",
     "taxonomy_counts",
+    "tick_sizes",
     "tiers",
     "tokens",
     "trades",

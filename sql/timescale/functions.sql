@@ -11,6 +11,15 @@ create function as_ms(ts timestamptz) returns bigint
 language sql stable strict parallel safe
 return floor(extract(epoch from ts) * 1000)::bigint;
 
+-- Microseconds since 1970.
+create function as_us(ts timestamptz) returns bigint
+language sql stable strict parallel safe
+return (extract(epoch from ts) * 1000000)::bigint;
+
+create function from_us(us bigint) returns timestamptz
+language sql immutable strict parallel safe
+return timestamptz '1970-01-01 00:00:00+00' + us * interval '1 microsecond';
+
 -- Seconds since 1970.
 create function as_unix(ts timestamptz) returns bigint
 language sql stable strict parallel safe

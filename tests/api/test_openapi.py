@@ -98,6 +98,7 @@ COSTS = {
     5: [
         *("/v1/wallets/{address}/onchain", "/v1/wallets/{address}/summary", "/v1/wallets/{address}/markets"),
         *("/v1/wallets/{address}/positions/open", "/v1/markets/{id}/orderbook/history"),
+        "/replay/ws/market",
     ],
     10: ["/v1/wallets/{address}/pnl"],
 }

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 
 from api.lookup import Market
 from api.past_books import Past
-from orchestration import anchors
+from orchestration import anchors, packs
 from orchestration.live.writer import Writer
 from sql import database
 from tests.factories import insert
@@ -43,6 +43,12 @@ class Lived:
 
     def anchor(self):
         return anchors.keep(self.conn)
+
+    def pack(self, before_ms):
+        """Pack what is older, as is done each day."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(packs, "horizon", lambda _: instant(before_ms))
+            return packs.bring_up_to_date(self.conn, instant(NOW))
 
     def at(self, ms):
         """What the feed had at an instant."""
@@ -116,9 +122,42 @@ def test_a_book_that_differs_from_what_was_told_at_the_time_is_not_vouched_for(l
     assert lived.past.book(instant(NOW)).integrity.status == "unverified"
 
 
+@pytest.fixture
+def packed(lived):
+    """Three changes upon a book; all but the last of them packed, the book left as a row."""
+    lived.hear(book(lived.token, BIDS, ASKS, NOW, "ab" * 20), ms=NOW)
+    for nth, size in enumerate((3_000_000, 0, 7_000_000), 1):
+        ms = NOW + nth * 1000
+        told = change(lived.token, 1, 410_000, size, None, None, ms, f"{nth:02x}" * 20)
+        lived.hear(told, ms=ms)
+    assert (lived.pack(NOW + 3000).events, lived.pack(NOW + 3000).events) == (2, 0)
+    return lived
+
+
+def test_a_packed_book_is_what_the_feed_had_at_that_moment(packed):
+    for ms in (NOW, NOW + 999, NOW + 1000, NOW + 2500, NOW + 3000, NOW + 9000):
+        found = packed.past.book(instant(ms))
+
+        assert (sides(found.bids), sides(found.asks)) == packed.at(ms)
+    found = packed.past.book(instant(NOW + 2500))
+    assert (found.ts, found.hash) == (NOW + 2000, "02" * 20)
+    assert packed.past.book(instant(NOW - 1)) is None
+
+
+def test_anchors_of_days_that_are_packed_are_let_go(lived):
+    day = NOW // 86_400_000 * 86_400_000
+    lived.hear(book(lived.token, BIDS, ASKS, day - 10_000), ms=day - 10_000)
+    lived.hear(change(lived.token, 1, 410_000, 3_000_000, None, None, day - 6_000), ms=day - 6_000)
+    assert lived.anchor() == 1
+
+    assert lived.pack(day).anchors == 1
+
+    assert sides(lived.past.book(instant(day)).bids) == {410_000: 3_000_000, **dict(BIDS)}
+
+
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["change", "change", "change", "late", "book", "anchor"]),
+        st.sampled_from(["change", "change", "change", "late", "book", "anchor", "pack"]),
         st.sampled_from([1, -1]),
         st.sampled_from(PRICES),
         st.integers(0, 3),
@@ -146,7 +185,7 @@ def often():
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_property_any_history_can_be_asked_for_at_any_moment_and_by_steps(shared, often, steps):
-    for table in ("book_events", "book_anchors", "quotes", "live_books", "live_prices", "stream_events"):
+    for table in ("book_events", "book_packs", "book_anchors", "quotes", "live_books", "live_prices", "stream_events"):
         shared.execute(f"truncate {table}")
     lived = Lived(shared, 7)
     start = ms = NOW - 200_000
@@ -155,6 +194,9 @@ def test_property_any_history_can_be_asked_for_at_any_moment_and_by_steps(shared
         bids, asks = lived.at(ms)
         if kind == "anchor":
             lived.anchor()
+            continue
+        if kind == "pack":
+            lived.pack(ms - later)
             continue
         ms += 0 if kind == "late" else later
         if kind == "book":

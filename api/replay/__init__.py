@@ -1,0 +1,1 @@
+"""The past, told again: in the exchange's own words or in ours."""

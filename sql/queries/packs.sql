@@ -1,0 +1,102 @@
+-- Book events of past days, packed; see sql/packs.py.
+
+-- name: alone()!
+-- One who packs at a time.
+select pg_advisory_xact_lock(hashtextextended('presage.packs', 0));
+
+-- name: due(before)$
+-- Whether changes of levels stand as rows that are older.
+select exists (select from book_events where side is not null and ts < :before::timestamptz);
+
+-- name: outcomes(before)
+-- Outcomes with older rows than that, and how many.
+select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
+
+-- name: move_out(market_keys, outcomes, before)
+-- Takes older rows away and gives them. Of each outcome the newest snapshot stays: whoever connects anew is greeted with it, and finds
+-- that it is there already.
+delete from book_events e
+using (
+    select p.market_key, p.outcome, newest.ts
+    from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
+    left join lateral (
+        select n.ts from book_events n
+        where n.market_key = p.market_key and n.outcome = p.outcome and n.side is null
+        order by n.ts desc
+        limit 1
+    ) as newest on true
+) as held
+where e.market_key = held.market_key and e.outcome = held.outcome and e.ts < :before::timestamptz
+    and not (e.side is null and e.ts is not distinct from held.ts)
+returning e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
+    e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash;
+
+-- name: left_behind(market_keys, outcomes, before)
+-- The snapshots that stay rows: part of what later packs begin with.
+select e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
+    e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
+from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
+join book_events e on e.market_key = p.market_key and e.outcome = p.outcome
+where e.side is null and e.ts < :before::timestamptz;
+
+-- name: take_back(market_keys, outcomes, since_us)
+-- Takes away the packs that hold events from an instant on, a different one for each outcome, and gives them.
+delete from book_packs b
+using unnest(:market_keys::int[], :outcomes::smallint[], :since_us::bigint[]) as p (market_key, outcome, us)
+where b.market_key = p.market_key and b.outcome = p.outcome and b.until_ts >= from_us(p.us)
+returning b.market_key, b.outcome, b.ts, b.data;
+
+-- name: last_before(market_keys, outcomes, since_us)
+-- The last pack of each outcome before an instant.
+select p.market_key, p.outcome, b.data
+from unnest(:market_keys::int[], :outcomes::smallint[], :since_us::bigint[]) as p (market_key, outcome, us)
+cross join lateral (
+    select data from book_packs
+    where market_key = p.market_key and outcome = p.outcome and ts < from_us(p.us)
+    order by ts desc
+    limit 1
+) as b;
+
+-- name: add(market_key, outcome, ts_us, until_us, whole_us, events, data)*!
+-- Stores packs.
+insert into book_packs (market_key, outcome, ts, until_ts, whole_from, events, data)
+values (:market_key, :outcome, from_us(:ts_us), from_us(:until_us), from_us(:whole_us), :events, :data);
+
+-- name: take_out(since, until)
+-- Takes away the packs with events in a stretch of time, and gives them with the token that each is about.
+delete from book_packs b
+using tokens t
+where t.market_key = b.market_key and t.outcome = b.outcome
+    and b.ts < :until::timestamptz and b.until_ts >= :since::timestamptz and b.ts >= :since::timestamptz - interval '1 day'
+returning t.token_id, b.market_key, b.outcome, b.data;
+
+-- name: make_room#
+-- Where events wait to be rows again.
+create temp table if not exists unpacked (like book_events) on commit delete rows;
+
+-- name: put_back()!
+-- Makes them rows.
+insert into book_events select * from unpacked on conflict do nothing;
+
+-- name: hold()$
+-- Keeps rows from being packed for as long as this session lasts, or until it lets go.
+select pg_advisory_lock_shared(hashtextextended('presage.packs.rows', 0))::text;
+
+-- name: let_go()$
+-- Lets them be packed again.
+select pg_advisory_unlock_shared(hashtextextended('presage.packs.rows', 0));
+
+-- name: try_pack()$
+-- Whether nobody needs the rows.
+select pg_try_advisory_lock(hashtextextended('presage.packs.rows', 0));
+
+-- name: done()$
+-- The end of packing.
+select pg_advisory_unlock(hashtextextended('presage.packs.rows', 0));
+
+-- name: emptied(before)
+-- Chunks of book events that are old and take up room.
+select format('%%I.%%I', chunk_schema, chunk_name)::regclass::text
+from timescaledb_information.chunks
+where hypertable_schema = 'public' and hypertable_name = 'book_events' and range_end <= :before::timestamptz
+    and pg_total_relation_size(format('%%I.%%I', chunk_schema, chunk_name)::regclass) > 1 << 20;
