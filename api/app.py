@@ -16,6 +16,7 @@ from api.counted import Counted
 from api.counts import Number
 from api.endpoints import ENDPOINTS
 from api.exposition import Metrics
+from api.methods import together
 from api.ledgers import Opener
 from api.middleware import Answer, EveryAnswer
 from api.pool import Pool, Told
@@ -25,8 +26,10 @@ from api.resources.metrics import MetricsPage
 from api.resources.service import Document, Reference
 from api.service import Service
 from api.stream.hub import Hub
+from upstream.addresses import networks
 
 if TYPE_CHECKING:
+    from api.resource import Resource
     from settings import Settings
 
 App = falcon.App[falcon.Request, falcon.Response]
@@ -39,6 +42,7 @@ def create_app(service: Service) -> App:
     app.req_options.strip_url_path_trailing_slash = True
     errors.install(app)
     app.add_error_handler(psycopg.Error, _database_failed)
+    at: dict[str, list[Resource]] = {}
     for endpoint in ENDPOINTS:
         resource = endpoint.resource(endpoint, service)
         if isinstance(resource, Reference):
@@ -48,7 +52,9 @@ def create_app(service: Service) -> App:
             resource.text = openapi.encoded()
         if isinstance(resource, MetricsPage):
             resource.metrics = Metrics(service)
-        app.add_route(endpoint.path, resource)
+        at.setdefault(endpoint.path, []).append(resource)
+    for path, resources in at.items():
+        app.add_route(path, together(resources))
     return app
 
 
@@ -98,6 +104,8 @@ def service_of(given: Settings) -> Service:
         metrics_readers=Networks(given.metrics_readers),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
+        webhook_networks=networks(given.webhook_networks),
+        exports=given.exports_folder,
         exchange=Exchange(given.gamma_url, given.data_api_url, source=given.source),
     )
 

@@ -19,7 +19,7 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
 from api.resources.trades import Trades, cost_of_rows, cost_of_trades
 from api.stream.resource import Stream
-from api.table import books, charts, debug, exchange, signals, taxonomy, wallets
+from api.table import books, charts, debug, exchange, exports, signals, taxonomy, wallets, webhooks
 from api.table import markets as lists
 from sql.queries import markets, pipeline, prices, trades
 
@@ -242,6 +242,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *charts.ENDPOINTS,
     # --- Wallets
     *wallets.ENDPOINTS,
+    # --- Webhooks
+    *webhooks.ENDPOINTS,
+    # --- Exports
+    *exports.ENDPOINTS,
     # --- Debugging
     *debug.ENDPOINTS,
     # --- Live

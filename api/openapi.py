@@ -41,6 +41,8 @@ TAGS = {
     "Positions": "Who holds what, as the exchange tells it.",
     "Wallets": "What wallets did on chain, what they hold and have earned.",
     "Stream": "Everything as it happens.",
+    "Webhooks": "Being told of it, signed and in order, at an address of one's own.",
+    "Exports": "Whole days as Parquet and CSV files.",
     "Debug": "What the service holds, as it holds it: for whoever runs it.",
 }
 HEADERS: dict[str, dict[str, Any]] = {

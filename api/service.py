@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from api.address import Networks, Proxies
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from api.pool import Pool
     from api.stream.hub import Hub
+    from upstream.addresses import Network
 
 
 @dataclass
@@ -44,6 +46,8 @@ class Service:
     stream_origins: frozenset[str] = frozenset()  # pages that may open the stream; none listed: any may
     proxies: Proxies = field(default_factory=Proxies)
     metrics_readers: Networks = field(default_factory=Networks)  # none given: anyone
+    webhook_networks: tuple[Network, ...] = ()  # that may be delivered to beside the public internet
+    exports: Path = Path("exports")
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: Exchange = field(default_factory=Exchange)

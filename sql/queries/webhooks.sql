@@ -58,7 +58,7 @@ update webhook_head set version = version + 1;
 
 -- name: settings_of(account_id, webhook_id)^
 -- What its owner said of a webhook, held there until the transaction ends.
-select url, events, market_ids, wallets, min_usd, disabled_at is null
+select url, events, market_ids, wallets, min_usd
 from webhooks
 where account_id = :account_id and webhook_id = :webhook_id
 for update;

@@ -88,7 +88,11 @@ def test_what_endpoints_have_in_common_is_said_once():
 
 # What requests cost, as it was agreed; all that is not named costs 1.
 COSTS = {
-    0: ["/v1/time", "/v1/status/pipeline", "/v1/keys/rotate"],
+    0: [
+        *("/v1/time", "/v1/status/pipeline", "/v1/keys/rotate"),
+        *("/v1/webhooks", "/v1/webhooks/{id}", "/v1/webhooks/{id}/test", "/v1/webhooks/{id}/rotate-secret"),
+        *("/v1/webhooks/{id}/deliveries", "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver"),
+    ],
     2: [
         *("/v1/markets/search", "/v1/markets/top", "/v1/markets/trending", "/v1/markets/breaking"),
         *("/v1/markets/by-timeframe", "/v1/markets/compare", "/v1/markets/{id}/summary", "/v1/markets/{id}/sentiment"),

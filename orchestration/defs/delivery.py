@@ -1,0 +1,109 @@
+"""Webhooks: two long runs while there is anybody to tell, of which one delivers."""
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+import settings
+from orchestration.delivery.feed import FEED, Feed
+from orchestration.keeping import WINDOW_TAG, keep
+from orchestration.resources import Database
+from sql.queries import webhooks as queries
+
+log = logging.getLogger(__name__)
+
+ASSET = "webhook_deliveries"
+OBSERVE_S = 30.0
+MATERIALISE_S = 240.0
+OFF = "no webhook is enabled: POST /v1/webhooks makes one"
+
+
+@dg.asset(
+    name=ASSET,
+    group_name="delivery",
+    kinds={"webhook"},
+    deps=["trades", "settlements", "signals", "markets"],
+    freshness_policy=dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(minutes=12), warn_window=timedelta(minutes=8)
+    ),
+    output_required=False,
+    description="Events sent to those who asked for them, one row a webhook and event, with every attempt.",
+)
+def webhook_deliveries(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.MaterializeResult[None]]:
+    """Deliver or stand by until the window is over and a successor is ready."""
+    window_s = context.run.tags.get(WINDOW_TAG)
+    told = Telling(context)
+    totals = Feed(
+        settings.get(),
+        database.url,
+        run_id=context.run.run_id,
+        window_s=float(window_s) if window_s else None,
+        observe_s=OBSERVE_S,
+    ).run(observe=told.observe)
+    if told.led:
+        yield dg.MaterializeResult(metadata=totals)
+
+
+class Telling:
+    """Tells Dagster how a run goes: observations for the plots, now and then a materialization for the freshness."""
+
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
+        self.led = False
+        self._context = context
+        self._materialised_at = 0.0
+
+    def observe(self, said: dict[str, Any]) -> None:
+        """Pass on what the feed says."""
+        leads = said["role"] == "leader"
+        self.led = self.led or leads
+        due = leads and time.monotonic() - self._materialised_at >= MATERIALISE_S
+        if due:
+            self._materialised_at = time.monotonic()
+        tell = dg.AssetMaterialization if due else dg.AssetObservation
+        try:
+            if fault := said.get("fault"):
+                self._context.log.warning("%s", fault)
+            self._context.log_event(tell(ASSET, metadata=said))
+        except Exception as fault:  # noqa: BLE001 (whatever Dagster's storage says when it is away: the feed goes on)
+            log.warning("observation lost: %s", fault)
+
+
+job = dg.define_asset_job(
+    "delivery",
+    selection=dg.AssetSelection.assets(webhook_deliveries).without_checks(),
+    description="One of the two long runs of which one delivers webhooks; the standby takes over.",
+    executor_def=dg.in_process_executor,
+    tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "7"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Keeps two delivery runs, by their leases, while a webhook is enabled.",
+)
+def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult | dg.SkipReason:
+    """Decide as the other feeds' keepers do."""
+    with database.connection(autocommit=True, name="presage delivery_keeper") as conn:
+        if not queries.wanted(conn):
+            queries.switch_off(conn, why=OFF)
+            return _idle(context)
+        queries.switch_on(conn)
+    return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().webhook_window_s)
+
+
+def _idle(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
+    """With nobody to tell, nobody waits: the asset is as fresh as can be, and says so."""
+    said_at = float(context.cursor or 0)
+    if time.time() - said_at < MATERIALISE_S:
+        return dg.SkipReason(OFF)
+    return dg.SensorResult(
+        skip_reason=OFF,
+        cursor=f"{time.time():.0f}",
+        asset_events=[dg.AssetMaterialization(ASSET, metadata={"webhooks": 0})],
+    )

@@ -1,0 +1,148 @@
+"""Who is told of what: events of the stream as webhooks know them, and the webhooks that want each."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from uuid import UUID
+
+MARKET = {"ACTIVE": "reopened", "CLOSED": "closed", "RESOLVED": "resolved"}
+MICRO = 1_000_000
+
+
+class _Data(msgspec.Struct, gc=False):
+    """What of a record decides who is told of it."""
+
+    type: str = ""
+    from_status: str | None = None
+    to_status: str = ""
+    value: float | None = None
+    value_usd: float | None = None
+    maker: str = ""
+    taker: str = ""
+
+
+class _Message(msgspec.Struct, gc=False):
+    ts: int
+    data: msgspec.Raw
+
+
+_message = msgspec.json.Decoder(_Message)
+_data = msgspec.json.Decoder(_Data)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened, and what is sent of it."""
+
+    seq: int
+    kind: str
+    """As the stream calls it."""
+    type: str
+    """As webhooks call it: `signal.whale_alert`."""
+    market_id: str | None
+    usd: int | None
+    """Micro-USD; None where it has no value."""
+    wallets: frozenset[bytes]
+    watchers: frozenset[int]
+    """The accounts that watched the wallet then."""
+    body: str
+
+
+def event(  # noqa: PLR0917 (the columns of a row, in its order)
+    seq: int, kind: str, market_id: str | None, wallet: bytes | None, watchers: Sequence[int] | None, message: str
+) -> Event:
+    """Read a row of `webhooks.events`."""
+    said = _message.decode(message)
+    data = _data.decode(said.data)
+    usd = data.value if data.type == "whale_alert" else data.value_usd
+    name = {"signal": f"signal.{data.type}", "market": f"market.{_change(data)}"}.get(kind, kind)
+    told = {
+        "type": name,
+        "timestamp": instant(said.ts),
+        "seq": seq,
+        "market_id": market_id,
+        "data": said.data,
+    }
+    return Event(
+        seq=seq,
+        kind=kind,
+        type=name,
+        market_id=market_id,
+        usd=None if usd is None else round(usd * MICRO),
+        wallets=frozenset(
+            [wallet] if wallet else (bytes.fromhex(each[2:]) for each in (data.maker, data.taker) if each)
+        ),
+        watchers=frozenset(watchers or ()),
+        body=msgspec.json.encode(told).decode(),
+    )
+
+
+def instant(ts_ms: int) -> str:
+    """Write milliseconds as RFC 3339 has them."""
+    return datetime.fromtimestamp(ts_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _change(data: _Data) -> str:
+    return "listed" if data.from_status is None else MARKET.get(data.to_status, "changed")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a webhook is to be told of; None is: of any."""
+
+    webhook_id: UUID
+    account_id: int
+    events: frozenset[str]
+    market_ids: frozenset[str] | None
+    wallets: frozenset[bytes] | None
+    min_usd: int | None
+    since_seq: int
+
+    def wants(self, event: Event) -> bool:
+        """Tell whether an event of a kind and market that it asked for is for it."""
+        return (
+            event.seq > self.since_seq
+            and (event.kind in self.events or event.type in self.events)
+            and (self.min_usd is None or event.usd is None or event.usd >= self.min_usd)
+            and self._of_wallet(event)
+        )
+
+    def _of_wallet(self, event: Event) -> bool:
+        if self.wallets is not None:
+            return not event.wallets or not self.wallets.isdisjoint(event.wallets)
+        # What a wallet does is told to those who name it, and to those who watch it; nobody else is to learn who does.
+        return event.kind != "wallet_activity" or self.account_id in event.watchers
+
+
+class Subscriptions:
+    """All of them, found by kind and market."""
+
+    def __init__(self, rows: Iterable[Sequence[Any]] = ()) -> None:
+        self._found: dict[tuple[str, str | None], list[Subscription]] = defaultdict(list)
+        for webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq in rows:
+            wish = Subscription(
+                webhook_id,
+                account_id,
+                frozenset(events),
+                None if market_ids is None else frozenset(market_ids),
+                None if wallets is None else frozenset(wallets),
+                min_usd,
+                since_seq,
+            )
+            for kind in {name.partition(".")[0] for name in events}:
+                for market_id in [None] if wish.market_ids is None else wish.market_ids:
+                    self._found[kind, market_id].append(wish)
+        self.kinds = sorted({kind for kind, _ in self._found})
+
+    def of(self, event: Event) -> Iterator[Subscription]:
+        """Give those that want an event."""
+        places = {(event.kind, None), (event.kind, event.market_id)}
+        return (wish for place in places for wish in self._found.get(place, ()) if wish.wants(event))
