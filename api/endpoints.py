@@ -19,7 +19,7 @@ from api.resources.prices import Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
 from api.resources.trades import Trades, cost_of_rows, cost_of_trades
 from api.stream.resource import Stream
-from api.table import books, charts, debug, exchange, exports, signals, taxonomy, wallets, webhooks
+from api.table import books, charts, coverage, debug, exchange, exports, signals, taxonomy, wallets, webhooks
 from api.table import markets as lists
 from sql.queries import markets, pipeline, prices, trades
 
@@ -133,6 +133,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Metrics of this server, for Prometheus",
         description="Of all its processes. Whoever runs the service may limit who reads them.",
     ),
+    *coverage.ENDPOINTS,
     # --- Markets
     Endpoint(
         name="markets",

@@ -10,6 +10,8 @@ from sql import database
 from sql.queries import aggregates as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import psycopg
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -63,7 +65,7 @@ def refresh_candles(
     """
     if database.license(conn) == "apache":
         return []
-    refresh = queries.refresh_whole if queries.refresh_takes_options(conn) else queries.refresh
+    refresh = _refresh(conn)
     last = queries.last_pass(conn)
     if last is None:  # what lies before the first window would not be seen any more
         since = queries.oldest_trade(conn) or now
@@ -76,6 +78,28 @@ def refresh_candles(
         refresh(conn, candles=name, start=start, until=end)
         refreshed.append((name, start, end))
     return refreshed
+
+
+def refresh_span(
+    conn: psycopg.Connection[Any], since: datetime, until: datetime, now: datetime, *, kept: timedelta
+) -> list[tuple[str, datetime, datetime]]:
+    """Bring the continuous aggregates of a past stretch of time up to date, after something was filled in there."""
+    if database.license(conn) == "apache":
+        return []
+    refresh = _refresh(conn)
+    refreshed = []
+    for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
+        start = max(floor(since, bucket), floor(now - kept, bucket) + bucket)
+        end = min(floor(until, bucket) + bucket, floor(now - SETTLED, bucket))
+        if start < end:
+            refresh(conn, candles=name, start=start, until=end)
+            refreshed.append((name, start, end))
+    return refreshed
+
+
+def _refresh(conn: psycopg.Connection[Any]) -> Callable[..., Any]:
+    refresh: Callable[..., Any] = queries.refresh_whole if queries.refresh_takes_options(conn) else queries.refresh
+    return refresh
 
 
 def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> Stats:

@@ -17,6 +17,7 @@ LEASES_KEPT = timedelta(days=1)
 QUARANTINE_KEPT = timedelta(days=30)
 INCIDENTS_KEPT = timedelta(days=90)
 ACTIVITY_KEPT = timedelta(days=90)
+MARKET_DAYS_KEPT = timedelta(days=90)
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
 
@@ -41,6 +42,11 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
     dropped["chain_blocks"] = _forget_blocks(conn, before["settlements"])
     dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
+    dropped["coverage_gaps"] = sum(
+        queries.forget_gaps(conn, kind=kind, before=before[table])
+        for kind, table in (("trades", "trades"), ("books", "book_events"))
+    )
+    dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     return dropped

@@ -255,8 +255,8 @@ backfill_job = dg.define_asset_job(
     kinds=KINDS,
     deps=["chain_blocks"],
     freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=72), warn_window=timedelta(hours=30)),
-    description="What has been indexed, and counted again: once a day the last day's logs and whatever has never been "
-    "counted again are asked for anew. Logs that an endpoint had left out are written then, and told as incidents.",
+    description="What has been indexed, and counted again: once a day the logs of whatever has never been counted "
+    "again are asked for anew. Logs that an endpoint had left out are written then, and told as incidents.",
 )
 def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
     """Count again, for an hour at most."""
@@ -267,10 +267,7 @@ def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.Ma
     name = "presage re-check"
     with chain.reached(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
         heads = rpc.heads()
-        spans = list(queries.unchecked(conn, to_block=heads.finalized))
-        lowest, highest = queries.held_since(conn, since=datetime.now(UTC) - timedelta(days=1))
-        if lowest is not None and lowest <= heads.finalized:
-            spans.append((lowest, min(highest, heads.finalized)))
+        spans = list(queries.unchecked(conn, to_block=heads.finalized))  # whole days are counted by `reconciliation`
         ranges = Ranges(
             Writer(conn, contracts),
             rpc,

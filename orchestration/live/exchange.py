@@ -1,6 +1,6 @@
 """The exchange as the feed asks it over HTTP: calls that block, for threads."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -16,6 +16,7 @@ from upstream.http import Client
 
 if TYPE_CHECKING:
     from upstream.book import Book
+    from upstream.data_api import Trade as Listed
     from upstream.errors import Refused
 
 
@@ -63,9 +64,16 @@ class Exchange:
 
         Their times are seconds, so the first and last second are fetched whole.
         """
-        listed = self._data_api.trades(markets, _second(from_ms), _second(to_ms + 999))
+        return self.rows(tokens, self.listed(markets, from_ms, to_ms))
+
+    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> "list[Listed]":
+        """Fetch the same as the exchange lists it, newest first."""
+        return list(self._data_api.trades(markets, _second(from_ms), _second(to_ms + 999)))
+
+    def rows(self, tokens: dict[str, Token], listed: "Sequence[Listed]") -> list[Trade]:
+        """Make rows of what was listed of some tokens; oldest first."""
         rows: list[Trade] = []
-        for nth, trade in enumerate(reversed(list(listed))):
+        for nth, trade in enumerate(reversed(listed)):
             token = tokens.get(trade.token_id)
             ts_ms = int(trade.ts.timestamp()) * 1000
             if token is None:

@@ -82,19 +82,28 @@ class Writer:
         *,
         replay: bool = False,
         fill: bool = False,
+        tell: bool = True,
     ) -> Written:
         """Write a batch and the live state; all of it or, when this raises, nothing.
 
         `replay` says that much of it may be there already. `fill` says that it is of the past: no live state, no prices
-        and books told, and trades that are stored under another instant are left out.
+        and books told, and trades that are stored under another instant are left out. What is old news need not be told
+        to the stream at all.
         """
         if not (replay or fill):
             with suppress(psycopg.errors.UniqueViolation):  # something was there already
-                return self._write(batch, books, disavowed, straight=True, fill=False)
-        return self._write(batch, books, disavowed, straight=False, fill=fill)
+                return self._write(batch, books, disavowed, straight=True, fill=False, tell=tell)
+        return self._write(batch, books, disavowed, straight=False, fill=fill, tell=tell)
 
     def _write(
-        self, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, straight: bool, fill: bool
+        self,
+        batch: Batch,
+        books: Sequence[LiveBook],
+        disavowed: Sequence[Token],
+        *,
+        straight: bool,
+        fill: bool,
+        tell: bool,
     ) -> Written:
         """Write a batch; `straight` into the tables is half again as fast, and raises when a row is there already."""
         now_ms = int(self._clock() * 1000)
@@ -110,7 +119,7 @@ class Writer:
                 told += messages.deltas(row for row in changes if row.told and _place(row.token) not in whole)
                 moved = {_place(row.token) for row in trades}.union(quoted)
                 told += [messages.price(row, now_ms) for row in batch.prices.values() if _place(row.token) in moved]
-            self._tell(cursor, told, now_ms)
+            self._tell(cursor, told if tell else [], now_ms)
         return Written(
             trades=len(trades),
             events=len(changes) + snapshots,

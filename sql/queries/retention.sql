@@ -22,6 +22,14 @@ delete from feed_leases where beat_at < :before;
 -- Payloads refused long ago.
 delete from quarantine where ts < :before;
 
+-- name: forget_gaps(kind, before)!
+-- Gaps in what is no longer held.
+delete from coverage_gaps where kind = :kind and to_ts < :before;
+
+-- name: forget_market_days(before)!
+-- What each market's trades were counted to, long ago; the days themselves are kept.
+delete from coverage_market_days where day < (:before::timestamptz at time zone 'UTC')::date;
+
 -- name: last_block_before(before)$
 -- The highest block of the chain that is older. (Without `offset` every younger one would be passed on the way down.)
 select max(number) from (select number from chain_blocks where ts < :before offset 0) as older;

@@ -159,10 +159,6 @@ from unnest(
 ) as piece
 order by 1;
 
--- name: held_since(since)^
--- The lowest and highest block indexed since an instant.
-select min(number), max(number) from chain_blocks where ts >= :since;
-
 -- --- Heads --------------------------------------------------------------------------------------------------------------------
 
 -- name: heads(feed)^

@@ -23,6 +23,7 @@ from sql.tables.chain import (
     settlements,
     wallet_fills,
 )
+from sql.tables.coverage import coverage_days, coverage_market_days
 from sql.tables.exports import exports
 from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
@@ -58,7 +59,9 @@ __all__ = [
     "chain_heads",
     "chain_ranges",
     "chain_tokens",
+    "coverage_days",
     "coverage_gaps",
+    "coverage_market_days",
     "credit_leases",
     "credit_usage",
     "data_incidents",

@@ -84,7 +84,8 @@ coverage_gaps = Table(
     Column("filled_by", Text),
     Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
     Column("created_at", Time, nullable=False, server_default=NOW),
-    Index("coverage_gaps_from_ts_idx", text("from_ts desc")),
+    Index("coverage_gaps_from_ts_idx", text("from_ts desc"), text("gap_id desc")),
+    Index("coverage_gaps_market_idx", "market_key", text("from_ts desc")),
 )
 
 quarantine = Table(

@@ -47,6 +47,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
         yield from statements(FOLDER / name)
     yield from statements(FOLDER / "measures.sql")
     yield from statements(FOLDER / "settled.sql")
+    yield from statements(FOLDER / "coverage.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)
     yield "create schema analytics"
@@ -65,6 +66,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
     yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
     for path in (
         FOLDER / "positions.sql",
+        FOLDER / "coverage.sql",
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
         FOLDER / "measures.sql",

@@ -1,0 +1,35 @@
+"""What must hold of coverage, as a plain judgement over the database."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from orchestration.checks import Judgement
+from sql.queries import coverage as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+LATE = timedelta(days=2)  # yesterday is counted in the night
+
+
+def reconciled(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
+    """Judge that days are counted in time, and that what is held is what the exchange and the chain have."""
+    newest, differing, worst = queries.disagreements(conn)
+    since_ms = queries.recorded_since(conn)
+    expected = (now.astimezone(UTC) - LATE).date()
+    figures: dict[str, Any] = {"days_that_differ": differing}
+    if newest is not None:
+        figures["newest_day"] = str(newest)
+    if worst is not None:
+        figures["newest_that_differs"] = str(worst)
+    behind = since_ms is not None and _day(since_ms) <= expected and (newest is None or newest < expected)
+    said = "no day is over" if newest is None else f"up to {newest}, {differing} of 30 days differ"
+    return Judgement(
+        not behind and not differing, f"{expected} was not counted; {said}" if behind else said, "warn", figures
+    )
+
+
+def _day(ms: int) -> date:
+    return datetime.fromtimestamp(ms / 1000, UTC).date()

@@ -1,0 +1,187 @@
+"""Our tape, held against the exchange's list of trades: what we miss is written, what it does not list is counted."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orchestration.live.rows import Batch, Token
+from orchestration.live.writer import Writer
+from sql.queries import coverage as queries
+from upstream.errors import Incomplete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    import psycopg
+
+    from orchestration.live.exchange import Exchange
+    from orchestration.live.rows import Trade
+    from upstream.data_api import Trade as Listed
+
+WINDOW_MS = 600_000  # listed and compared at once: what is held in memory, and what one commit spans, stays small
+APART = timedelta(minutes=10)  # sources differ in the instant they give a trade, never by more
+EDGE_MS = 60_000  # so far beyond a day is listed: what we have within it, the exchange may have put just outside
+AT_ONCE = 5_000
+MANY_MARKETS = 200  # listed by name; beyond it all trades are
+SECOND_MS = 1_000
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+
+
+class Stopped(Exception):  # noqa: N818 (it is no fault)
+    """There is no time left."""
+
+
+@dataclass
+class OfMarket:
+    """A market's trades, counted."""
+
+    listed: int = 0
+    added: int = 0
+    nameless: int = 0
+    """Held from a print that named no transaction, and so under another name than the list gives it."""
+    unlisted: int = 0
+
+
+@dataclass
+class Found:
+    """What the list came to."""
+
+    markets: dict[int, OfMarket] = field(default_factory=dict)
+    names: array[int] = field(default_factory=lambda: array("q"))
+    added: list[tuple[int, int]] = field(default_factory=list)
+    """Market and instant (ms) of each trade that had been missing."""
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Trades of tokens that the catalogue does not know."""
+    refused: int = 0
+    """Trades that cannot be true; they are in quarantine."""
+
+    def of(self, market_key: int) -> OfMarket:
+        """Give the counts of a market."""
+        return self.markets.setdefault(market_key, OfMarket())
+
+    def total(self, name: str) -> int:
+        """Add up a count over all markets."""
+        return sum(getattr(market, name) for market in self.markets.values())
+
+
+class Tape:
+    """Compares and fills in, over a connection that nobody else uses."""
+
+    def __init__(
+        self, conn: psycopg.Connection[Any], exchange: Exchange, *, should_stop: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._conn = conn
+        self._writer = Writer(conn)
+        self._exchange = exchange
+        self._should_stop = should_stop
+
+    def fill(self, from_ms: int, to_ms: int, markets: Collection[str] = ()) -> Found:
+        """Write what the exchange lists of a stretch of time and we do not have; of some markets, or of all."""
+        found = Found()
+        for start, end in _windows(from_ms, to_ms):
+            self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else ())
+        return found
+
+    def reconcile(self, day: date) -> Found:
+        """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""
+        began = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        start, end = _ms(began), _ms(began + DAY)
+        found = Found()
+        for first, last in ((start - EDGE_MS, start), *_windows(start, end), (end, end + EDGE_MS)):
+            self._compare(found, first, last, (), counted=start <= first < end)
+        listed = np.unique(np.frombuffer(found.names, dtype=np.int64))
+        for hour in range(24):
+            self._count_unlisted(found, listed, began + hour * HOUR)
+        return found
+
+    def _compare(
+        self, found: Found, from_ms: int, to_ms: int, markets: Collection[str], *, counted: bool = True
+    ) -> None:
+        if self._should_stop():
+            raise Stopped
+        listed = self._listed(markets, from_ms, to_ms)
+        named = queries.tokens_named(self._conn, token_ids=list({trade.token_id for trade in listed}))
+        tokens = {row[0]: Token(*row) for row in named}
+        rows = {row.trade_id: row for row in self._exchange.rows(tokens, listed)}
+        found.names.extend(rows)
+        around = {"since": _instant(from_ms) - APART, "until": _instant(to_ms) + APART}
+        held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, **around)}
+        missing = [row for row in rows.values() if row.trade_id not in held]
+        added = self._add(missing, around)
+        if refusals := self._exchange.take_refusals():
+            self._writer.write(Batch(refusals=refusals), fill=True)
+        if not counted:
+            return
+        found.unknown.update(trade.token_id for trade in listed if trade.token_id not in tokens)
+        found.refused += len(refusals)
+        for row in rows.values():
+            found.of(row.token.market_key).listed += 1
+        for row in missing:
+            market = found.of(row.token.market_key)
+            if (row.token.market_key, row.trade_id) in added:
+                market.added += 1
+                found.added.append((row.token.market_key, row.ts_ms))
+            else:
+                market.nameless += 1
+
+    def _listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Listed]:
+        """List the trades from one second on and before another, newest first; in halves where it is too much."""
+        try:
+            return self._exchange.listed(markets, from_ms, to_ms - SECOND_MS)
+        except Incomplete:
+            middle = (from_ms + to_ms) // 2 // SECOND_MS * SECOND_MS
+            if middle in (from_ms, to_ms):
+                raise
+            return self._listed(markets, middle, to_ms) + self._listed(markets, from_ms, middle)
+
+    def _add(self, missing: list[Trade], around: dict[str, datetime]) -> set[tuple[int, int]]:
+        """Write trades, and give those that are new; one that a print without a hash told of is there already."""
+        for first in range(0, len(missing), AT_ONCE):
+            self._writer.write(Batch(trades=missing[first : first + AT_ONCE]), fill=True, tell=False)
+        if not missing:
+            return set()
+        return set(
+            queries.trades_named(
+                self._conn,
+                market_keys=[row.token.market_key for row in missing],
+                trade_ids=[row.trade_id for row in missing],
+                **around,
+            )
+        )
+
+    def _count_unlisted(self, found: Found, listed: np.ndarray[Any, np.dtype[np.int64]], hour: datetime) -> None:
+        rows = list(queries.trades_held(self._conn, since=hour, until=hour + HOUR))
+        names = np.fromiter((trade_id for _, trade_id, _ in rows), dtype=np.int64, count=len(rows))
+        for at in np.flatnonzero(~np.isin(names, listed)):
+            market_key, _, nameless = rows[at]
+            market = found.of(market_key)
+            if nameless and market.nameless > 0:
+                market.nameless -= 1
+            else:
+                market.unlisted += 1
+
+
+def _windows(from_ms: int, to_ms: int) -> Iterator[tuple[int, int]]:
+    """Cut a stretch of time at whole seconds, the last one up to the end of the second that it ends in.
+
+    >>> list(_windows(1_500, 600_900))
+    [(1000, 601000)]
+    """
+    start, end = from_ms // SECOND_MS * SECOND_MS, -(-to_ms // SECOND_MS) * SECOND_MS
+    while start < end:
+        yield start, min(start + WINDOW_MS, end)
+        start += WINDOW_MS
+
+
+def _ms(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)
+
+
+def _instant(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

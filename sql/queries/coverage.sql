@@ -1,0 +1,235 @@
+-- What is held, what is missing and why, and what it was counted against.
+
+-- --- For readers ----------------------------------------------------------------------------------------------------------------
+
+-- name: kinds()$
+-- Each kind of data: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
+select coalesce(json_agg(coverage_record(
+    h.kind, case when p.off then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
+    (select max(day) from coverage_days d where d.kind = h.kind)
+) order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
+from coverage_held h
+join pipeline_status p using (stage)
+cross join lateral (
+    select
+        count(*) filter (where r.status = 'open') as open, count(*) filter (where r.status = 'fillable') as fillable,
+        count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
+        range_agg(r.span) filter (where r.status <> 'filled') as missing
+    from coverage_gap_records r
+    where r.kind = h.kind
+) as g;
+
+-- name: kinds_of_market(market_key)$
+-- The same of one market, as far as it existed, and its first and last row.
+with market as (
+    select
+        outcomes, token_ids,
+        tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end)) as life
+    from (select *, coalesce(created_at, first_seen_at) as listed_at from markets where market_key = :market_key) as m
+),
+ends (kind, first, last) as materialized (
+    select 'trades', min(t.first), max(t.last)
+    from market m
+    cross join generate_series(0, cardinality(m.outcomes) - 1) as place
+    cross join lateral (
+        select
+            (select ts from trades where market_key = :market_key and outcome = place order by ts limit 1) as first,
+            (select ts from trades where market_key = :market_key and outcome = place order by ts desc limit 1) as last
+    ) as t
+    union all
+    select 'books', min(q.first), max(q.last)
+    from market m
+    cross join generate_series(0, cardinality(m.outcomes) - 1) as place
+    cross join lateral (
+        select
+            (select ts from quotes where market_key = :market_key and outcome = place order by ts limit 1) as first,
+            (select ts from quotes where market_key = :market_key and outcome = place order by ts desc limit 1) as last
+    ) as q
+    union all
+    select 'settlements', min(s.first), max(s.last)
+    from market m
+    join chain_tokens k on k.token_id = any(m.token_ids)
+    cross join lateral (
+        select
+            (select ts from settlements where token_key = k.token_key order by ts limit 1) as first,
+            (select ts from settlements where token_key = k.token_key order by ts desc limit 1) as last
+    ) as s
+),
+known as materialized (
+    select h.kind, h.stage, h.held * m.life as held, e.first, e.last
+    from coverage_held h
+    cross join market m
+    join ends e using (kind)
+)
+select coalesce(json_agg(extended(
+    coverage_record(
+        h.kind, case when p.off then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
+        (select max(day) from coverage_days d where d.kind = h.kind)
+    ),
+    json_build_object('first_ts', as_ms(h.first), 'last_ts', as_ms(h.last))
+)::json order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
+from known h
+join pipeline_status p using (stage)
+cross join lateral (
+    select
+        count(*) filter (where r.status = 'open') as open, count(*) filter (where r.status = 'fillable') as fillable,
+        count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
+        range_agg(r.span) filter (where r.status <> 'filled') as missing
+    from coverage_gap_records r
+    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null) and h.held && r.span
+) as g;
+
+-- name: gaps(kind, status, since, until, before_ts, before_place, limit)
+-- Gaps of all markets, those that began last first, after a place in that order.
+select from_ts, place, record
+from coverage_gap_records
+where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
+    and from_ts < :until::timestamptz and coalesce(to_ts, 'infinity') >= :since::timestamptz
+    and (from_ts, place) < (:before_ts::timestamptz, :before_place::bigint)
+order by from_ts desc, place desc
+limit :limit;
+
+-- name: gaps_of_market(market_key, kind, status, since, until, before_ts, before_place, limit)
+-- The same of one market: its own, and those of all markets while it existed.
+select r.from_ts, r.place, r.record
+from markets m
+cross join lateral (
+    select * from coverage_gap_records where market_key = :market_key
+    union all
+    select * from coverage_gap_records
+    where market_key is null and from_ts < coalesce(m.closed_at, 'infinity')
+        and coalesce(to_ts, 'infinity') >= coalesce(m.created_at, m.first_seen_at)
+) as r
+where m.market_key = :market_key
+    and (:kind::text is null or r.kind = :kind::text) and (:status::text is null or r.status = :status::text)
+    and r.from_ts < :until::timestamptz and coalesce(r.to_ts, 'infinity') >= :since::timestamptz
+    and (r.from_ts, r.place) < (:before_ts::timestamptz, :before_place::bigint)
+order by r.from_ts desc, r.place desc
+limit :limit;
+
+-- name: days()$
+-- The last days that were reconciled, the newest first.
+select coalesce(json_agg(json_build_object(
+    'day', day, 'kind', kind, 'source', case kind when 'trades' then 'exchange' else 'chain' end, 'listed', listed, 'held', held,
+    'added', added, 'unlisted', unlisted, 'unknown', unknown, 'agrees', agrees, 'checked_at', as_unix(checked_at)
+) order by day desc, kind desc), '[]')::text
+from coverage_days
+where day >= (select max(day) from coverage_days) - 30;
+
+-- name: days_of_market(market_key)$
+-- The same of the trades of one market, since it was listed.
+select coalesce(json_agg(json_build_object(
+    'day', d.day, 'kind', d.kind, 'source', 'exchange', 'listed', coalesce(c.listed, 0), 'held', coalesce(c.held, 0),
+    'added', coalesce(c.added, 0), 'unlisted', coalesce(c.unlisted, 0), 'unknown', 0,
+    'agrees', coalesce(c.held = c.listed and c.unlisted = 0, true), 'checked_at', as_unix(d.checked_at)
+) order by d.day desc), '[]')::text
+from coverage_days d
+join markets m on m.market_key = :market_key
+left join coverage_market_days c on c.day = d.day and c.market_key = :market_key
+where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
+    and d.day >= (coalesce(m.created_at, m.first_seen_at) at time zone 'UTC')::date
+    and d.day <= coalesce((m.closed_at at time zone 'UTC')::date, 'infinity');
+
+-- --- For those who count and fill in --------------------------------------------------------------------------------------------
+
+-- name: remember_since()!
+-- Since when the live feed has recorded: its figures say so, and they are dropped some day.
+insert into settings (name, value)
+select 'recorded_since', to_jsonb(as_ms(ts))
+from feed_stats
+where feed = 'polymarket' and messages > 0
+order by ts
+limit 1
+on conflict (name) do nothing;
+
+-- name: recorded_since()$
+-- Since when the live feed has recorded, in ms; nothing before it ever did.
+select (value #>> '{}')::bigint from settings where name = 'recorded_since';
+
+-- name: gaps_left(settled_s, most)
+-- Gaps in the trades that are over and that nobody has filled in: id, market (null: all), from and to in ms.
+select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
+from coverage_gaps
+where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
+    and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
+order by from_ts desc
+limit :most;
+
+-- name: gap_counts()
+-- How many gaps there are, by kind and state.
+select kind, status, count(*) from coverage_gap_records group by 1, 2 order by 1, 2;
+
+-- name: tokens_named(token_ids)
+-- Tokens as the feed knows them, of markets in any state.
+select t.token_id, m.market_id, t.market_key, t.outcome
+from tokens t
+join markets m using (market_key)
+where t.token_id = any(:token_ids::text[]);
+
+-- name: trades_held(since, until)
+-- Every trade of a stretch of time: its market, its name, and whether the print that told of it named no transaction.
+select market_key, trade_id, tx_hash is null from trades where ts >= :since and ts < :until;
+
+-- name: trades_named(market_keys, trade_ids, since, until)
+-- Which of some trades are held: market and name.
+select t.market_key, t.trade_id
+from unnest(:market_keys::int[], :trade_ids::bigint[]) as asked (market_key, trade_id)
+join trades t using (market_key, trade_id)
+where t.ts >= :since and t.ts < :until;
+
+-- name: note_missed(market_keys, instants, cause, filled_by)!
+-- Trades that nobody knew to be missing, now that they are there: a gap a market, unless one is known already.
+insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
+select
+    'trades', a.market_key, min(a.ts), max(a.ts), :cause, now(), :filled_by, jsonb_build_object('trades', count(*))
+from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
+where not exists (
+    select from coverage_gaps g
+    where g.kind = 'trades' and (g.market_key = a.market_key or g.market_key is null)
+        -- The exchange tells seconds.
+        and g.from_ts <= a.ts + interval '2 seconds' and coalesce(g.to_ts, 'infinity') >= a.ts - interval '2 seconds'
+)
+group by a.market_key;
+
+-- name: close_counted(filled_by)!
+-- Gaps in the trades all of whose days have been counted since they ended: what was missing is there.
+update coverage_gaps g
+set filled_at = now(), filled_by = :filled_by
+where g.kind = 'trades' and g.filled_at is null and g.to_ts is not null and not exists (
+    select
+    from generate_series((g.from_ts at time zone 'UTC')::date, (g.to_ts at time zone 'UTC')::date, interval '1 day') as touched (day)
+    left join coverage_days d on d.day = touched.day::date and d.kind = 'trades' and d.checked_at > g.to_ts
+    where d.day is null
+);
+
+-- name: save_day(day, kind, listed, held, added, unlisted, unknown, agrees, detail)!
+-- A day has been reconciled; what was added before counts on.
+insert into coverage_days as d (day, kind, listed, held, added, unlisted, unknown, agrees, detail)
+values (:day, :kind, :listed, :held, :added, :unlisted, :unknown, :agrees, :detail::jsonb)
+on conflict (day, kind) do update set
+    listed = excluded.listed, held = excluded.held, added = d.added + excluded.added, unlisted = excluded.unlisted,
+    unknown = excluded.unknown, agrees = excluded.agrees, checked_at = now(), detail = excluded.detail;
+
+-- name: save_market_days(day, market_keys, listed, held, added, unlisted)!
+-- The same by market.
+insert into coverage_market_days as d (day, market_key, listed, held, added, unlisted)
+select :day::date, market_key, listed, held, added, unlisted
+from unnest(:market_keys::int[], :listed::int[], :held::int[], :added::int[], :unlisted::int[])
+    as given (market_key, listed, held, added, unlisted)
+order by market_key
+on conflict (day, market_key) do update set
+    listed = excluded.listed, held = excluded.held, added = d.added + excluded.added, unlisted = excluded.unlisted;
+
+-- name: days_done(since)
+-- Which days were reconciled: day, kind.
+select day, kind from coverage_days where day >= :since::date;
+
+-- name: blocks_of(since, until)^
+-- The lowest and the highest block indexed of a stretch of time, and how many logs they have.
+select min(number), max(number), coalesce(sum(logs), 0)::bigint from chain_blocks where ts >= :since and ts < :until;
+
+-- name: disagreements()^
+-- The newest day that was reconciled, how many of the last 30 do not agree, and the newest of those.
+select max(day), count(*) filter (where not agrees), max(day) filter (where not agrees)
+from coverage_days
+where day >= (now() at time zone 'UTC')::date - 30;

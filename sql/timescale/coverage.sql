@@ -1,0 +1,20 @@
+-- What is held of a kind of data, as the API shows it: of everything, or of a market. `missing` is what no gap was filled of.
+create function coverage_record(
+    kind text, status text, held tstzmultirange, missing tstzmultirange, open bigint, fillable bigint, lost bigint, filled bigint, reconciled_to date
+) returns json
+language sql stable parallel safe
+return json_build_object(
+    'kind', kind,
+    'status', status,
+    'from_ts', as_ms(lower(held)),
+    'to_ts', as_ms(upper(held)),
+    'spans', (
+        select coalesce(json_agg(json_build_object('from_ts', as_ms(lower(span)), 'to_ts', as_ms(upper(span))) order by span desc), '[]')
+        from (select span from unnest(held) as span order by span desc limit 100) as newest
+    ),
+    'missing_s', (
+        select coalesce(sum(extract(epoch from upper(part) - lower(part))), 0)::double precision from unnest(held * coalesce(missing, '{}')) as part
+    ),
+    'gaps', json_build_object('open', open, 'fillable', fillable, 'lost', lost, 'filled', filled),
+    'reconciled_to', reconciled_to
+);

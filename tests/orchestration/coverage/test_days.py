@@ -1,0 +1,262 @@
+"""A day of trades held against the exchange's own list."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+
+import httpx
+import pytest
+
+from orchestration.coverage import days, filling, judging, tape
+from orchestration.live.exchange import Exchange
+from sql.queries import coverage as queries
+from tests.factories import insert
+from tests.orchestration.coverage.conftest import DAY, NOON
+
+AFTER = dt.datetime(DAY.year, DAY.month, DAY.day, 5, tzinfo=dt.UTC) + dt.timedelta(days=1)
+
+
+def recorded_since(conn, instant):
+    insert(
+        conn,
+        "feed_stats",
+        {"ts": instant, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": []},
+    )
+
+
+def alike(traded):
+    return Counter(each[:5] for each in traded)
+
+
+def gaps(conn):
+    return conn.execute(
+        "select market_key, cause, filled_by, (detail ->> 'trades')::int from coverage_gaps order by gap_id"
+    ).fetchall()
+
+
+def test_a_day_from_before_anything_was_recorded_is_filled_in_whole(db, exchange, traded, held):
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert held() == alike(traded)
+    assert (told.listed, told.held, told.added, told.unlisted, told.unknown) == (
+        len(traded),
+        len(traded),
+        len(traded),
+        0,
+        0,
+    )
+    assert told.agrees
+    assert gaps(db) == []
+    assert db.execute("select count(*) from stream_events where type = 'trade'").fetchone() == (0,), (
+        "old news is not told"
+    )
+
+
+def test_done_again_it_agrees_and_adds_nothing(db, exchange, traded, held):
+    first = days.reconcile_trades(db, exchange, DAY)
+    again = days.reconcile_trades(db, exchange, DAY)
+
+    assert (again.listed, again.held, again.added, again.agrees) == (len(traded), len(traded), 0, True)
+    assert held() == alike(traded)
+    kept = db.execute("select listed, held, added, agrees from coverage_days where kind = 'trades'").fetchall()
+    assert kept == [(first.listed, first.held, first.added, True)]
+    by_market = "select sum(listed), sum(held), sum(added), sum(unlisted) from coverage_market_days where day = %s"
+    assert db.execute(by_market, [DAY]).fetchone() == (len(traded), len(traded), len(traded), 0)
+
+
+def test_trades_that_nobody_knew_to_be_missing_are_found_and_their_gap_is_named(db, exchange, traded, held):
+    recorded_since(db, NOON)
+    days.reconcile_trades(db, exchange, DAY)
+    lost = db.execute("select market_key, trade_id from trades order by ts offset 50 limit 7").fetchall()
+    db.execute("delete from trades where trade_id = any(%s)", [[trade_id for _, trade_id in lost]])
+    db.execute("delete from coverage_gaps")
+
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert (told.added, told.held, told.agrees) == (7, len(traded), True)
+    assert held() == alike(traded)
+    named = Counter({market_key: count for market_key, _, _, count in gaps(db)})
+    assert named == Counter(market_key for market_key, _ in lost)
+    assert {(cause, filled_by) for _, cause, filled_by, _ in gaps(db)} == {(days.MISSED, days.COUNTED)}
+
+
+def test_what_a_known_gap_explains_is_no_gap_of_its_own_and_the_known_one_is_closed(db, exchange, traded):
+    recorded_since(db, NOON - dt.timedelta(hours=1))
+    insert(
+        db,
+        "coverage_gaps",
+        {
+            "kind": "trades",
+            "from_ts": NOON - dt.timedelta(hours=1),
+            "to_ts": NOON + dt.timedelta(hours=1),
+            "cause": "asleep",
+        },
+    )
+
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert told.added == len(traded)
+    assert [gap[1:3] for gap in gaps(db)] == [("asleep", days.COUNTED)]
+
+
+def test_a_gap_over_two_days_is_closed_with_the_second(db, exchange):
+    insert(
+        db,
+        "coverage_gaps",
+        {"kind": "trades", "from_ts": NOON - dt.timedelta(days=1), "to_ts": NOON, "cause": "asleep"},
+    )
+
+    days.reconcile_trades(db, exchange, DAY)
+    one_day = gaps(db)[0][2]
+    days.reconcile_trades(db, exchange, DAY - dt.timedelta(days=1))
+
+    assert (one_day, gaps(db)[0][2]) == (None, days.COUNTED)
+
+
+def test_a_trade_that_the_exchange_does_not_list_is_counted(db, exchange, traded):
+    days.reconcile_trades(db, exchange, DAY)
+    db.execute(
+        "insert into trades"
+        " select ts + interval '1 ms', market_key, outcome, 42, seq, side, price, size, value_usd, tx_hash"
+        " from trades order by ts limit 1"
+    )
+
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert (told.listed, told.held, told.unlisted, told.agrees) == (len(traded), len(traded), 1, False)
+
+
+def test_a_trade_from_a_print_without_a_transaction_is_the_one_that_is_listed(db, exchange, traded, held):
+    days.reconcile_trades(db, exchange, DAY)
+    db.execute(
+        "update trades set tx_hash = null, trade_id = 42"
+        " where trade_id = (select trade_id from trades order by ts offset 9 limit 1)"
+    )
+
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert (told.listed, told.held, told.added, told.unlisted, told.agrees) == (len(traded), len(traded), 0, 0, True)
+    assert held().total() == len(traded)
+
+
+def test_trades_of_a_market_that_the_catalogue_lacks_are_said_to_be_unknown(db, exchange, traded):
+    token_id = traded[0][0]
+    db.execute("delete from tokens where token_id = %s", [token_id])
+    unknown = sum(each[0] == token_id for each in traded)
+
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert (told.unknown, told.listed, told.held, told.agrees) == (unknown, len(traded), len(traded) - unknown, False)
+    assert told.detail["unknown_tokens"] == [token_id]
+
+
+def test_a_list_that_does_not_end_is_read_in_halves(db, exchange, monkeypatch, traded, held):
+    asked = []
+
+    def listed(markets, from_ms, to_ms):
+        asked.append(to_ms - from_ms)
+        if to_ms - from_ms > 60_000:
+            raise tape.Incomplete("a page that came before")
+        return Exchange.listed(exchange, markets, from_ms, to_ms)
+
+    monkeypatch.setattr(exchange, "listed", listed)
+    tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000)
+
+    assert held() == alike(traded)
+    assert max(asked) > 60_000
+
+
+def test_an_exchange_that_fails_leaves_the_day_to_be_counted_again(db, exchange, sandbox, monkeypatch):
+    recorded_since(db, NOON)
+    httpx.post(f"{sandbox.url}/sandbox/faults", json={"kind": "error", "target": "/data/v2/trades"}).raise_for_status()
+    try:
+        with pytest.raises(Exception, match="503"):
+            days.reconcile_trades(db, exchange, DAY)
+    finally:
+        httpx.delete(f"{sandbox.url}/sandbox/faults").raise_for_status()
+
+    assert days.due(db, AFTER, ["trades"]) == [DAY]
+    assert days.reconcile_trades(db, exchange, DAY).agrees
+
+
+def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange):
+    assert days.due(db, AFTER, ["trades"]) == [], "nothing was recorded"
+
+    recorded_since(db, NOON)
+    midnight = AFTER.replace(hour=0, minute=30)
+    assert days.due(db, midnight, ["trades"]) == [], "the exchange may not list the end of it yet"
+    assert days.due(db, AFTER + dt.timedelta(days=1), ["trades"]) == [DAY, DAY + dt.timedelta(days=1)]
+
+    days.reconcile_trades(db, exchange, DAY)
+    assert days.due(db, AFTER, ["trades"]) == []
+    assert days.due(db, AFTER, ["trades", "settlements"]) == [DAY]
+    assert len(days.due(db, AFTER + dt.timedelta(days=30), ["trades"])) == days.DAYS_BACK
+
+
+def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
+    assert judging.reconciled(db, AFTER).holds
+    recorded_since(db, NOON)
+    queries.remember_since(db)
+    assert judging.reconciled(db, AFTER).holds, "it is counted in the night"
+    late = judging.reconciled(db, AFTER + dt.timedelta(days=1))
+    assert (late.holds, str(DAY) in late.said) == (False, True)
+
+    days.reconcile_trades(db, exchange, DAY)
+    assert judging.reconciled(db, AFTER + dt.timedelta(days=1)).holds
+
+    db.execute("update coverage_days set agrees = false")
+    differing = judging.reconciled(db, AFTER)
+    assert (differing.holds, differing.said) == (False, f"up to {DAY}, 1 of 30 days differ")
+
+
+def test_known_gaps_are_filled_however_old_they_are(db, exchange, traded, held):
+    middle = dt.datetime.fromtimestamp(traded[len(traded) // 2][-1] / 1000, dt.UTC)
+    (market_key,) = db.execute("select market_key from tokens where token_id = %s", [traded[0][0]]).fetchone()
+    of_market = Counter(
+        each[:5]
+        for each in traded
+        if db.execute("select market_key from tokens where token_id = %s", [each[0]]).fetchone() == (market_key,)
+    )
+    common = {"kind": "trades", "cause": "asleep", "created_at": NOON}
+    insert(db, "coverage_gaps", {**common, "market_key": market_key, "from_ts": NOON, "to_ts": middle})
+    first = filling.fill(db, exchange)
+    mine = held()
+    insert(db, "coverage_gaps", {**common, "from_ts": NOON, "to_ts": NOON + dt.timedelta(hours=1)})
+    insert(db, "coverage_gaps", {**common, "kind": "books", "from_ts": NOON, "to_ts": middle})
+
+    second = filling.fill(db, exchange)
+
+    assert (first.gaps, first.added) == (1, mine.total())
+    assert mine <= of_market
+    assert mine.total() > 5
+    assert (second.gaps, second.added, second.failed) == (1, len(traded) - first.added, 0)
+    assert held() == alike(traded)
+    assert [
+        (kind, filled) for kind, filled in db.execute("select kind, filled_by from coverage_gaps order by 1, 2")
+    ] == [
+        ("books", None),
+        ("trades", "data_api"),
+        ("trades", "data_api"),
+    ]
+    assert filling.fill(db, exchange).gaps == 0
+
+
+def test_a_gap_that_cannot_be_filled_for_now_says_why_and_is_tried_again(db, exchange, sandbox):
+    insert(
+        db,
+        "coverage_gaps",
+        {"kind": "trades", "cause": "asleep", "from_ts": NOON, "to_ts": NOON + dt.timedelta(minutes=5)},
+    )
+    httpx.post(f"{sandbox.url}/sandbox/faults", json={"kind": "error", "target": "/data/v2/trades"}).raise_for_status()
+    try:
+        failed = filling.fill(db, exchange)
+    finally:
+        httpx.delete(f"{sandbox.url}/sandbox/faults").raise_for_status()
+    (fault,) = db.execute("select fault from coverage_gap_records").fetchone()
+    at_once = filling.fill(db, exchange)
+    db.execute("update coverage_gaps set detail = detail - 'next_at'")
+    later = filling.fill(db, exchange)
+
+    assert (failed.failed, failed.gaps, "503" in fault) == (1, 0, True)
+    assert (at_once.gaps, later.gaps) == (0, 1)
