@@ -46,7 +46,29 @@ class Parameter:
         return number
 
 
+# By when a stage is late, and when stale: the same as its row of `stage_clocks` says, for whoever has set nothing.
+THRESHOLDS = {
+    "discovery": (900, 1800),
+    "ingestion": (15, 60),
+    "settlement": (30, 120),
+    "analysis": (180, 600),
+    "aggregates": (180, 600),
+    "delivery": (30, 120),
+}
+
 _ALL = (
+    *(
+        Parameter(
+            name=f"{stage}_{word}_after_s",
+            meaning=f"How old what the stage `{stage}` last did may be before it is {status}",
+            unit="seconds",
+            default=default,
+            least=1,
+            most=604_800,
+        )
+        for stage, (late, stale) in THRESHOLDS.items()
+        for word, status, default in (("warn", "late", late), ("fail", "stale", stale))
+    ),
     Parameter(
         name="whale_alert_usd",
         meaning="A settlement of this value or more becomes a whale_alert signal",
@@ -54,6 +76,14 @@ _ALL = (
         default=25_000.0,
         least=0.01,
         most=1e9,
+    ),
+    Parameter(
+        name="quality_hold_min",
+        meaning="For how long a failed check of data quality counts against its stage after it last failed",
+        unit="minutes",
+        default=10,
+        least=0,
+        most=10_080,
     ),
     Parameter(
         name="signal_min_trades",
@@ -77,14 +107,6 @@ _ALL = (
         unit="hours",
         default=8.0,
         least=0.0,
-    Parameter(
-        name="quality_hold_min",
-        meaning="For how long a failed check of data quality counts against its stage after it last failed",
-        unit="minutes",
-        default=10,
-        least=0,
-        most=10_080,
-    ),
         most=24.0,
     ),
     Parameter(

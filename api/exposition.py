@@ -42,6 +42,7 @@ GAUGES = {
     Number.SUBSCRIBERS: ("presage_stream_subscribers", "Open streams"),
 }
 REFUSED = {"second": Number.REFUSED_SECOND, "month": Number.REFUSED_MONTH}
+STATES = ("fresh", "late", "stale", "missing", "off")
 POOLS = {"reads": Number.READS_BUSY, "writes": Number.WRITES_BUSY, "events": Number.EVENTS_BUSY}
 
 
@@ -133,13 +134,21 @@ class Metrics(Collector):
             "presage_stage_lag_seconds", "How old a stage's newest data is; discovery: its last look", labels=["stage"]
         )
         fresh = GaugeMetricFamily(
-            "presage_stage_fresh", "Whether a stage is as fresh as it should be", labels=["stage"]
+            "presage_stage_fresh",
+            "Whether a stage is as fresh as it should be; none of one that is off",
+            labels=["stage"],
+        )
+        state = GaugeMetricFamily(
+            "presage_stage_status", "1 of the state that a stage is in", labels=["stage", "status"]
         )
         for stage, status, seconds in known.stages:
-            fresh.add_metric([stage], status == "fresh")
+            if status != "off":
+                fresh.add_metric([stage], status == "fresh")
+            for each in STATES:
+                state.add_metric([stage, each], status == each)
             if seconds is not None:
                 lag.add_metric([stage], seconds)
-        yield from (lag, fresh)
+        yield from (lag, fresh, state)
         yield CounterMetricFamily(
             "presage_stream_events", "Events of the stream ever written: the newest one's seq", known.head
         )

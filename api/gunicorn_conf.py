@@ -11,6 +11,7 @@ from api import host
 _given = settings.get()
 
 worker_class = "api.worker.Worker"
+logger_class = "api.log.Log"
 bind = f"{_given.api_host}:{_given.api_port}"
 workers = _given.api_workers
 worker_connections = 2000  # of each worker; a stream holds one as long as it is open

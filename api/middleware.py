@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
+import logs
 from api.errors import new_id
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class EveryAnswer:
         """Give the request a name, the client's own if it has one."""
         given = req.env.get("HTTP_X_REQUEST_ID")
         req.context.id = given if given and SANE.match(given) else new_id()
+        logs.request_id.set(req.context.id)
         req.context.grant = None
 
     def process_response(self, req: falcon.Request, resp: Answer, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001

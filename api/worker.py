@@ -74,6 +74,7 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
             application=self.wsgi,
             spawn=Pool(self.worker_connections),
             log=self.log,
+            error_log=self.log,
             handler_class=self.wsgi_handler,
             environ=environ,
             **tls,

@@ -55,6 +55,7 @@ def plan(
         workers=workers or given.api_workers,
         site_host=given.site_host,
         trusted_proxies=given.trusted_proxies,
+        log_format=given.log_format,
         seed=1 if simulate is None else simulate,
         tape=tape.resolve() if tape else None,
         speed=speed,

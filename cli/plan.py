@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from cli.ports import Ports
+    from logs import Format
 
 Source = Literal["exchange", "tape", "simulated"]
 ROOT = Path(__file__).parent.parent  # the checkout: programs are started from here
@@ -26,6 +27,7 @@ class Plan:
     workers: int = 2
     site_host: str = "127.0.0.1"
     trusted_proxies: str = ""
+    log_format: Format = "json"
     seed: int = 1
     tape: Path | None = None
     speed: float | None = None

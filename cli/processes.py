@@ -70,10 +70,13 @@ class Service(Protocol):
 
 
 def tail(log: Path, lines: int = LAST_WORDS) -> str:
-    """Give the last lines of a log."""
+    """Give the last lines of a log, as one reads them."""
+    from logs import readable
+
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 16384))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+        ending = file.read().decode(errors="replace").splitlines()[-lines:]
+        return "\n".join(readable(line) for line in ending)
     return ""
 
 

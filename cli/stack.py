@@ -162,6 +162,7 @@ class Stack:
             "DAGSTER_HOME": str(plan.dagster_home),
             "DAGSTER_DISABLE_TELEMETRY": "yes",
             "GX_ANALYTICS_ENABLED": "false",
+            "PRESAGE_LOG_FORMAT": plan.log_format,
             "PYTHONUNBUFFERED": "1",
             "PRESAGE_DATA_DIR": str(plan.data_dir),
             "PRESAGE_SOURCE": plan.source,
@@ -196,6 +197,10 @@ class Stack:
             **more,
         )
 
+    @property
+    def _dagster_format(self) -> str:
+        return "json" if self.plan.log_format == "json" else "colored"
+
     def sandbox(self) -> Program:
         """Describe an exchange of our own."""
         plan, port = self.plan, self.plan.ports.sandbox
@@ -215,6 +220,7 @@ class Stack:
             *(sys.executable, "-m", "dagster", "api", "grpc", "--module-name", "orchestration.definitions"),
             *("--host", "127.0.0.1", "--port", str(port), "--working-directory", str(ROOT)),
             *("--location-name", "presage", "--use-python-environment-entry-point"),
+            *("--log-format", self._dagster_format),
             is_ready=lambda: readiness.listens(port),  # it listens once it has loaded
             grace_s=2.0,  # asked to end, it serves on for minutes while its runs live
         )
@@ -224,6 +230,7 @@ class Stack:
         program = self._program(
             "daemon",
             *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
+            *("--log-format", self._dagster_format),
             is_ready=lambda: daemon_beats_since(self.dagster_url, program.started_at),
             grace_s=3.0,
         )
@@ -236,7 +243,7 @@ class Stack:
             "webserver",
             *("nice", "-n", "5"),  # seconds of imports, which nothing waits for; the first data goes before
             *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
-            *("--workspace", str(self.plan.workspace)),
+            *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
             grace_s=3.0,
         )

@@ -6,13 +6,17 @@ from pathlib import Path
 
 import dagster as dg
 
+import logs
 import settings
+from orchestration import console
 from orchestration.resources import resources
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
     """Put the code location `presage` together."""
+    logs.configure("code-server")
+    console.install()
     return dg.Definitions.merge(
         dg.load_from_defs_folder(path_within_project=Path(__file__).parent),
         dg.Definitions(resources=resources(settings.get()), executor=dg.in_process_executor),

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 import sqlalchemy as sa
+from dagster._core.instance.utils import RUNLESS_RUN_ID
 from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable as Checks
+from dagster._core.storage.event_log.schema import AssetEventTagsTable as Tags
+from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
 from dagster._core.storage.event_log.sql_event_log import SqlEventLogStorage
 
 if TYPE_CHECKING:
@@ -33,6 +36,8 @@ class Pruned:
     """Old, but the newest of an asset or a check: deleting them would make it look as if it had never been made."""
     checks: int
     """Evaluations of checks, which do not go with their run."""
+    told: int
+    """What sensors told without a run."""
     finished: bool
 
 
@@ -48,11 +53,12 @@ def prune(instance: dg.DagsterInstance, now: datetime, *, seconds: float = 60.0)
             if run_id in newest:
                 spared += 1
             elif time.monotonic() >= deadline:
-                return Pruned(deleted, spared, 0, finished=False)
+                return Pruned(deleted, spared, 0, 0, finished=False)
             else:
                 instance.delete_run(run_id)
                 deleted += 1
-    return Pruned(deleted, spared, prune_checks(instance, now - KEPT[dg.DagsterRunStatus.SUCCESS]), finished=True)
+    before = now - KEPT[dg.DagsterRunStatus.SUCCESS]
+    return Pruned(deleted, spared, prune_checks(instance, before), prune_told(instance, before), finished=True)
 
 
 def newest_runs(instance: dg.DagsterInstance) -> set[str]:
@@ -80,3 +86,20 @@ def prune_checks(instance: dg.DagsterInstance, before: datetime) -> int:
     )
     with storage.index_connection() as conn:
         return int(conn.execute(old).rowcount)
+
+
+def prune_told(instance: dg.DagsterInstance, before: datetime) -> int:
+    """Delete old events that belong to no run, but never the newest of each asset and kind."""
+    storage = instance.event_log_storage
+    if not isinstance(storage, SqlEventLogStorage):
+        return 0
+    newest = sa.select(sa.func.max(Events.c.id)).where(Events.c.run_id == RUNLESS_RUN_ID)
+    newest = newest.group_by(Events.c.asset_key, Events.c.dagster_event_type)
+    old = sa.and_(
+        Events.c.run_id == RUNLESS_RUN_ID,
+        Events.c.timestamp < before.replace(tzinfo=None),
+        Events.c.id.not_in(newest),
+    )
+    with storage.index_connection() as conn:
+        conn.execute(Tags.delete().where(Tags.c.event_id.in_(sa.select(Events.c.id).where(old))))
+        return int(conn.execute(Events.delete().where(old)).rowcount)

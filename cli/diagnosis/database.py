@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from cli.diagnosis import Finding
+from cli.diagnosis import Finding, dagster, holdings, pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +26,12 @@ def database(settings: Settings) -> list[Finding]:
         with _reached(settings) as (where, conn):
             found.append(where)
             if conn is not None:
-                for look in (server, connections, timescaledb, features, jobs, migration, clock):
+                looks: list[Callable[..., Any]]
+                looks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
+                if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
+                    looks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
+                    looks += [pipeline.lag, pipeline.losses]
+                for look in looks:
                     found += _guarded(look, conn, settings)
     except Exception as error:  # noqa: BLE001 - whatever keeps the database away, the rest is worth telling
         found.append(_unreachable(error))
@@ -193,7 +198,7 @@ def _unreachable(error: Exception) -> Finding:
 def _guarded(look: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
     """Give the findings of one look; a look that goes wrong is itself one, and does not end the others."""
     try:
-        found = look(conn, settings) if look is connections else look(conn)
+        found = look(conn, settings) if look in (connections, holdings.chunks, holdings.disk) else look(conn)
         return [found] if isinstance(found, Finding) else list(found)
     except Exception as error:  # noqa: BLE001
         return [Finding(look.__name__, "fail", str(error).strip(), "see the server's log")]

@@ -73,6 +73,7 @@ def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]
             "deleted": pruned.deleted,
             "spared": pruned.spared,
             "check_evaluations_deleted": pruned.checks,
+            "events_without_a_run_deleted": pruned.told,
             "finished": pruned.finished,
             "kept": context.instance.get_runs_count(),
             "seconds": round(time.monotonic() - began, 3),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -11,12 +12,14 @@ from orchestration.resources import Database
 
 # Lateness is computed when read, from the clock that each stage touches: if everything stops, everything turns red.
 STAGES = {
-    "discovery": "markets",
-    "ingestion": "trades",
-    "settlement": "settlements",
-    "analysis": "signals",
-    "aggregates": "market_rankings",
+    "discovery": dg.AssetKey("markets"),
+    "ingestion": dg.AssetKey("trades"),
+    "settlement": dg.AssetKey("settlements"),
+    "analysis": dg.AssetKey("signals"),
+    "aggregates": dg.AssetKey("market_rankings"),
+    "delivery": dg.AssetKey("webhook_deliveries"),
 }
+NO_CLOCK = Judgement(holds=False, said="missing: this database has no clock of it")
 
 SPECS = [
     *(
@@ -54,35 +57,39 @@ def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) 
     with database.connection(name="presage freshness") as conn:
         stages = checks.stages(conn)
         judged = {
-            (STAGES[stage], f"{stage}_fresh"): judgement for stage, judgement in stages.items() if stage in STAGES
+            dg.AssetCheckKey(asset, f"{stage}_fresh"): stages.get(stage, NO_CLOCK) for stage, asset in STAGES.items()
         }
         judged |= {
-            ("trades", "lag"): checks.lag_p99(conn, now),
-            ("live_books", "not_crossed"): checks.not_crossed(conn),
-            ("live_prices", "complementary"): checks.complementary(conn),
-            ("book_events", "no_open_gap"): checks.no_open_gaps(conn),
-            ("markets", "nothing_refused"): checks.nothing_refused(conn, now),
+            dg.AssetCheckKey(dg.AssetKey(asset), name): judgement
+            for asset, name, judgement in (
+                ("trades", "lag", checks.lag_p99(conn, now)),
+                ("live_books", "not_crossed", checks.not_crossed(conn)),
+                ("live_prices", "complementary", checks.complementary(conn)),
+                ("book_events", "no_open_gap", checks.no_open_gaps(conn)),
+                ("markets", "nothing_refused", checks.nothing_refused(conn, now)),
+            )
         }
-    for (asset, name), judgement in judged.items():
-        if dg.AssetCheckKey(dg.AssetKey(asset), name) in wanted:
-            yield result(asset, name, judgement)
+    for key, judgement in judged.items():
+        if key in wanted:
+            yield dg.AssetCheckResult(asset_key=key.asset_key, check_name=key.name, **said(judgement))
 
 
 def result(asset: str, name: str, judgement: Judgement) -> dg.AssetCheckResult:
-    """Say a judgement in Dagster's terms."""
-    severity = dg.AssetCheckSeverity.WARN if judgement.severity == "warn" else dg.AssetCheckSeverity.ERROR
-    figures = {
-        figure: dg.MetadataValue.timestamp(value) if isinstance(value, datetime) else value
-        for figure, value in judgement.figures.items()
+    """Say a judgement of an asset in Dagster's terms."""
+    return dg.AssetCheckResult(asset_key=asset, check_name=name, **said(judgement))
+
+
+def said(judgement: Judgement) -> dict[str, Any]:
+    """Give what a check's result and its evaluation have in common."""
+    return {
+        "passed": judgement.holds,
+        "severity": dg.AssetCheckSeverity.WARN if judgement.severity == "warn" else dg.AssetCheckSeverity.ERROR,
+        "description": judgement.said,
+        "metadata": {
+            figure: dg.MetadataValue.timestamp(value) if isinstance(value, datetime) else value
+            for figure, value in judgement.figures.items()
+        },
     }
-    return dg.AssetCheckResult(
-        asset_key=asset,
-        check_name=name,
-        passed=judgement.holds,
-        severity=severity,
-        description=judgement.said,
-        metadata=figures,
-    )
 
 
 job = dg.define_asset_job(

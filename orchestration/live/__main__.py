@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+import logs
 import settings
 from orchestration.live.exchange import Exchange
 from orchestration.live.feed import Feed
@@ -24,6 +25,8 @@ def main() -> int:
     parser.add_argument("--observe", type=float, default=15.0, help="seconds between two lines of figures")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
+    logs.configure("live")
+    logs.bind(run_id=given.run_id)
     if configured.database_url is None:
         print("DATABASE_URL says where to write to", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
 -- How the pipeline is doing.
 
 -- name: lags()
--- Every stage's state and lateness, in seconds.
-select stage, status, lag_s::double precision from pipeline_status order by stage;
+-- Every stage's state, `off` where it is not configured, and lateness in seconds.
+select stage, case when off then 'off' else status end, lag_s::double precision from pipeline_status order by stage;
 
 -- name: status(redis_up)$
 -- Every stage, in the order of data's way, and the worst of them.

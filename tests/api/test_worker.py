@@ -294,8 +294,9 @@ def test_secrets_are_not_logged(database_url, conn):
         ask(server, b"GET /stream?api_key=my-secret\r\n\r\n")
         log = server.stop()
 
-    assert '"GET /stream?api_key=REDACTED HTTP/1.1" 403' in log
-    assert '"GET /v1/time?key=REDACTED HTTP/1.1" 400' in log
+    answered = [(line.get("path"), line.get("query"), line.get("status")) for line in map(json.loads, log.splitlines())]
+    assert ("/stream", "api_key=REDACTED", 403) in answered
+    assert ("/v1/time", "key=REDACTED", 400) in answered
     assert "my-secret" not in log
     assert key not in log
 

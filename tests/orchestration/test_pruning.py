@@ -55,8 +55,8 @@ def test_old_runs_go_and_the_newest_of_each_asset_stay(instance):
     early = pruning.prune(instance, later(hours=23))
     late = pruning.prune(instance, later(hours=25))
 
-    assert early == pruning.Pruned(deleted=0, spared=0, checks=0, finished=True)
-    assert late == pruning.Pruned(deleted=3, spared=3, checks=1, finished=True)
+    assert early == pruning.Pruned(deleted=0, spared=0, checks=0, told=0, finished=True)
+    assert late == pruning.Pruned(deleted=3, spared=3, checks=1, told=0, finished=True)
     assert {record.dagster_run.run_id for record in instance.get_run_records()} == {
         runs[-1],
         single,
@@ -82,3 +82,18 @@ def test_a_pass_ends_in_time_and_the_next_goes_on(instance):
     assert hurried.deleted == 0
     assert rest.finished
     assert rest.deleted >= 1
+
+
+def test_what_sensors_told_goes_too_but_the_last_word_on_each_asset(instance):
+    heard = dg.AssetKey("heard")
+    for seconds in (1, 2, 3):
+        instance.report_runless_asset_event(dg.AssetMaterialization(heard, metadata={"lag_s": seconds}))
+    instance.report_runless_asset_event(dg.AssetMaterialization("seldom", metadata={"lag_s": 9}))
+
+    early = pruning.prune_told(instance, later(hours=-1))
+    late = pruning.prune_told(instance, later(hours=1))
+
+    assert (early, late) == (0, 2)
+    kept = instance.fetch_materializations(heard, limit=10).records
+    assert [record.asset_materialization.metadata["lag_s"].value for record in kept] == [3]
+    assert instance.get_latest_materialization_event(dg.AssetKey("seldom")) is not None

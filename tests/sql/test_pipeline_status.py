@@ -5,6 +5,10 @@ from __future__ import annotations
 import datetime as dt
 
 import pytest
+from psycopg.types.json import Jsonb
+
+import parameters
+from tests.factories import insert
 
 
 def status(conn, stage):
@@ -49,3 +53,31 @@ def test_discovery_is_fresh_while_it_looks_though_nothing_is_new(conn):
 
     assert status(conn, "discovery") == ("fresh", pytest.approx(30))
     assert status(conn, "aggregates") == ("stale", pytest.approx(86_400))
+
+
+@pytest.mark.parametrize(("warn", "fail", "expected"), [(10, 20, "stale"), (10, 60, "late"), (60, 120, "fresh")])
+def test_an_administrator_moves_the_thresholds_while_everything_runs(conn, warn, fail, expected):
+    touch(conn, "ingestion", data_s=30, beat_s=0)
+    assert status(conn, "ingestion")[0] == "late"
+
+    parameters.set_(conn, "ingestion_warn_after_s", str(warn))
+    parameters.set_(conn, "ingestion_fail_after_s", str(fail))
+
+    assert status(conn, "ingestion")[0] == expected
+    assert conn.execute(
+        "select warn_after_s, fail_after_s from pipeline_status where stage = 'ingestion'"
+    ).fetchone() == (warn, fail)
+
+
+@pytest.mark.parametrize("value", ["60", None, [60], {"s": 60}, -1, 0, 1e12, True])
+def test_a_threshold_that_makes_no_sense_counts_as_not_set(conn, value):
+    touch(conn, "ingestion", data_s=30, beat_s=0)
+    insert(conn, "settings", {"name": "parameters.ingestion_warn_after_s", "value": Jsonb(value)})
+
+    assert status(conn, "ingestion") == ("late", pytest.approx(30))
+
+
+def test_thresholds_are_by_default_what_the_clocks_say(conn):
+    rows = conn.execute("select stage, warn_after_s, fail_after_s from stage_clocks").fetchall()
+
+    assert rows == [(stage, *parameters.THRESHOLDS[stage]) for stage, _, _ in rows]

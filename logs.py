@@ -1,0 +1,132 @@
+"""Log lines, alike in every process: one of JSON each, with the request or the run they belong to; or text to read.
+
+A process calls `configure` once at its door. Who embeds us and has set up logging (pytest, a script) is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal
+
+import structlog
+
+import settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from structlog.typing import EventDict, Processor
+
+Format = Literal["json", "text"]
+OURS = ("api", "cli", "orchestration", "presage", "sql", "upstream")
+
+request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
+"""The request that this greenlet or task answers."""
+
+_of_process: dict[str, Any] = {}
+
+
+def configure(process: str) -> None:
+    """Write what is logged to stderr, in the settings' format, as lines of this process."""
+    bind(process=process)
+    root = logging.getLogger()
+    if root.handlers:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter(settings.get().log_format))
+    root.addHandler(handler)
+    root.setLevel(logging.WARNING)  # libraries tell of each request, with addresses that may hold keys
+    for name in OURS:
+        logging.getLogger(name).setLevel(logging.INFO)
+    logging.getLogger("dagster").handlers.clear()  # its own, which the command line gave it: each line once
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _died
+    threading.excepthook = lambda told: _died(told.exc_type, told.exc_value, told.exc_traceback, told.thread)
+
+
+def bind(**known: Any) -> None:
+    """Say what every further line of this process has: its run, its job."""
+    _of_process.update(known)
+
+
+def formatter(format_: Format) -> logging.Formatter:
+    """Make lines of one format out of whatever is logged, by whomever."""
+    last: list[Processor]
+    if format_ == "json":
+        last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    else:
+        last = [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.stdlib.add_log_level,
+            structlog.stdlib.add_logger_name,
+            _belonging,
+            _of_a_run,
+            _of_a_request,
+        ],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        pass_foreign_args=True,
+    )
+
+
+def readable(line: str) -> str:
+    """Give a line of a log as one reads it; what is no JSON of ours stays as it is."""
+    try:
+        told = json.loads(line)
+        said = f"{told['level'].upper()}: {told['event']}"
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return line
+    return "\n".join([said, *([told["exception"]] if "exception" in told else [])])
+
+
+def _belonging(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    event.update(_of_process)
+    event["pid"] = event["_record"].process
+    if (request := request_id.get()) is not None:
+        event["request_id"] = request
+    return event
+
+
+def _of_a_run(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    # Dagster's own name for what a step logs; the message proper is beside it.
+    if (told := getattr(event["_record"], "dagster_meta", None)) is not None:
+        event["event"] = told["orig_message"]
+        known = {"run_id": told["run_id"], "job": told["job_name"], "step": told["step_key"]}
+        event.update({name: value for name, value in known.items() if value is not None})
+    return event
+
+
+def _of_a_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
+    # gunicorn's access log: its parts, under names that say what they are.
+    parts = event.pop("positional_args", None)
+    if event["_record"].name == "gunicorn.access" and isinstance(parts, dict):
+        event.update(
+            event=f"{parts['m']} {parts['U']} {parts['s']}",
+            method=parts["m"],
+            path=parts["U"],
+            query=parts["q"],
+            status=int(parts["s"]),
+            bytes=parts["B"],
+            microseconds=parts["D"],
+            remote=parts["h"],
+            agent=parts["a"],
+        )
+    return event
+
+
+def _died(
+    kind: type[BaseException],
+    error: BaseException | None,
+    trace: TracebackType | None,
+    thread: threading.Thread | None = None,
+) -> None:
+    if error is None or issubclass(kind, (KeyboardInterrupt, SystemExit)):
+        sys.__excepthook__(kind, error or kind(), trace)
+        return
+    whose = "nobody caught this" if thread is None else f"nobody caught this in thread {thread.name}"
+    logging.getLogger("presage").critical(whose, exc_info=(kind, error, trace))

@@ -1,0 +1,1 @@
+"""Who is told when something is wrong, how often, and by what way."""

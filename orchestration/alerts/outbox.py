@@ -1,0 +1,86 @@
+"""One receiver's messages: gathered, so that a storm is a few of them, and kept until they are accepted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from orchestration.alerts.standing import Note  # noqa: TC001 (msgspec reads the types of fields)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SHOWN = 20  # lines of a message
+AGAIN_S = 30.0
+AGAIN_WORST_S = 900.0
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What is sent: for people, and the same for programs."""
+
+    title: str
+    text: str
+    notes: list[Note]
+
+
+class Outbox(msgspec.Struct):
+    """What a receiver has yet to be told."""
+
+    pending: dict[str, Note] = {}
+    sent_at: float = 0.0
+    again_at: float = 0.0
+    refused: int = 0
+
+    def put(self, notes: Iterable[Note]) -> None:
+        """Add notes; what is over before anybody was told of it need not be told."""
+        for note in notes:
+            waiting = self.pending.pop(note.key, None)
+            if note.kind == "over" and waiting is not None and waiting.kind == "problem":
+                continue
+            if note.kind == "still" and waiting is not None and waiting.kind == "problem":
+                note = msgspec.structs.replace(note, kind="problem")  # noqa: PLW2901
+            self.pending[note.key] = note
+
+    def due(self, now: float, *, pause_s: float) -> Message | None:
+        """Give what is to be sent now."""
+        if not self.pending or now < self.again_at or now < self.sent_at + pause_s:
+            return None
+        return message(list(self.pending.values()))
+
+    def sent(self, now: float) -> None:
+        """Note that it was accepted."""
+        self.pending, self.sent_at, self.refused = {}, now, 0
+
+    def failed(self, now: float) -> None:
+        """Note that it was not: it is tried again, less and less often."""
+        self.again_at = now + min(AGAIN_WORST_S, AGAIN_S * 2**self.refused)
+        self.refused = min(self.refused + 1, 10)
+
+
+def message(notes: list[Note]) -> Message:
+    """Put notes into words, the worst first."""
+    order = {("problem", "error"): 0, ("problem", "warn"): 1, ("still", "error"): 2, ("still", "warn"): 3}
+    notes = sorted(notes, key=lambda note: (order.get((note.kind, note.severity), 4), note.key))
+    counted = {
+        "problem": ("new problem", "new problems"),
+        "still": ("still there", "still there"),
+        "over": ("over", "over"),
+    }
+    parts = [
+        f"{count} {one if count == 1 else many}"
+        for kind, (one, many) in counted.items()
+        if (count := sum(note.kind == kind for note in notes))
+    ]
+    lines = [_line(note) for note in notes[:SHOWN]]
+    if len(notes) > SHOWN:
+        lines.append(f"and {len(notes) - SHOWN} more")
+    return Message("Presage: " + ", ".join(parts), "\n".join(lines), notes)
+
+
+def _line(note: Note) -> str:
+    since = datetime.fromtimestamp(note.since, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    if note.kind == "over":
+        return f"OVER {note.key}: {note.said}, after it began at {since}"
+    return f"{note.severity.upper()} {note.key}: {note.said} (since {since})"

@@ -1,0 +1,29 @@
+"""What runs log, beside what Dagster keeps of it: lines with the run they belong to."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import dagster as dg
+from dagster._core.execution import context_creation_job
+
+import logs
+import settings
+
+
+def install() -> None:
+    """Have every run log so: a logger that `Definitions` names is for those runs alone whose configuration names it."""
+    context_creation_job.default_system_loggers = lambda _instance: [(console, {})]
+
+
+@dg.logger(config_schema=None, description="Lines on stderr, in the settings' format, with run, job and step.")
+def console(context: dg.InitLoggerContext) -> logging.Logger:
+    """Log a run's messages, and have what our own modules log in its process name it too."""
+    known = {"run_id": context.run_id, "job": None if context.job_def is None else context.job_def.name}
+    logs.bind(process="run", **{name: value for name, value in known.items() if value is not None})
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logs.formatter(settings.get().log_format))
+    logger = logging.Logger("dagster", logging.INFO)  # noqa: LOG001 (for this run alone, beside all others)
+    logger.addHandler(handler)
+    return logger

@@ -1,0 +1,117 @@
+"""Alerts: failed runs and failing checks, told to whom the settings name."""
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+import msgspec
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
+
+import settings
+from orchestration.alerts.outbox import Outbox
+from orchestration.alerts.receivers import receivers
+from orchestration.alerts.standing import Failing, Failure, Standing
+
+RUNS_AT_ONCE = 50
+SAID = 300  # characters of an error
+NOBODY = "nobody to tell: set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS"
+
+
+class Known(msgspec.Struct):
+    """What one look leaves for the next."""
+
+    runs_until: float
+    standing: Standing = msgspec.field(default_factory=Standing)
+    outboxes: dict[str, Outbox] = {}
+
+
+@dg.sensor(
+    minimum_interval_seconds=15,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Tells of failed runs and failing checks, each once and then seldom, and when they are well again: to "
+    "PRESAGE_ALERT_WEBHOOK_URL and PRESAGE_ALERT_APPRISE_URLS.",
+)
+def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+    """Look at what Dagster knows, and send what is due."""
+    given, now = settings.get(), datetime.now(UTC).timestamp()
+    ways = receivers(given)
+    if not ways:
+        return dg.SensorResult(skip_reason=NOBODY)
+    known = msgspec.json.decode(context.cursor, type=Known) if context.cursor else Known(now)
+    failures, known.runs_until = failed_since(context.instance, known.runs_until)
+    assert context.repository_def is not None
+    failing, unknown = judged(context.instance, context.repository_def.asset_graph.asset_check_keys)
+    if given.alert_on == "error":
+        failing = {key: check for key, check in failing.items() if check.severity == "error"}
+    repeat_s = given.alert_repeat_h * 3600.0
+    notes = known.standing.judged(failing, unknown, now, repeat_s=repeat_s)
+    notes += known.standing.failed(failures, now, repeat_s=repeat_s)
+    known.outboxes = {name: known.outboxes.get(name, Outbox()) for name in ways}
+    sent = 0
+    for name, outbox in known.outboxes.items():
+        outbox.put(notes)
+        if (message := outbox.due(now, pause_s=given.alert_pause_s)) is None:
+            continue
+        if ways[name](message):
+            outbox.sent(now)
+            sent += 1
+        else:
+            outbox.failed(now)
+    waiting = sum(len(outbox.pending) for outbox in known.outboxes.values())
+    return dg.SensorResult(
+        skip_reason=f"{len(failing)} checks fail, {len(failures)} runs failed; {sent} messages sent, {waiting} to send",
+        cursor=msgspec.json.encode(known).decode(),
+    )
+
+
+def failed_since(instance: dg.DagsterInstance, since: float) -> tuple[list[Failure], float]:
+    """List runs that failed since, and say until when that is known."""
+    records = instance.get_run_records(
+        dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(since, UTC)),
+        limit=RUNS_AT_ONCE,
+        order_by="update_timestamp",
+        ascending=True,
+    )
+    failures = [
+        Failure(record.dagster_run.job_name, record.dagster_run.run_id, why(instance, record.dagster_run.run_id))
+        for record in records
+    ]
+    return failures, max([since, *(record.update_timestamp.timestamp() for record in records)])
+
+
+def why(instance: dg.DagsterInstance, run_id: str) -> str:
+    """Say why a run failed: what a step's code raised, or else what Dagster says."""
+    kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
+    said = "no reason given"
+    for record in instance.get_records_for_run(run_id, of_type=kinds, limit=5).records:
+        event = record.event_log_entry.dagster_event
+        if event is None:
+            continue
+        error = getattr(event.event_specific_data, "error", None)
+        if error is not None:
+            return _short((error.cause or error).message)
+        said = event.message or said
+    return _short(said)
+
+
+def judged(instance: dg.DagsterInstance, keys: Collection[dg.AssetCheckKey]) -> tuple[dict[str, Failing], set[str]]:
+    """Tell which checks fail, and of which it is not known, as they are being evaluated or never were."""
+    records = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+    failing, unknown = {}, set()
+    for key in keys:
+        name, record = _name(key.asset_key.path, key.name), records.get(key)
+        if record is None or record.status == Status.PLANNED or record.evaluation is None:
+            unknown.add(name)
+        elif record.status == Status.FAILED:
+            severe = record.evaluation.severity == dg.AssetCheckSeverity.ERROR
+            failing[name] = Failing("error" if severe else "warn", _short(record.evaluation.description or "it fails"))
+    return failing, unknown
+
+
+def _name(path: Sequence[str], check: str) -> str:
+    return f"check {check} of {'/'.join(path)}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= SAID else f"{line[: SAID - 1]}…"

@@ -1,0 +1,55 @@
+-- What `presage doctor` asks of a database that has our schema.
+
+-- name: stages()
+-- Each stage: its state, how late it is, since when it has not looked, and what it says of itself.
+select stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off'
+from pipeline_status
+order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
+
+-- name: losses()^
+-- Gaps open now, gaps of a day not filled, payloads refused within an hour, and incidents not mended.
+select (select count(*) from coverage_gaps where to_ts is null),
+       (select count(*) from coverage_gaps where from_ts > now() - interval '1 day' and filled_at is null),
+       (select count(*) from quarantine where ts > now() - interval '1 hour'),
+       (select count(*) from data_incidents where mended_at is null);
+
+-- name: chunks()
+-- Each hypertable: its chunks, those that begin days ahead of now, the oldest's end, its bytes, and those of its largest chunk.
+select h.hypertable_name::text, count(*), count(*) filter (where c.range_start > now() + interval '7 days'),
+       min(c.range_end), sum(d.total_bytes)::bigint, max(d.total_bytes)::bigint
+from timescaledb_information.hypertables h
+join timescaledb_information.chunks c using (hypertable_schema, hypertable_name)
+cross join lateral chunks_detailed_size(format('%%I.%%I', hypertable_schema, hypertable_name)::regclass) d
+where h.hypertable_schema = 'public' and d.chunk_schema = c.chunk_schema and d.chunk_name = c.chunk_name
+group by 1
+order by 5 desc;
+
+-- name: growth()$
+-- Bytes a day: of each hypertable the newest chunk whose time is over, by its width. Nothing while there is none.
+select sum(bytes / nullif(date_part('epoch', width) / 86400, 0))::float8
+from (
+    select distinct on (c.hypertable_name) d.total_bytes as bytes, c.range_end - c.range_start as width
+    from timescaledb_information.chunks c
+    cross join lateral chunks_detailed_size(format('%%I.%%I', c.hypertable_schema, c.hypertable_name)::regclass) d
+    where c.hypertable_schema = 'public' and d.chunk_schema = c.chunk_schema and d.chunk_name = c.chunk_name
+      and c.range_end <= now()
+    order by c.hypertable_name, c.range_end desc
+) as newest;
+
+-- name: size()$
+-- Bytes of the database.
+select pg_database_size(current_database());
+
+-- name: keys()
+-- Keys of each tier: valid, revoked, and valid ones that have used nine tenths of their month.
+select k.tier, count(*) filter (where k.revoked_at is null), count(*) filter (where k.revoked_at is not null),
+       count(*) filter (where k.revoked_at is null and coalesce(u.used, 0) >= 0.9 * coalesce(k.credits_month, t.credits_month))
+from api_keys k
+join tiers t using (tier)
+left join credit_usage u on u.key_id = k.key_id and u.month = date_trunc('month', now(), 'UTC')
+group by 1
+order by 1;
+
+-- name: wraparound()$
+-- Transactions since the oldest row that is not frozen; at two milliards the server stops writing.
+select age(datfrozenxid) from pg_database where datname = current_database();

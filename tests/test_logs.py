@@ -1,0 +1,144 @@
+"""What processes log is found again by machine: every line alike, with the request or the run it belongs to."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+import logs
+from cli.processes import tail
+from orchestration import console
+from tests.api.conftest import generous, serving
+
+ROOT = Path(__file__).parent.parent
+INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+def said(program, log_format):
+    """What a process writes to its log."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import logging, logs; logs.configure('trial'); {program}"],
+        cwd=ROOT,
+        env={**os.environ, "PRESAGE_LOG_FORMAT": log_format},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == ""
+    return done.stderr
+
+
+def test_a_line_says_when_how_bad_who_and_what():
+    program = "logs.bind(run_id='r1'); logging.getLogger('orchestration.live').info('%d rows', 7)"
+
+    (line,) = said(program, "json").splitlines()
+
+    told = json.loads(line)
+    assert INSTANT.fullmatch(told.pop("timestamp"))
+    assert told.pop("pid") > 0
+    assert told == {
+        "event": "7 rows",
+        "level": "info",
+        "logger": "orchestration.live",
+        "process": "trial",
+        "run_id": "r1",
+    }
+
+
+@pytest.mark.parametrize("program", ["1 / 0", "import threading; threading.Thread(target=lambda: 1 / 0).start()"])
+def test_what_nobody_caught_is_one_line_with_its_traceback(program):
+    (line,) = said(program, "json").splitlines()
+
+    told = json.loads(line)
+    assert told["level"] == "critical"
+    assert told["exception"].startswith("Traceback")
+    assert told["exception"].endswith("ZeroDivisionError: division by zero")
+
+
+def test_libraries_are_heard_when_something_is_wrong_only():
+    program = "logging.getLogger('httpx').info('GET https://rpc.example/a-key'); logging.getLogger('x').warning('odd')"
+
+    (line,) = said(program, "json").splitlines()
+
+    assert json.loads(line)["event"] == "odd"
+
+
+def test_text_is_for_reading():
+    text = said("logging.getLogger('sql').error('it broke')", "text")
+
+    assert re.search(r"\[error +\] it broke", text)
+
+
+def test_who_has_set_up_logging_is_left_alone():
+    before = list(logging.getLogger().handlers)
+
+    logs.configure("tests")
+
+    assert before
+    assert logging.getLogger().handlers == before
+
+
+def test_each_answer_of_the_api_has_a_line_with_its_request_id(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    asked = {"first-1": "/v1/time", "second.2": "/v1/markets?limit=0&api_key=secret", "third_3": "/nowhere"}
+    with serving(database_url) as server:
+        for name, path in asked.items():
+            request = urllib.request.Request(
+                f"{server.url}{path}", headers={"X-Request-Id": name, "X-API-Key": key, "User-Agent": 'a "quoted" one'}
+            )
+            try:
+                urllib.request.urlopen(request, timeout=10).close()
+            except urllib.error.HTTPError as refused:
+                refused.close()
+        log = server.stop()
+
+    lines = [json.loads(line) for line in log.splitlines()]
+    answered = {line["request_id"]: line for line in lines if line.get("request_id") in asked}
+    assert [(line["path"], line["status"]) for line in answered.values()] == [
+        ("/v1/time", 200),
+        ("/v1/markets", 400),
+        ("/nowhere", 404),
+    ]
+    assert answered["second.2"]["query"] == "limit=0&api_key=REDACTED"
+    assert {line["process"] for line in lines} == {"api"}
+    assert "secret" not in log
+    assert all(line["microseconds"] > 0 and line["method"] == "GET" for line in answered.values())
+
+
+def test_what_a_run_logs_names_it_and_its_step(capsys, monkeypatch):
+    monkeypatch.setattr(logs, "_of_process", {})
+    console.install()
+
+    @dg.op
+    def weigh(context):
+        context.log.warning("too heavy")
+
+    @dg.job
+    def weighing():
+        weigh()
+
+    done = weighing.execute_in_process()
+
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    (line,) = [line for line in lines if line["event"] == "too heavy"]
+    expected = {"run_id": done.run_id, "job": "weighing", "step": "weigh", "process": "run", "level": "warning"}
+    assert {name: line[name] for name in expected} == expected
+
+
+def test_the_end_of_a_log_is_shown_as_one_reads_it(tmp_path):
+    log = tmp_path / "api.log"
+    log.write_text(
+        'not of ours\n{"event": "it broke", "level": "error", "exception": "Traceback\\n  at it"}\n{"no": "event"}\n'
+    )
+
+    assert tail(log) == 'not of ours\nERROR: it broke\nTraceback\n  at it\n{"no": "event"}'
