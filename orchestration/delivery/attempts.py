@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from orchestration.delivery.dispatcher import Over
 from orchestration.delivery.schedule import Outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from orchestration.delivery.dispatcher import Due
     from orchestration.delivery.sending import Sender
 
+IN_A_ROW_S = 1.0
 NAMES_AT_ONCE = 64  # a name whose servers do not answer takes up one of these for as long as the system asks them
 
 
@@ -25,7 +28,7 @@ class Attempts:
 
     def __init__(self, sender: Callable[[], Sender], clock: Callable[[], float]) -> None:
         self._make, self._clock = sender, clock
-        self._over: queue.SimpleQueue[tuple[Due, Outcome]] = queue.SimpleQueue()
+        self._over: queue.SimpleQueue[Over] = queue.SimpleQueue()
         self._some = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._loop.set_default_executor(ThreadPoolExecutor(NAMES_AT_ONCE, "names"))
@@ -33,11 +36,11 @@ class Attempts:
         self._thread.start()
         self._sender = asyncio.run_coroutine_threadsafe(self._made(), self._loop).result()
 
-    def begin(self, due: Due) -> None:
-        """Begin one."""
-        asyncio.run_coroutine_threadsafe(self._attempt(due), self._loop)
+    def begin(self, due: Sequence[Due]) -> None:
+        """Begin with deliveries of a webhook, one after the other, until one does not arrive."""
+        asyncio.run_coroutine_threadsafe(self._attempts(due), self._loop)
 
-    def over(self) -> list[tuple[Due, Outcome]]:
+    def over(self) -> list[Over]:
         """Take those that are over."""
         self._some.clear()
         found = []
@@ -67,11 +70,20 @@ class Attempts:
     async def _made(self) -> Sender:
         return self._make()
 
-    async def _attempt(self, due: Due) -> None:
+    async def _attempts(self, deliveries: Sequence[Due]) -> None:
+        """Make them in order. Not for long: a webhook may be changed meanwhile, and what was read of it is then old."""
+        until = time.monotonic() + IN_A_ROW_S
+        for place, due in enumerate(deliveries, start=1):
+            outcome = await self._attempt(due)
+            free = place == len(deliveries) or not outcome.arrived or time.monotonic() >= until
+            self._over.put(Over(due, outcome, free))
+            self._some.set()
+            if free:
+                return
+
+    async def _attempt(self, due: Due) -> Outcome:
         began = self._clock()
         try:
-            outcome = await self._sender.send(due.url, due.secrets, due.message_id, due.body)
-        except Exception as fault:  # noqa: BLE001 (whatever it is: an attempt that never ends would hold its webhook up for ever)
-            outcome = Outcome(began, self._clock(), error=f"{type(fault).__name__}: {fault}"[:500])
-        self._over.put((due, outcome))
-        self._some.set()
+            return await self._sender.send(due.url, due.secrets, due.message_id, due.body)
+        except Exception as fault:  # noqa: BLE001 (an attempt that never ends would hold its webhook up for ever)
+            return Outcome(began, self._clock(), error=f"{type(fault).__name__}: {fault}"[:500])

@@ -213,19 +213,22 @@ on conflict (account_id, wallet) do update set until_at = greatest(wallets_follo
 
 -- --- Delivering ---------------------------------------------------------------------------------------------------------------
 
--- name: due(now, busy, limit)
--- The first that waits of each webhook whose time has come, but of those that are being delivered to.
-select w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts, d.seq is null
-from webhooks w
+-- name: due(now, busy, webhooks, each)
+-- The first that wait of each webhook whose time has come, but of those that are being delivered to: so many webhooks, so many of each.
+select w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts, d.seq is null, d.next_at
+from (
+    select * from webhooks
+    where due_at <= :now and disabled_at is null and webhook_id <> all(:busy::uuid[])
+    order by due_at
+    limit :webhooks
+) as w
 cross join lateral (
     select * from webhook_deliveries d
     where d.webhook_id = w.webhook_id and d.state = 'waiting'
     order by (d.seq is not null), d.number
-    limit 1
+    limit :each
 ) as d
-where w.due_at <= :now and w.disabled_at is null and w.webhook_id <> all(:busy::uuid[])
-order by w.due_at
-limit :limit;
+order by w.due_at, w.webhook_id, (d.seq is not null), d.number;
 
 -- name: hold(webhook_id)!
 -- Has what is done to a webhook take turns until the transaction ends.
