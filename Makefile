@@ -25,6 +25,12 @@ node_modules/.installed: package.json
 	npm install --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
+# The exchange's own client wants older libraries than ours: for the tests alone, in an environment of its own.
+.venv-exchange/.installed: tests/clients/exchange.lock | $(VENV)/.installed
+	@test -x .venv-exchange/bin/python || $(PYTHON) -m venv --without-pip .venv-exchange
+	$(BIN)/uv pip install -q --python .venv-exchange/bin/python --require-hashes -r tests/clients/exchange.lock
+	@touch $@
+
 setup: $(VENV)/.installed node_modules/.installed ## Install all that the other targets need
 
 demo: setup ## Everything from nothing: database, exchange, Dagster, API, with a live status table
@@ -57,10 +63,11 @@ fuzz: setup ## Long property tests
 
 lock: ## Pin what pyproject.toml asks for, with hashes
 	$(BIN)/uv pip compile -q pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --output-file requirements.lock
+	$(BIN)/uv pip compile -q tests/clients/exchange.in --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --output-file tests/clients/exchange.lock
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)
 	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
-	rm -rf $(VENV) node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,42 +12,15 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from orchestration import packs
-from orchestration.live.writer import Writer
 from tests.api.listening import Listener
-from tests.factories import add_market, insert
-from tests.orchestration.live.making import book, change, token, tracker, trade
-from upstream.market_socket import TickSize, parse
-
-START = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
-MS = int(START.timestamp() * 1000)
-BIDS, ASKS = [(400_000, 5_000_000), (390_000, 1_000_000)], [(420_000, 2_000_000)]
-HASHES = [f"{n:02x}" * 20 for n in range(10)]
+from tests.api.past import HASHES, MS, START, lived
+from tests.factories import insert
+from upstream.market_socket import parse
 
 
 @pytest.fixture(scope="module")
 def rain(server_conn):
-    """A market in whose two minutes a book was sent, changed, traded at, and its prices became finer."""
-    market = add_market(server_conn, "rain", raw={"orderMinSize": 7}, neg_risk=True, tick_size=1000)
-    yes, no = (token(market["market_key"], outcome, name) for outcome, name in enumerate(market["token_ids"]))
-    follower, writer = tracker(yes, no, clock=lambda: MS / 1000 + 301), Writer(server_conn)
-    for messages in (
-        [book(yes, BIDS, ASKS, MS, HASHES[0])],
-        [change(yes, 1, 410_000, 3_000_000, None, None, MS + 60_000, HASHES[1])],
-        [
-            change(yes, 1, 410_000, 0, None, None, MS + 61_000, HASHES[2]),
-            change(yes, -1, 430_000, 9_500_000, None, None, MS + 61_000, HASHES[2]),
-            book(no, [(580_000, 2_000_000)], [], MS + 61_000, HASHES[3]),
-        ],
-        [trade(yes, 420_000, 1_500_000, MS + 90_000, 1, "0x" + "ab" * 32)],
-        [TickSize(yes.token_id, yes.market_id, MS + 100_000, 10_000, 1000)],
-        [change(yes, -1, 415_000, 1_000_000, None, None, MS + 120_000, HASHES[4])],
-        [book(of, BIDS, ASKS, MS + 300_000, HASHES[5]) for of in (yes, no)],
-    ):
-        follower.take(messages)
-        writer.write(follower.cut())
-    assert follower.counts.refused == 0
-    market["tokens"] = [yes.token_id, no.token_id]
-    return market
+    return lived(server_conn)
 
 
 @pytest.fixture(params=["rows", "packs"])
