@@ -18,6 +18,7 @@ MOST_BYTES = 65_536  # of one message from a client
 MOST_FRAMES = 1000  # of one message
 MOST_CONTROL = 125
 READ_A_SECOND, READ_AT_ONCE = 200.0, 1000.0  # what a client may say, in frames; beyond that it is read more slowly
+TURN = 25.0  # frames read in one go, before others get a turn: what lies there already is read without any wait
 
 NORMAL, GOING_AWAY, PROTOCOL_ERROR, NOT_ACCEPTED, NOT_TEXT = 1000, 1001, 1002, 1003, 1007
 NOT_ALLOWED, TOO_BIG, RESTARTING, TRY_LATER = 1008, 1009, 1012, 1013
@@ -88,6 +89,7 @@ class Pace:
     def __init__(self, rate: float = READ_A_SECOND, burst: float = READ_AT_ONCE) -> None:
         self._rate, self._burst = rate, burst
         self._left, self._at = burst, time.monotonic()
+        self._unbroken = 0.0
         self.hurried = False  # the connection ends: what is left of it is read without a pause
 
     def spend(self, cost: float) -> None:
@@ -95,8 +97,13 @@ class Pace:
         now = time.monotonic()
         self._left = min(self._burst, self._left + (now - self._at) * self._rate) - cost
         self._at = now
+        self._unbroken += cost
         if self._left < 0 and not self.hurried:
+            self._unbroken = 0.0
             gevent.sleep(-self._left / self._rate)
+        elif self._unbroken > TURN:
+            self._unbroken = 0.0
+            gevent.sleep(0)
 
 
 class Reader:

@@ -10,21 +10,24 @@ import gevent
 import psycopg
 from gevent.event import Event as Signal
 
+from api import statements
 from api.counts import Counts, Number
 from api.errors import Problem
+from api.pool import NONE
 from api.stream import messages
 from api.stream.audience import Audience
 from api.stream.frames import GOING_AWAY, NOT_ALLOWED, RESTARTING, TRY_LATER
 from api.stream.replay import Replays
 from api.stream.socket import PING
-from api.stream.subscriber import Event, Filter, Resuming, Subscriber
+from api.stream.stored import between
+from api.stream.subscriber import Filter, Resuming, Subscriber
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.pool import Connection, Pool
-    from api.stream.subscriber import Packed
+    from api.stream.subscriber import Event, Packed
 
 log = logging.getLogger("presage.stream")
 
@@ -213,11 +216,11 @@ class Hub:
 
     def _look(self, conn: Connection) -> None:
         self._looks = look = self._looks + 1
-        head: int = queries.head(conn) or 0
+        head: int = statements.run(conn, queries.head, NONE) or 0
         if head < self.last:
             self._begin_again(head)
         while self.last < head:
-            events = [Event(*row) for row in queries.between(conn, after=self.last, upto=head, limit=BATCH)]
+            events = between(conn, self.last, head, BATCH)
             # Advanced first: a client that joins while this batch is sent has had it, or will read it itself.
             self.last = events[-1].seq if events else head
             self._hand_out(events)

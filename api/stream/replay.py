@@ -12,7 +12,7 @@ import psycopg
 
 from api.errors import Problem
 from api.stream.frames import TRY_LATER
-from api.stream.stored import Stored
+from api.stream.stored import Stored, between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +48,7 @@ class Replays:
     def __init__(
         self, pool: Pool, newest: Callable[[], int], caught_up: Callable[[Subscriber], bool], queue_bytes: int
     ) -> None:
-        self.stored = Stored(pool)
+        self.stored = Stored(lambda after, upto: pool.read(lambda conn: between(conn, after, upto)))
         self._newest, self._caught_up, self._room = newest, caught_up, queue_bytes // 2
         self._behind: deque[Behind] = deque()
         self._running = 0
@@ -100,15 +100,16 @@ class Replays:
     def _send(self, one: Behind) -> None:
         subscriber = one.subscriber
         try:
-            page = self.stored.after(subscriber.position, self._newest())
+            page = self.stored.page(subscriber.position, self._newest())
         except (psycopg.Error, Problem) as error:
             log.warning("a replay is interrupted: %s", error)
             gevent.sleep(RETRY_S)
             return
         if one.over:
             return
-        if not page.whole and subscriber.resuming is not None:  # dropped with its age since it was asked for
+        part = page.part(subscriber, subscriber.position)
+        if not part.whole and subscriber.resuming is not None:  # dropped with its age since it was asked for
             subscriber.resuming = subscriber.resuming._replace(complete=False)
-        for data, seq in page.frames(subscriber):
+        for data, seq in part.packed:
             subscriber.socket.push(data, seq)
-        subscriber.position = page.last
+        subscriber.position = part.last

@@ -18,6 +18,7 @@ PING = frame(b"", frames.PING)
 # What the kernel keeps of ours beyond what the network can take: more would only hide how far a client lags.
 UNSENT = 256 << 10
 MOST_PONGS_OWED = 16 << 10
+DRAIN_S = 0.002  # between two reads of what a client still sends that is being closed
 
 
 class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor its slots
@@ -185,5 +186,5 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         if not self._owed:
             self._shut(sockets.SHUT_WR)
         with contextlib.suppress(OSError, ValueError):
-            while self.handler.rfile.read1(MOST_BYTES):
-                pass
+            while not self.reader.over and self.handler.rfile.read1(MOST_BYTES):
+                gevent.sleep(DRAIN_S)  # a client that sends without end would be read without end, and no other served

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
 
+from api import statements
 from api.stream.subscriber import Event, Filter, Subscriber, frames
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
-    from api.pool import Pool
+    from collections.abc import Callable
+
+    from api.pool import Connection
     from api.stream.subscriber import Packed
 
 WIDTH = 1000  # events of a page: those from n * WIDTH + 1 on
@@ -18,69 +23,88 @@ MOST_BYTES = 32 << 20  # of messages kept; their frames may take as much again
 MOST_PACKED = 16  # filters whose frames are kept with a page
 
 
+SEQ = itemgetter(0)
+
+
+class Part(NamedTuple):
+    """A step of a replay: what is to be sent, up to which event that goes, and whether all of those are kept."""
+
+    packed: Packed
+    last: int
+    whole: bool
+
+
 @dataclass
 class Page:
-    """Some events in order, without a hole unless `whole` says otherwise."""
+    """Events in order, up to `last`; the newest page grows."""
 
-    events: list[Event]
-    last: int  # what a reader is past when it has had them
-    whole: bool
+    last: int
+    events: list[Event] = field(default_factory=list)
+    personal: list[Event] = field(default_factory=list)  # those of them that are not for everyone
     size: int = 0
     packed: dict[Filter, Packed] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        """Note whether anything in it is not for everyone."""
-        self.personal = any(event.wallet is not None for event in self.events)
+    def grow(self, events: list[Event], last: int) -> int:
+        """Add what comes after, and give its size."""
+        added = sum(len(event.message) for event in events)
+        self.events += events
+        self.personal += [event for event in events if event.wallet is not None]
+        self.last, self.size = last, self.size + added
+        self.packed.clear()
+        return added
 
-    def frames(self, subscriber: Subscriber) -> Packed:
-        """Give what a subscriber is to get of it."""
-        wants = subscriber.wants
-        if self.personal:
-            return frames(filter(subscriber.passes, self.events))
+    def part(self, subscriber: Subscriber, after: int) -> Part:
+        """Give what a subscriber is to get of it; what is the same for many is packed once."""
+        begin = bisect_right(self.events, after, key=SEQ)
+        whole = len(self.events) - begin == self.last - after
+        wants, events = subscriber.wants, self.events[begin:] if begin else self.events
+        if any(subscriber.passes(event) for event in self.personal if event.seq > after):
+            return Part(frames(filter(subscriber.passes, events)), self.last, whole)
+        told = (event for event in events if event.wallet is None and wants.passes(event))
+        if begin:
+            return Part(frames(told), self.last, whole)
         if (packed := self.packed.get(wants)) is None:
-            packed = frames(self.events if wants.everything else filter(wants.passes, self.events))
+            packed = frames(told)
             if len(self.packed) < MOST_PACKED:
                 self.packed[wants] = packed
-        return packed
+        return Part(packed, self.last, whole)
+
+
+def between(conn: Connection, after: int, upto: int, limit: int = WIDTH) -> list[Event]:
+    """Read events in order."""
+    rows = statements.run(conn, queries.between, {"after": after, "upto": upto, "limit": limit})
+    return list(map(Event._make, rows))
 
 
 class Stored:
-    """The events in the database, a page at a time."""
+    """The events in the database, a page at a time; `read` gives those after one and up to another."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, read: Callable[[int, int], list[Event]]) -> None:
+        self._read = read
         self._pages: OrderedDict[int, Page] = OrderedDict()
         self._size = 0
 
-    def after(self, position: int, upto: int) -> Page:
-        """Give events after a position: a page's at most, and none beyond `upto`."""
-        number = position // WIDTH
-        end = (number + 1) * WIDTH
-        if end > upto:
-            return self._read(position, upto)
-        if (page := self._pages.get(number)) is None:
-            page = self._keep(number, self._read(number * WIDTH, end))
+    def page(self, after: int, upto: int) -> Page:
+        """Give the page with what comes after an event, read up to its end or to `upto`."""
+        number = after // WIDTH
+        upto = min(upto, (number + 1) * WIDTH)
+        page = self._pages.setdefault(number, Page(number * WIDTH))
         self._pages.move_to_end(number)
-        if position == number * WIDTH:
-            return page
-        rest = page.events[-(end - position) :] if page.whole else [e for e in page.events if e.seq > position]
-        return Page(rest, end, len(rest) == end - position)
+        while page.last < upto:
+            begin = page.last
+            events = self._read(begin, upto)
+            if page.last == begin:  # otherwise someone else has read it meanwhile
+                added = page.grow(events, upto)
+                if self._pages.get(number) is page:
+                    self._keep(added)
+        return page
 
     def forget(self) -> None:
         """Drop all pages: another database took this one's place."""
         self._pages.clear()
         self._size = 0
 
-    def _read(self, after: int, upto: int) -> Page:
-        upto = min(upto, after + WIDTH)
-        rows = self._pool.read(lambda conn: list(queries.between(conn, after=after, upto=upto, limit=WIDTH)))
-        return Page([Event(*row) for row in rows], upto, len(rows) == upto - after)
-
-    def _keep(self, number: int, page: Page) -> Page:
-        page.size = sum(len(event.message) for event in page.events)
-        if number not in self._pages:  # read by another meanwhile
-            self._pages[number] = page
-            self._size += page.size
+    def _keep(self, added: int) -> None:
+        self._size += added
         while self._size > MOST_BYTES and len(self._pages) > 1:
             self._size -= self._pages.popitem(last=False)[1].size
-        return self._pages.get(number, page)

@@ -12,11 +12,29 @@ from pathlib import Path
 
 import pytest
 
+from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write
 
 ROOT = Path(__file__).parents[2]
 WALLET = b"\xcc" * 20
+
+
+@pytest.fixture(scope="module")
+def server(new_database):
+    with new_database() as url, serving(url) as running:
+        yield running
+
+
+@pytest.fixture
+def conn(server):
+    with database.connect(server.database_url, autocommit=True, name="presage test") as conn:
+        yield conn
+
+
+@pytest.fixture
+def key(conn):
+    return generous(conn, "someone@example.com")
 
 
 @pytest.fixture
@@ -36,40 +54,36 @@ def follow(snippet, server, key, *, after, count):
     )
 
 
-def test_the_snippet_hears_everything_once_though_its_worker_is_killed(snippet, database_url, conn):
-    key = generous(conn, "someone@example.com")
-    with serving(database_url) as server:
-        written = write(conn, [*trades(20), ("price", None, {}), ("wallet_activity", None, {}, WALLET)])
-        with follow(snippet, server, key, after=5, count=30) as node:
-            guard = threading.Timer(60, node.kill)
-            guard.start()
-            try:
-                heard = [json.loads(node.stdout.readline()) for _ in range(16)]
-                os.kill(server.workers()[0], signal.SIGKILL)
-                written += write(conn, trades(14))
-                heard += [json.loads(line) for line in node.stdout]
-                assert node.wait(timeout=20) == 0
-            finally:
-                guard.cancel()
+def test_the_snippet_hears_everything_once_though_its_worker_is_killed(snippet, server, conn, key):
+    written = write(conn, [*trades(20), ("price", None, {}), ("wallet_activity", None, {}, WALLET)])
+    with follow(snippet, server, key, after=written[4], count=30) as node:
+        guard = threading.Timer(60, node.kill)
+        guard.start()
+        try:
+            heard = [json.loads(node.stdout.readline()) for _ in range(16)]
+            os.kill(server.workers()[0], signal.SIGKILL)
+            written += write(conn, trades(14))
+            heard += [json.loads(line) for line in node.stdout]
+            assert node.wait(timeout=20) == 0
+        finally:
+            guard.cancel()
 
     assert [message["seq"] for message in heard] == [*written[5:20], *written[21:]]
     assert heard[15]["type"] == "wallet_activity"
 
 
-def test_the_snippet_tells_of_a_hole(snippet, database_url, conn):
-    key = generous(conn, "someone@example.com")
-    with serving(database_url) as server:
-        write(conn, trades(10))
-        conn.execute("delete from stream_events where seq < 6")
-        with follow(snippet, server, key, after=2, count=6) as node:
-            guard = threading.Timer(60, node.kill)
-            guard.start()
-            try:
-                heard = [json.loads(node.stdout.readline()) for _ in range(6)]
-                write(conn, trades(1))
-                heard.append(json.loads(node.stdout.readline()))
-            finally:
-                guard.cancel()
+def test_the_snippet_tells_of_a_hole(snippet, server, conn, key):
+    written = write(conn, trades(10))
+    conn.execute("delete from stream_events where seq = any(%s)", [written[:5]])
+    with follow(snippet, server, key, after=written[1], count=6) as node:
+        guard = threading.Timer(60, node.kill)
+        guard.start()
+        try:
+            heard = [json.loads(node.stdout.readline()) for _ in range(6)]
+            more = write(conn, trades(1))
+            heard.append(json.loads(node.stdout.readline()))
+        finally:
+            guard.cancel()
 
-    assert [message.get("seq") for message in heard] == [6, 7, 8, 9, 10, None, 11]
-    assert heard[5] == {"gap": [2, 10]}
+    assert [message.get("seq") for message in heard] == [*written[5:], None, *more]
+    assert heard[5] == {"gap": [written[1], written[-1]]}

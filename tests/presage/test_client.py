@@ -19,12 +19,14 @@ from websockets.sync.server import serve
 
 from presage.client import AsyncStream, Event, Gap, Lost, Refused, Stream, Unavailable
 from presage.client.session import Session
+from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import seqs, trades, write
 
 ROOT = Path(__file__).parents[2]
 RAIN, SNOW = "0x" + "a" * 64, "0x" + "b" * 64
 WALLET = "0x" + "c" * 40
+READERS = itertools.count(1)
 
 
 def numbers(events, count):
@@ -42,18 +44,32 @@ def until(condition, within_s=40.0):
         time.sleep(0.02)
 
 
+@pytest.fixture(scope="module")
+def server(new_database):
+    with new_database() as url, serving(url) as running:
+        yield running
+
+
 @pytest.fixture
-def served(database_url, conn):
-    with serving(database_url) as server:
-        server.key = generous(conn, "reader@example.com")
-        yield server
+def conn(server):
+    with database.connect(server.database_url, autocommit=True, name="presage test") as conn:
+        yield conn
+
+
+@pytest.fixture
+def served(server, conn):
+    """The service, a key of the test's own, and the event after which its own begin."""
+    server.email = f"reader-{next(READERS)}@example.com"
+    server.key = generous(conn, server.email)
+    (server.at,) = conn.execute("select last_seq from stream_head").fetchone()
+    return server
 
 
 # --- Against the service
 
 
 def test_events_come_typed_in_order_and_split(served, conn):
-    with Stream(served.url, served.key, resume_from=0) as events:
+    with Stream(served.url, served.key, resume_from=served.at) as events:
         written = write(conn, trades(250, RAIN))
         got = list(itertools.islice(events, 250))
 
@@ -65,18 +81,18 @@ def test_events_come_typed_in_order_and_split(served, conn):
 
 def test_the_asynchronous_client_hears_the_same(served, conn):
     async def read():
-        async with AsyncStream(served.url, served.key, types=["trade"], resume_from=0) as events:
+        async with AsyncStream(served.url, served.key, types=["trade"], resume_from=served.at) as events:
             write(conn, [("price", RAIN, {}), *trades(3)])
             return await numbers_of(events, 3), events.last
 
-    assert asyncio.run(read()) == ([2, 3, 4], 4)
+    assert asyncio.run(read()) == ([served.at + 2, served.at + 3, served.at + 4], served.at + 4)
 
 
 def test_markets_types_and_wallets_are_asked_for(served, conn):
     many = [f"0x{number:064x}" for number in range(1200)]
     address = bytes.fromhex(WALLET[2:])
     with Stream(
-        served.url, served.key, markets=[*many, RAIN], types=["trade"], wallets=[WALLET], resume_from=0
+        served.url, served.key, markets=[*many, RAIN], types=["trade"], wallets=[WALLET], resume_from=served.at
     ) as events:
         written = write(
             conn,
@@ -92,7 +108,7 @@ def test_markets_types_and_wallets_are_asked_for(served, conn):
 
 
 def test_of_no_markets_at_all_wallets_remain(served, conn):
-    with Stream(served.url, served.key, markets=[], wallets=[WALLET], resume_from=0) as events:
+    with Stream(served.url, served.key, markets=[], wallets=[WALLET], resume_from=served.at) as events:
         written = write(conn, [("trade", RAIN, {}), ("wallet_activity", SNOW, {}, bytes.fromhex(WALLET[2:]))])
         assert numbers(events, 1) == [written[1]]
 
@@ -105,7 +121,7 @@ def test_nothing_is_missed_or_doubled_while_workers_die(served, conn):
             written.extend(write(conn, trades(3)))
 
     writer = threading.Thread(target=keep_writing)
-    with Stream(served.url, served.key, resume_from=0) as events:
+    with Stream(served.url, served.key, resume_from=served.at) as events:
         writer.start()
         try:
             got = numbers(events, 50)
@@ -121,7 +137,7 @@ def test_nothing_is_missed_or_doubled_while_workers_die(served, conn):
 
 def test_a_program_goes_on_where_an_earlier_one_ended(served, conn):
     written = write(conn, trades(10))
-    with Stream(served.url, served.key, resume_from=0) as events:
+    with Stream(served.url, served.key, resume_from=served.at) as events:
         assert numbers(events, 4) == written[:4]
         last = events.last
     with Stream(served.url, served.key, resume_from=last) as events:
@@ -130,35 +146,35 @@ def test_a_program_goes_on_where_an_earlier_one_ended(served, conn):
 
 def test_a_hole_is_told(served, conn):
     written = write(conn, trades(10))
-    conn.execute("delete from stream_events where seq < 6")
-    with Stream(served.url, served.key, resume_from=2) as events:
+    conn.execute("delete from stream_events where seq = any(%s)", [written[:5]])
+    with Stream(served.url, served.key, resume_from=written[1]) as events:
         assert numbers(events, 5) == written[5:]
         with pytest.raises(Lost) as lost:
             next(events)
-        assert lost.value.gap == Gap(2, 10)
+        assert lost.value.gap == Gap(written[1], written[-1])
         more = write(conn, trades(1))
         assert numbers(events, 1) == more  # what there is goes on
     gaps = []
-    with Stream(served.url, served.key, resume_from=2, on_gap=gaps.append) as events:
-        assert numbers(events, 6) == list(range(6, 12))
+    with Stream(served.url, served.key, resume_from=written[1], on_gap=gaps.append) as events:
+        assert numbers(events, 6) == [*written[5:], *more]
         for _ in range(100):  # it is told when the replay is over, which the next events may be a part of
             write(conn, trades(1))
             next(events)
             if gaps:
                 break
-    assert [gap.after for gap in gaps] == [2]
-    assert gaps[0].upto >= 11
+    assert [gap.after for gap in gaps] == [written[1]]
+    assert gaps[0].upto >= more[0]
 
 
 def test_a_reader_of_rare_events_moves_on(served, conn, monkeypatch):
     monkeypatch.setattr("presage.client.synchronous.IDLE_S", 0.1)
-    with Stream(served.url, served.key, types=["signal"], resume_from=0) as events:
+    with Stream(served.url, served.key, types=["signal"], resume_from=served.at) as events:
         threading.Timer(0.5, lambda: write(conn, [*trades(20), ("signal", None, {})])).start()
-        assert numbers(events, 1) == [21]
+        assert numbers(events, 1) == [served.at + 21]
         threading.Timer(0.2, lambda: write(conn, trades(20))).start()
         threading.Timer(1.0, events.close).start()
         assert list(events) == []
-        assert events.last == 41
+        assert events.last == served.at + 41
 
 
 @pytest.mark.parametrize(
@@ -185,10 +201,14 @@ def test_what_is_refused_is_raised_at_once(served, how, code):
 
 
 def test_the_end_of_the_key_is_raised(served, conn):
-    with Stream(served.url, served.key, resume_from=0) as events:
+    with Stream(served.url, served.key, resume_from=served.at) as events:
         write(conn, trades(1))
         next(events)
-        conn.execute("update api_keys set revoked_at = now()")
+        conn.execute(
+            "update api_keys set revoked_at = now()"
+            " where account_id = (select account_id from accounts where email = %s)",
+            [served.email],
+        )
         for pid in served.workers():  # they would see it within half a minute
             os.kill(pid, signal.SIGKILL)
         with pytest.raises(Refused):

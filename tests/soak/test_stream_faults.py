@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -110,14 +111,13 @@ def prove(faults: int, pause_s: float) -> None:
             crowd = Crowd(service.server.url, [drawn(dice, keys) for _ in range(SUBSCRIBERS)], SEED)
             crowd.start()
             ways = [service.kill_writer, service.kill_worker, service.kill_both_workers, service.kill_database]
-            done = dict.fromkeys((way.__name__ for way in ways), 0)
+            paused: dict[str, list[float]] = {way.__name__: [] for way in ways}
+            again(crowd)
             for number in range(faults):
-                had = sum(len(each.heard) for each in crowd.subscribers)
-                wait_until(lambda had=had: sum(len(each.heard) for each in crowd.subscribers) > had, crowd)
                 time.sleep(dice.uniform(0, 0.8))
                 way = ways[number % len(ways)]
                 way(dice)
-                done[way.__name__] += 1
+                paused[way.__name__].append(again(crowd))
             time.sleep(0.5)
             service.end_writing()
             crowd.restless = False
@@ -128,14 +128,20 @@ def prove(faults: int, pause_s: float) -> None:
                 ]
             assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), "the sequence has holes"
             expected = [[row.seq for row in rows if each.wants(row)] for each in crowd.subscribers]
-            wait_for(crowd, expected)
+            behind_s = caught_up(crowd, expected)
             crowd.stop()
             connections = sum(each.connections for each in crowd.subscribers)
             messages = sum(len(each.heard) for each in crowd.subscribers)
             print(
-                f"\nseed {SEED}: {done}; {len(rows):,} events, {messages:,} messages to {SUBSCRIBERS} subscribers"
-                f" who left and came back {connections - SUBSCRIBERS} times, beside all cuts"
+                f"\nseed {SEED}: {len(rows):,} events, {messages:,} messages to {SUBSCRIBERS} subscribers, who left and"
+                f" came back {connections - SUBSCRIBERS} times beside all cuts;"
+                f" all had all {behind_s:.1f} s after the last write"
             )
+            for name, seconds in paused.items():
+                print(
+                    f"{name}: {len(seconds)} times; someone heard again after {statistics.median(seconds):.2f} s"
+                    f" (median), {max(seconds):.2f} s (most)"
+                )
             for subscriber, wanted in zip(crowd.subscribers, expected, strict=True):
                 assert subscriber.heard == wanted, difference(subscriber.heard, wanted)
                 assert subscriber.gaps == []
@@ -145,28 +151,32 @@ def prove(faults: int, pause_s: float) -> None:
     assert "Traceback" not in log, log[log.index("Traceback") :][:5000]
 
 
-def wait_until(condition, crowd: Crowd, within_s: float = 60.0) -> None:
-    """Wait until the service works again after what was done to it."""
-    began = time.monotonic()
-    while not condition() and time.monotonic() - began < within_s:
+def again(crowd: Crowd, within_s: float = 60.0) -> float:
+    """Wait until anyone hears anything after what was done, and give the seconds."""
+    began, had = time.monotonic(), sum(len(each.heard) for each in crowd.subscribers)
+    while sum(len(each.heard) for each in crowd.subscribers) == had:
         assert crowd.failed is None, crowd.failed
+        assert time.monotonic() - began < within_s, f"nobody has heard anything for {within_s} s"
         time.sleep(0.02)
+    return time.monotonic() - began
 
 
-def wait_for(crowd: Crowd, expected: list[list[int]]) -> None:
-    """Wait until everyone has had so many messages, or nothing moves any more."""
-    moved_at, had = time.monotonic(), -1
+def caught_up(crowd: Crowd, expected: list[list[int]]) -> float:
+    """Wait until everyone has had so many messages, or nothing moves any more, and give the seconds."""
+    began = moved_at = time.monotonic()
+    had = -1
     while time.monotonic() - moved_at < 30:
         assert crowd.failed is None, crowd.failed
         heard = [len(each.heard) for each in crowd.subscribers]
         if all(count >= len(wanted) for count, wanted in zip(heard, expected, strict=True)):
-            return
+            break
         if sum(heard) != had:
             moved_at, had = time.monotonic(), sum(heard)
         time.sleep(0.05)
     for number, (each, wanted) in enumerate(zip(crowd.subscribers, expected, strict=True)):
         if len(each.heard) < len(wanted):
             print(f"subscriber {number}: {len(each.heard)} of {len(wanted)}, past {each.last}, {each.stream!r}")
+    return time.monotonic() - began
 
 
 def difference(heard: list[int], wanted: list[int]) -> str:
