@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli import analyst, keys
+from cli import analyst, backup, keys
 from cli import set as parameters
 from cli.doctor import doctor
 
@@ -22,6 +22,7 @@ key_app = typer.Typer(name="key", help="Make, list and change API keys.", no_arg
 app.add_typer(key_app)
 keys.add(key_app)
 parameters.add(app)
+backup.add(app)
 app.add_typer(analyst.app)
 app.command()(doctor)
 

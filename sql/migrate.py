@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +52,11 @@ def downgrade(
     """Migrate down to `revision`; `base` drops everything, data included."""
     with _one:
         command.downgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
+
+
+def revisions() -> set[str]:
+    """Name the revisions that this release knows."""
+    return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
 
 
 def check(url: str) -> str:

@@ -1,0 +1,8 @@
+"""The whole database into a file, and back: pg_dump and pg_restore, as TimescaleDB wants them."""
+
+from sql.backup.errors import BackupError
+from sql.backup.origin import Origin
+from sql.backup.restoring import restore
+from sql.backup.saving import save
+
+__all__ = ["BackupError", "Origin", "restore", "save"]

@@ -1,0 +1,176 @@
+"""A backup restored: beside what is there, and in its place only when all of it has come."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from sql import database, migrate
+from sql.backup import origin, programs
+from sql.backup.errors import BackupError
+from sql.queries import feed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from sql.backup.origin import Origin
+
+There = Literal["missing", "empty", "full"]
+EVENTS_A_SECOND = 100_000  # more than any exchange sends: see `_settle`
+
+
+def restore(
+    url: str,
+    file: Path,
+    *,
+    replace: bool = False,
+    cache_dir: Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Origin:
+    """Restore a backup into the database that the address names, which has to be empty unless `replace`.
+
+    What is replaced is kept under another name.
+    """
+    file = file.expanduser().resolve()
+    if not file.is_file():
+        raise BackupError(f"there is no file {file}", "name one that `presage backup` has made")
+    name = str(conninfo_to_dict(url).get("dbname") or "")
+    if not name:
+        raise BackupError("the address names no database", "say postgresql://…/presage")
+    with database.connect(make_conninfo(url, dbname="postgres"), autocommit=True, name="presage restore") as admin:
+        major: int = _one(admin, "select current_setting('server_version_num')::int / 10000")
+        told = origin.of(file, programs.program("pg_restore", major, cache_dir, newer=True))
+        pg_restore = programs.program("pg_restore", major, cache_dir, newer=False)
+        _check(admin, told, major)
+        tell(f"made {told.at:%Y-%m-%d %H:%M} UTC, TimescaleDB {told.timescaledb} ({told.license})")
+        there = _there(admin, url, name, replace=replace)
+        part = f"{name}_restoring"
+        _drop(admin, part)
+        admin.execute(sql.SQL("create database {} template template0").format(sql.Identifier(part)))
+        try:
+            _fill(make_conninfo(url, dbname=part), file, pg_restore, told)
+            kept = _put_in_place(admin, part, name, there)
+        except BaseException:
+            _drop(admin, part)
+            raise
+    with database.connect(url, autocommit=True, name="presage restore") as conn:
+        conn.execute("select timescaledb_post_restore()")
+    _settle(url, told)
+    if kept is not None:
+        tell(f"what was there before is now the database {kept}: drop it when you are sure")
+    return told
+
+
+def _check(admin: psycopg.Connection[Any], told: Origin, major: int) -> None:
+    """Refuse what could not work, before anything is made."""
+    if told.revision not in migrate.revisions():
+        raise BackupError(
+            f"the backup's schema is {told.revision}, which this release does not know", "use the release that made it"
+        )
+    if major < told.postgresql:
+        raise BackupError(
+            f"the backup comes from PostgreSQL {told.postgresql}, this server is {major}", "restore on one as new"
+        )
+    offered = [
+        row[0]
+        for row in admin.execute("select version from pg_available_extension_versions where name = 'timescaledb'")
+    ]
+    if told.timescaledb not in offered:
+        raise BackupError(
+            f"the backup comes from TimescaleDB {told.timescaledb}, this server has {', '.join(offered) or 'none'}",
+            "restore on a server with that version, and update it there (alter extension timescaledb update)",
+        )
+
+
+def _there(admin: psycopg.Connection[Any], url: str, name: str, *, replace: bool) -> There:
+    """Look at the database; refuse one that is in use, or has something in it that is not to be replaced."""
+    if admin.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
+        return "missing"
+    using = admin.execute(
+        "select distinct coalesce(nullif(application_name, ''), 'a client without a name') from pg_stat_activity"
+        " where datname = %s and backend_type = 'client backend'",
+        [name],
+    ).fetchall()
+    if using:
+        programs_ = ", ".join(row[0] for row in using)
+        raise BackupError(f"{name} is in use by {programs_}", "stop what uses it: presage up, the API, Dagster")
+    with database.connect(url, name="presage restore") as conn:
+        full = _one(
+            conn,
+            "select exists (select from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'r'"
+            " and not exists (select from pg_depend d where d.objid = c.oid and d.deptype = 'e'))",
+        )
+    if full and not replace:
+        raise BackupError(
+            f"{name} is not empty", "name another by --database-url, or say --replace: what is there is then kept aside"
+        )
+    return "full" if full else "empty"
+
+
+def _fill(url: str, file: Path, pg_restore: Path, told: Origin) -> None:
+    with database.connect(url, autocommit=True, name="presage restore") as conn:
+        version = sql.Literal(told.timescaledb)
+        conn.execute(sql.SQL("create extension timescaledb version {}").format(version))
+    with database.connect(url, autocommit=True, name="presage restore") as conn:
+        here = database.license(conn)
+        if here != told.license:
+            raise BackupError(
+                f"the backup comes from TimescaleDB under the licence {told.license}, this server runs under {here}",
+                "restore on a server under the same licence (timescaledb.license)",
+            )
+        conn.execute("select timescaledb_pre_restore()")
+    # Roles are the server's, not the database's: what they may do cannot be taken along.
+    programs.run([pg_restore, "--exit-on-error", "--no-owner", "--no-privileges", file], url)
+
+
+def _put_in_place(admin: psycopg.Connection[Any], part: str, name: str, there: There) -> str | None:
+    """Give the restored database its name; say what the one that had it is called now."""
+    kept = None
+    if there == "empty":
+        _drop(admin, name)
+    elif there == "full":
+        kept = f"{name}_before_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+        _rename(admin, name, kept)
+    try:
+        _rename(admin, part, name)
+    except psycopg.Error:
+        if kept is not None:
+            _rename(admin, kept, name)
+        raise
+    return kept
+
+
+def _rename(admin: psycopg.Connection[Any], old: str, new: str) -> None:
+    # TimescaleDB's own workers are connected to it; they come back by themselves.
+    admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [old])
+    admin.execute(sql.SQL("alter database {} rename to {}").format(sql.Identifier(old), sql.Identifier(new)))
+
+
+def _settle(url: str, told: Origin) -> None:
+    """Say of what was live when the backup was made that it no longer is.
+
+    Numbers of the stream that were given after the backup must not be given again: a client that resumes after one of
+    them would be told that it has missed nothing. So the numbers jump, and older events cannot be resumed from.
+    """
+    age_s = max(0.0, (datetime.now(UTC) - told.at).total_seconds())
+    with database.connect(url, autocommit=True, name="presage restore") as conn:
+        conn.execute("truncate stream_events")
+        conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])
+        conn.execute("update feed_leases set role = 'gone', ready = false")
+        feed.disavow_all_books(conn)
+        conn.execute("analyze")
+
+
+def _drop(admin: psycopg.Connection[Any], name: str) -> None:
+    admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
+
+
+def _one(conn: psycopg.Connection[Any], query: str) -> Any:
+    row = conn.execute(query).fetchone()
+    assert row is not None
+    return row[0]
