@@ -1,0 +1,1 @@
+"""The service for language models: tools and documentation by the Model Context Protocol."""

@@ -1,0 +1,245 @@
+"""Tools made of the OpenAPI document: what they say of themselves, what they ask, and how they tell of refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+from fastmcp.exceptions import ToolError
+from jsonschema import Draft202012Validator
+
+from api import openapi
+from api.endpoints import ENDPOINTS
+from api.site.backend import Answer
+from api.site.mcp import documents, schemas, tools, words
+from api.site.mcp.holder import Holder, holder
+
+DOCUMENT = openapi.document()
+METHODS = {endpoint.name: endpoint.method for endpoint in ENDPOINTS}
+
+
+class Told:
+    """An API that says what the test wants, and remembers what it was asked."""
+
+    def __init__(self, status=200, body=b"{}", **headers):
+        self.answer = Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+        self.asked = []
+
+    async def get(self, path, params=None, *, key=None, fresh_s=1.0):
+        self.asked.append(("GET", path, params, key, None))
+        return self.answer
+
+    async def request(self, method, path, params=None, *, key=None, body=None):
+        self.asked.append((method, path, params, key, body))
+        return self.answer
+
+
+def all_of(backend=None):
+    return {tool.name: tool for tool in tools.of_document(DOCUMENT, backend or Told())}
+
+
+TOOLS = all_of()
+
+
+def call(backend, name, arguments, key="psg_mine"):
+    """What a tool gives; called by the holder of a key unless told otherwise."""
+
+    async def called():
+        holder.set(Holder(key) if key else None)
+        return await all_of(backend)[name].run(arguments)
+
+    return asyncio.run(called())
+
+
+def text(result):
+    (block,) = result.content
+    return block.text
+
+
+def test_every_endpoint_with_data_behind_a_key_is_a_tool():
+    closed = {endpoint.name for endpoint in ENDPOINTS if endpoint.key == "debug"}
+    no_data = {endpoint.name for endpoint in ENDPOINTS if endpoint.answers in (str, bytes) or endpoint.status == 101}
+
+    assert TOOLS.keys() == METHODS.keys() - closed - no_data - tools.LEFT_OUT
+    assert len(TOOLS) >= 69
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_a_tool_says_what_it_is_when_to_use_it_and_what_it_takes_and_gives(tool):
+    assert tool.name in words.WORDS
+    assert tool.title
+    assert tool.title != tool.name
+    assert "Use it " in tool.description
+    assert "Credits: " in tool.description
+    Draft202012Validator.check_schema(tool.parameters)
+    assert tool.parameters["type"] == "object"
+    assert all("'description'" in str(taken) or "pattern" in taken for taken in tool.parameters["properties"].values())
+    if tool.output_schema is not None:
+        Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.output_schema["type"] == "object"
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_a_schema_stands_alone(tool):
+    for schema in (tool.parameters, tool.output_schema or {}):
+        asked = set(json.dumps(schema).split('"$ref": "')[1:])
+
+        assert {reference.partition('"')[0] for reference in asked} <= {f"#/$defs/{n}" for n in schema.get("$defs", {})}
+
+
+@pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
+def test_annotations_tell_reading_from_changing(tool):
+    reads = METHODS[tool.name] == "GET"
+
+    assert tool.annotations.title == tool.title
+    assert tool.annotations.read_only_hint is reads
+    assert tool.annotations.destructive_hint is (METHODS[tool.name] in {"PATCH", "DELETE"})
+
+
+def test_what_asks_the_exchange_or_sends_to_others_says_so():
+    assert TOOLS["positions"].annotations.open_world_hint
+    assert TOOLS["test_webhook"].annotations.open_world_hint
+    assert not TOOLS["market_price"].annotations.open_world_hint
+
+
+def test_descriptions_are_of_no_other_tools():
+    assert words.WORDS.keys() == TOOLS.keys()
+
+
+def test_what_anyone_may_ask_only_reads():
+    asked = [TOOLS[name] for name in tools.PUBLIC]
+
+    assert all(tool.annotations.read_only_hint and "{" not in tool._path for tool in asked)
+
+
+def test_arguments_go_where_they_belong():
+    backend = Told()
+
+    call(backend, "market_price", {"id": "will it/rain?", "outcome": 1})
+    call(backend, "watch_wallet", {"address": "0x" + "5d" * 20})
+    call(backend, "unwatch_wallet", {"address": "0x" + "5d" * 20})
+    call(backend, "change_webhook", {"id": "7", "min_usd": None})
+
+    assert backend.asked == [
+        ("GET", "/v1/markets/will%20it%2Frain%3F/price", {"outcome": "1"}, "psg_mine", None),
+        ("POST", "/v1/wallets/watch", {}, "psg_mine", b'{"address":"0x' + b"5d" * 20 + b'"}'),
+        ("DELETE", f"/v1/wallets/0x{'5d' * 20}/watch", {}, "psg_mine", None),
+        ("PATCH", "/v1/webhooks/7", {}, "psg_mine", b'{"min_usd":null}'),
+    ]
+
+
+def test_what_models_send_instead_of_text_is_understood():
+    backend = Told()
+
+    call(backend, "prices", {"ids": ["rain", "snow"]})
+    call(backend, "events", {"active": True, "closed": None, "limit": 5})
+
+    assert [asked[2] for asked in backend.asked] == [{"ids": "rain,snow"}, {"active": "true", "limit": "5"}]
+
+
+@pytest.mark.parametrize("id_", ["", ".", "..", None])
+def test_no_argument_leads_to_another_path(id_):
+    backend = Told()
+
+    with pytest.raises(ToolError, match="missing_parameter: `id`"):
+        call(backend, "market", {"id": id_})
+
+    assert backend.asked == []
+
+
+def test_anyone_is_answered_by_the_sites_own_key():
+    backend = Told(body=b'{"status":"ok"}', x_request_cost="1", x_credits_remaining="7")
+
+    result = call(backend, "health", {}, key=None)
+
+    assert backend.asked == [("GET", "/health", {}, None, None)]
+    assert result.meta is None  # the site's credits are no one's business
+
+
+def test_the_answer_is_given_as_it_is_with_what_it_cost():
+    backend = Told(body=b'{"mid":0.52}', x_request_cost="1", x_credits_remaining="4999", x_credits_reset="1796083200")
+
+    result = call(backend, "market_price", {"id": "rain"})
+
+    assert text(result) == '{"mid":0.52}'
+    assert result.structured_content == {"mid": 0.52}
+    assert result.meta == {"presage/credits": {"cost": "1", "remaining": "4999", "reset": "1796083200"}}
+
+
+def test_a_list_stands_in_result():
+    result = call(Told(body=b'[{"id":"1"}]'), "recent_trades", {})
+
+    assert result.structured_content == {"result": [{"id": "1"}]}
+    assert TOOLS["recent_trades"].output_schema[schemas.WRAPPED]
+
+
+def test_a_refusal_is_a_sentence_that_begins_with_its_code():
+    problem = {
+        "code": "invalid_parameter",
+        "detail": "`limit`: too much",
+        "hint": "Allowed: 1 to 5",
+        "request_id": "ab",
+    }
+    backend = Told(429, json.dumps(problem).encode(), retry_after="1")
+
+    result = call(backend, "recent_trades", {"limit": 9})
+
+    assert result.is_error
+    assert text(result) == (
+        "invalid_parameter: `limit`: too much. Allowed: 1 to 5. It may work again in 1 s (request ab)"
+    )
+
+
+def test_what_is_not_the_apis_own_refusal_is_not_passed_on():
+    result = call(Told(502, b"<html>secret</html>"), "recent_trades", {})
+
+    assert result.is_error
+    assert text(result) == "502: The API did not answer as it should"
+
+
+def test_an_answer_that_no_model_could_read_is_not_given():
+    result = call(Told(body=b"[" + b"1," * tools.MOST_BYTES + b"1]"), "market_trades", {"id": "rain", "limit": 5000})
+
+    assert result.is_error
+    assert "ask for less" in text(result)
+
+
+def test_an_answer_without_a_body_is_one():
+    assert text(call(Told(204, b""), "unwatch_wallet", {"address": "0x"})) == "Done"
+
+
+# --- The documentation
+
+
+class Page:
+    def __init__(self, name, text):
+        self.name, self.title, self.text = name, name.title(), text
+
+
+PAGES = [
+    Page("api", "# Api\n\nKeys and limits.\n\n## Credits\n\nEach request costs credits.\n"),
+    Page("run", "# Run\n\n```sh\n# Credits of a key\npresage key\n```\n\n## Backup\n\nA copy; credits are in it.\n"),
+]
+
+
+def test_a_page_is_cut_at_its_headings_and_not_in_its_code():
+    assert list(documents.sections(PAGES[1].text)) == [
+        ("Run", "```sh\n# Credits of a key\npresage key\n```"),
+        ("Backup", "A copy; credits are in it."),
+    ]
+
+
+def test_what_has_the_words_in_its_heading_is_found_first():
+    found = documents.found(PAGES, "credits", 5)
+
+    assert [(passage.uri, passage.section) for passage in found] == [
+        ("docs://api", "Credits"),
+        ("docs://run", "Run"),
+        ("docs://run", "Backup"),
+    ]
+    assert found[0].excerpt == "Each request costs credits."
+
+
+def test_nothing_is_found_where_nothing_is():
+    assert documents.found(PAGES, "submarine", 5) == []
