@@ -83,7 +83,12 @@ class Ids(Parameters, frozen=True, kw_only=True):
 
     ids: Annotated[
         str,
-        Meta(min_length=1, max_length=LONGEST_LIST, description="Up to 100 markets, separated by commas: ids or slugs"),
+        Meta(
+            min_length=1,
+            max_length=LONGEST_LIST,
+            description="Up to 100 markets, separated by commas: ids or slugs",
+            examples=["will-it-rain-tomorrow"],
+        ),
     ]
 
 

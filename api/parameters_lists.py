@@ -20,7 +20,9 @@ Order = Literal["resolution", "created"]
 class SearchFor(Parameters, frozen=True, kw_only=True):
     """Markets by words."""
 
-    q: Annotated[Text, Meta(description="Part of a title, question or slug; upper and lower case are alike")]
+    q: Annotated[
+        Text, Meta(description="Part of a title, question or slug; upper and lower case are alike", examples=["rain"])
+    ]
     limit: UpTo100 = 20
     status: InState = None
     exchange: Exchange = "polymarket"
@@ -74,7 +76,13 @@ class Compared(Parameters, frozen=True, kw_only=True):
     """A few markets side by side."""
 
     ids: Annotated[
-        str, Meta(min_length=1, max_length=5000, description="Up to 10 markets, separated by commas: ids or slugs")
+        str,
+        Meta(
+            min_length=1,
+            max_length=5000,
+            description="Up to 10 markets, separated by commas: ids or slugs",
+            examples=["will-it-rain-tomorrow"],
+        ),
     ]
 
 

@@ -53,7 +53,7 @@ class BarsOf(SymbolOf, frozen=True, kw_only=True):
 
     resolution: Annotated[Resolution, Meta(description="Minutes of a bar; `1S`: a second, `1D`: a day")]
     from_: Annotated[Seconds, Meta(description="From this moment on: Unix seconds")] = field(default=0, name="from")
-    to: Annotated[Seconds, Meta(description="Only before this moment: Unix seconds")]
+    to: Annotated[Seconds, Meta(description="Only before this moment: Unix seconds", examples=[1795262400])]
     countback: Annotated[
         Annotated[int, Meta(ge=1, le=20_000)] | None,
         Meta(description="How many bars to give before `to`; then `from` is of no matter"),
@@ -64,7 +64,13 @@ class SeveralSymbols(Asked, frozen=True, kw_only=True):
     """Several symbols."""
 
     symbols: Annotated[
-        str, Meta(min_length=1, max_length=LONGEST_LIST, description="Up to 50 symbols, separated by commas")
+        str,
+        Meta(
+            min_length=1,
+            max_length=LONGEST_LIST,
+            description="Up to 50 symbols, separated by commas",
+            examples=["will-it-rain-tomorrow"],
+        ),
     ]
 
 
@@ -73,4 +79,4 @@ class MarksOf(SymbolOf, frozen=True, kw_only=True):
 
     resolution: Annotated[Resolution, Meta(description="Of the chart; marks do not depend on it")] = "1"
     from_: Annotated[Seconds, Meta(description="From this moment on: Unix seconds")] = field(default=0, name="from")
-    to: Annotated[Seconds, Meta(description="Up to this moment: Unix seconds")]
+    to: Annotated[Seconds, Meta(description="Up to this moment: Unix seconds", examples=[1795262400])]

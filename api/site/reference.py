@@ -70,11 +70,14 @@ class Reference:
         ]
         parameters = [self._resolved(each) for each in said.get("parameters", [])]
         if parameters:
-            parts += ["## Parameters", _table(("Name", "In", "Type", "", "Meaning"), map(self._parameter, parameters))]
+            parts += [
+                "## Parameters",
+                _table(("Name", "In", "Type", "Bounds", "Meaning"), map(self._parameter, parameters)),
+            ]
         body = self._body(said)
         if body:
             rows = self._fields(body, body.get("required", ()))
-            parts += ["## Body", _table(("Field", "Type", "", "Meaning"), rows)]
+            parts += ["## Body", _table(("Field", "Type", "Bounds", "Meaning"), rows)]
         parts += ["## Example", self._example(operation, parameters, body, api_url)]
         parts += ["## Answers", *self._answers(said)]
         if "x-messages" in said:
@@ -117,7 +120,7 @@ class Reference:
                 parts.append(f"`{status}` {response['description']}{of}")
                 record = self._record(schema)
                 if record and self._properties(record):
-                    parts.append(_table(("Field", "Type", "", "Meaning"), self._fields(record)))
+                    parts.append(_table(("Field", "Type", "Bounds", "Meaning"), self._fields(record)))
                 if media == "application/json" and schema:
                     example = json.dumps(self.example(schema), indent=2, ensure_ascii=False)
                     parts.append(_code("json", example))
@@ -161,13 +164,14 @@ class Reference:
         for each in parameters:
             value = (each["schema"].get("examples") or [None])[0]
             if each["in"] == "path":
-                usual = "will-it-rain-tomorrow" if each["name"] == "id" else each["name"].upper()
+                usual = "will-it-rain-tomorrow" if "/markets/" in path or "/debug/" in path else each["name"].upper()
                 path = path.replace(f"{{{each['name']}}}", str(value or usual))
             elif each["required"]:
                 query[each["name"]] = value if value is not None else self.example(each["schema"])
         security = operation.said["security"] if "security" in operation.said else self.document["security"]
         if operation.said["responses"].get("101"):
-            return _code("sh", f"websocat '{api_url.replace('http', 'ws', 1)}{path}?api_key='\"$KEY\"")
+            asked = urlencode({**query, "api_key": ""})
+            return _code("sh", f"websocat '{api_url.replace('http', 'ws', 1)}{path}?{asked}'\"$KEY\"")
         url = f"{api_url}{path}{f'?{urlencode(query)}' if query else ''}"
         words = ["curl", "-s", *(["-X", operation.method] if operation.method != "GET" else [])]
         line = " ".join(words)
