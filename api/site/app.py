@@ -23,6 +23,7 @@ from api.site.credentials import Credentials
 from api.site.feeds import Feeds, failure
 from api.site.guides import Guides
 from api.site.live import Hub
+from api.site.mcp.app import Mcp
 from api.site.middleware import OTHER_THAN_PAGES, Pace, Safety, Siblings
 from api.site.reference import Reference
 from api.site.rendering import Renderer
@@ -61,8 +62,8 @@ TEXTS = {
 MESSAGES = {404: "There is no such page", 405: "This page is only to be read", 500: "Something went wrong on our side"}
 
 
-def create_app(site: Site, *, requests_a_second: int = 20) -> Starlette:
-    """Put the site behind its routes."""
+def create_app(site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 20) -> Starlette:
+    """Put the site behind its routes, and the MCP endpoints with it."""
     renderer, feeds = Renderer(site), Feeds(site)
 
     def page(view: Callable[[Visit], Awaitable[Page]]) -> Callable[[Request], Awaitable[Response]]:
@@ -101,6 +102,7 @@ def create_app(site: Site, *, requests_a_second: int = 20) -> Starlette:
             Route("/udf/{name}", feeds.chart),
             Route("/api/platform-stats", feeds.platform_stats),
             Route("/api/ticker", feeds.ticker),
+            *(mcp.routes if mcp else ()),
             Route("/api/{rest:path}", feeds.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ],
         middleware=[
@@ -110,17 +112,18 @@ def create_app(site: Site, *, requests_a_second: int = 20) -> Starlette:
             Middleware(Siblings),
         ],
         exception_handlers={HTTPException: failed, 500: failed},
-        lifespan=partial(_living, site),
+        lifespan=partial(_living, site, mcp),
     )
 
 
 @contextlib.asynccontextmanager
-async def _living(site: Site, app: Starlette) -> AsyncIterator[None]:
+async def _living(site: Site, mcp: Mcp | None, app: Starlette) -> AsyncIterator[None]:
     """Follow the stream for as long as the site runs."""
     app.state.site = site
     following = asyncio.create_task(site.hub.run())
     try:
-        yield
+        async with mcp.running() if mcp else contextlib.nullcontext():
+            yield
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
@@ -151,7 +154,8 @@ def site_of(given: Settings) -> Site:
 @cache
 def _app() -> Starlette:
     given = settings.get()
-    return create_app(site_of(given), requests_a_second=given.site_requests_a_second)
+    site = site_of(given)
+    return create_app(site, Mcp(site.backend, site.guides, given), requests_a_second=given.site_requests_a_second)
 
 
 def __getattr__(name: str) -> Any:
