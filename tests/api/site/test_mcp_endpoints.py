@@ -8,11 +8,14 @@ import itertools
 import pytest
 from jsonschema import Draft202012Validator
 
+from api.site.app import create_app
 from api.site.mcp import sse, streamable
+from api.site.mcp.app import Mcp
 from api.site.mcp.tools import PUBLIC
+from settings import Settings
 from tests.api import test_exchange, test_shapes
 from tests.api.conftest import generous
-from tests.api.site.asking import backend_of, message, over_http, over_sse, raw, site
+from tests.api.site.asking import backend_of, message, over_http, over_sse, raw, serving, site
 from tests.factories import insert
 
 full, sandbox, told = test_shapes.full, test_exchange.sandbox, test_exchange.told
@@ -215,6 +218,25 @@ def test_lists_may_be_kept(backend):
     answer = asyncio.run(ask())["result"]
 
     assert (answer["ttlMs"], answer["cacheScope"]) == (300_000, "public")
+
+
+def test_the_sites_own_application_has_both_endpoints(made_site, client, full):
+    """Behind all that it does to every request: headers, pace, compression."""
+    mcp = Mcp(made_site.backend, made_site.guides, Settings(_env_file=None))
+
+    async def ask():
+        async with serving(create_app(made_site, mcp, requests_a_second=1000)) as url:
+            async with over_http(url) as session:
+                anyone = await session.call_tool("stats", {})
+                openapi = await session.read_resource("docs://openapi")
+            async with over_sse(url, client.key) as session:
+                return anyone, openapi, await session.call_tool("market", {"id": "full"})
+
+    anyone, openapi, market = asyncio.run(ask())
+
+    assert anyone.structured_content["total_markets"] == 1
+    assert len(openapi.contents[0].text) > 100_000
+    assert market.structured_content["slug"] == "full"
 
 
 # --- Keys and credits
