@@ -162,6 +162,29 @@ def key_list(*, database_url: DatabaseUrl = None) -> None:
 
 
 @app.command()
+def replay(
+    *,
+    since: Annotated[
+        str, typer.Option("--from", metavar="WHEN", help="2026-11-20T12:00Z, Unix milliseconds, or so long ago: 90m.")
+    ],
+    until: Annotated[str | None, typer.Option("--to", metavar="WHEN", help="Likewise; now, if not given.")] = None,
+    speed: Annotated[float, typer.Option(min=0, help="Times as fast as it happened; 0: as fast as can be.")] = 1.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0: any that is free.")] = 8099,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Play the past in the exchange's own protocol: its market channel, on this machine.
+
+    Point a program that was written for the exchange at the address that is printed. Each connection is played all of
+    it, from the moment at which it subscribes. Ctrl-C ends it.
+    """
+    from cli import replay as command
+    from cli.options import database
+
+    with database(database_url) as url:
+        command.run(url, command.span(since, until, speed), port)
+
+
+@app.command()
 def bench(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; none: list them.")] = None,
     *,
@@ -174,6 +197,7 @@ def bench(
         Path | None,
         typer.Option(metavar="FILE", help="Write the measured part of docs/performance.md anew.", dir_okay=False),
     ] = None,
+    events: Annotated[int, typer.Option(min=10_000, help="Book events of a day, for `books`.")] = 20_000_000,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")] = False,
 ) -> None:
     """Measure beside named rivals, in the same run and taking turns."""
@@ -188,7 +212,7 @@ def bench(
         return
     if unknown := [name for name in names if name not in harness.BENCHMARKS]:
         raise typer.BadParameter(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(harness.BENCHMARKS)}")
-    options = harness.Options(seconds=seconds, repetitions=repetitions, markdown=markdown)
+    options = harness.Options(seconds=seconds, repetitions=repetitions, markdown=markdown, events=events)
     figures = []
     try:
         for figure in harness.run(names, options, lambda line: console.print(line, style="dim")):

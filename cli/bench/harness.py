@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "settlement": ("cli.bench.settlement", "Logs of the chain to committed rows beside eth_getLogs alone"),
     "stream": ("cli.bench.stream", "From commit to client, fan-out to 1,000 clients, resumes; beside bare broadcasts"),
     "api": ("cli.bench.api", "CPU a request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades"),
+    "books": ("cli.bench.books", "Books of past moments in a day of 20 M book events; bytes each, beside gzipped JSON"),
     "wallets": ("cli.bench.wallets", "Positions, leaderboards and wallets' endpoints on 5 M settlements"),
     "analysis": ("cli.bench.analysis", "A minute of signals over 46,500 markets beside a loop over them in pandas"),
 }
@@ -32,6 +33,7 @@ class Options(msgspec.Struct, frozen=True):
 
     seconds: float = 600.0  # of a sustained load
     repetitions: int = 5
+    events: int = 20_000_000  # of a day's books
     markdown: Path | None = None  # a document whose measured part is written anew
 
 

@@ -135,7 +135,7 @@ select least(
 );
 
 -- name: keep_anchors(apart)!
--- Keeps the verified live books that have changed since they were last kept, if that is long enough ago.
+-- Keeps the verified live books that have changed since there last was a whole one, kept or sent, if that is long enough ago.
 insert into book_anchors (ts, market_key, outcome, seq, bid_prices, bid_sizes, ask_prices, ask_sizes)
 select b.ts, b.market_key, b.outcome, b.seq, b.bid_prices, b.bid_sizes, b.ask_prices, b.ask_sizes
 from live_books b
@@ -148,4 +148,9 @@ left join lateral (
 ) as last on true
 where b.verified and last.ts is null
     and b.updated_at >= coalesce((select max(ts) from book_anchors), '-infinity') - interval '1 hour'
+    and not exists (
+        select from book_events e
+        where e.market_key = b.market_key and e.outcome = b.outcome and e.side is null
+            and e.ts >= b.ts - :apart::interval and e.ts <= b.ts
+    )
 on conflict do nothing;

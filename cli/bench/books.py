@@ -1,0 +1,124 @@
+"""Books of past moments: how soon they are answered, rightly, and what a book event costs on disk.
+
+A day is loaded as the live feed leaves it, anchors included; then it is packed, as it is some hours after its end on
+the Apache licence. Each time the same moments are asked for, and held against the books that the day was made with.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from api.endpoints import ENDPOINTS
+from api.records import Orderbook
+from cli.bench.api import generous, quantile
+from cli.bench.api_load import Client, request
+from cli.bench.api_servers import OURS, servers
+from cli.bench.books_data import Day
+from cli.bench.database import fresh
+from cli.bench.figures import Target, figure
+from cli.processes import Supervisor
+from orchestration import packs
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import psycopg
+
+    from cli.bench.books_data import Probe
+    from cli.bench.figures import Figure
+    from cli.bench.harness import Options
+
+EACH, ASKED = 2_000, 1_000  # events of a market, on the whole; moments
+P95 = Target("value", "<", 30)
+NONE = Target("value", "==", 0)
+SMALLER = Target("ratio", "<", 1)
+EVERYTHING = timedelta(days=36_500)
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure rows, then packs."""
+    now = datetime.now(UTC)
+    with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
+        key = generous(bench.url)
+        server = servers(bench)[OURS]
+        supervisor.start(server.program)
+        supervisor.wait(OURS)
+        day = Day(packs.horizon(now) - timedelta(days=1), options.events, options.events // EACH, ASKED)
+        with connect(bench.url, autocommit=True, name="presage bench") as conn:
+            day.catalogue(conn)
+            messages = bench.folder / "messages.gz"
+            day.load(conn, messages, report)
+            conn.execute("vacuum analyze book_events, book_anchors, markets, tokens")
+            yield from stored(conn, day, messages, "rows")
+            yield from asked(server.port, key, day.probes, "rows")
+            yield from packing(conn, now, report)
+            yield from stored(conn, day, messages, "packs")
+            yield from asked(server.port, key, day.probes, "packs")
+
+
+def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) -> Iterator[Figure]:
+    """Say what a book event costs, indexes and whole books included."""
+    tables = ("book_events", "book_packs", "book_anchors")
+    sizes = {table: size(conn, table) for table in tables}
+    json = ("the exchange's JSON, gzip -6", messages.stat().st_size / day.written)
+    yield figure(
+        f"a book event on disk, {how}",
+        sum(sizes.values()) / day.events,
+        "bytes",
+        rival=json,
+        target=SMALLER if how == "packs" else None,
+        detail={"events": day.events, **{f"{table}, MB": bytes_ / 1e6 for table, bytes_ in sizes.items()}},
+    )
+
+
+def size(conn: psycopg.Connection[Any], table: str) -> int:
+    """Give the bytes of a table, all that belongs to it included."""
+    (found,) = conn.execute("select hypertable_size(%s::regclass)", [table]).fetchone() or (0,)
+    return int(found or 0)
+
+
+def packing(conn: psycopg.Connection[Any], now: datetime, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Pack the day."""
+    report("packing")
+    began = time.monotonic()
+    packed = packs.bring_up_to_date(conn, now, most_s=EVERYTHING.total_seconds())
+    took = time.monotonic() - began
+    conn.execute("vacuum analyze book_packs")
+    detail = {"events": packed.events, "packs": packed.packs, "seconds": took, "payload": packed.bytes / packed.events}
+    yield figure("packing", packed.events / took, "events/s", detail=detail)
+
+
+def asked(port: int, key: str, probes: list[Probe], how: str) -> Iterator[Figure]:
+    """Ask for the book of each moment; hold the answers against what it was."""
+    (endpoint,) = (each for each in ENDPOINTS if each.name == "market_orderbook")
+    headers = {"X-API-Key": key, "Accept": "*/*"}
+    client = Client(port)
+    times, wrong, longest = [], 0, 0
+    try:
+        for n, probe in enumerate([*probes[:20], *probes]):  # the first ones, which prepare, do not count
+            path = endpoint.path.replace("{id}", Day.condition(probe.market_key - 1))
+            answer = client.ask(request("GET", f"{path}?at={probe.ms}&outcome={probe.outcome}", headers))
+            if n < 20:
+                continue
+            times.append(answer.seconds * 1000)
+            if answer.status != 200:
+                wrong += 1
+                continue
+            book = msgspec.json.decode(b"".join(client.body), type=Orderbook)
+            assert book.integrity is not None
+            longest = max(longest, book.integrity.changes)
+            sides = tuple(
+                {round(level.price * 1e6): round(level.size * 1e6) for level in side} for side in (book.bids, book.asks)
+            )
+            wrong += sides != probe.sides
+    finally:
+        client.close()
+    detail = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "asked": len(times), "most_changes": longest}
+    yield figure(f"the book of a past moment, {how}: p95", quantile(times, 0.95), "ms", target=P95, detail=detail)
+    yield figure(f"books that differ, {how}", wrong, "books", target=NONE)

@@ -1,0 +1,86 @@
+"""`presage replay`: the exchange's market channel on a port of this machine, out of what is recorded."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import typer
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import Server, ServerConnection, serve
+
+from api.replay.market_channel import Channel
+from api.replay.player import Span
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RELATIVE = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+NORMAL, NOT_ALLOWED = 1000, 1008
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """Read a moment: RFC 3339, Unix milliseconds, or so long ago as `90m` or `2d`."""
+    try:
+        if text[-1:] in RELATIVE:
+            return now - timedelta(**{RELATIVE[text[-1]]: float(text[:-1])})
+        if text.isdecimal():
+            return datetime.fromtimestamp(int(text) / 1000, UTC)
+        found = datetime.fromisoformat(text)
+        return found if found.tzinfo else found.replace(tzinfo=UTC)
+    except (ValueError, OverflowError, OSError):
+        raise typer.BadParameter(f"not a moment: {text} (2026-11-20T12:00Z, 1795176000000, 90m, 2d)") from None
+
+
+def span(since: str, until: str | None, speed: float) -> Span:
+    """Work out what to play."""
+    now = datetime.now(UTC)
+    found = Span(moment(since, now), now if until is None else min(now, moment(until, now)), speed)
+    if found.since >= found.until:
+        raise typer.BadParameter("--from lies before --to, and before now")
+    return found
+
+
+def run(url: str, played: Span, port: int) -> None:
+    """Serve until somebody ends it."""
+    with server(url, played, port) as serving:
+        address = f"ws://127.0.0.1:{serving.socket.getsockname()[1]}/ws/market"
+        typer.echo(f"{played.since:%Y-%m-%d %H:%M:%S} to {played.until:%Y-%m-%d %H:%M:%S} UTC: {address}")
+        with contextlib.suppress(KeyboardInterrupt):
+            serving.serve_forever()
+
+
+def server(url: str, played: Span, port: int) -> Server:
+    """Give the server, listening; each client is played all of it, from its own beginning."""
+    return serve(lambda client: _play(url, played, client), "127.0.0.1", port, compression=None, max_size=1 << 20)
+
+
+def _play(url: str, played: Span, client: ServerConnection) -> None:
+    with connect(url, autocommit=True, name="presage replay") as conn:
+        one_at_a_time = threading.Lock()
+
+        def rows(query: Callable[..., Any], **asked: Any) -> list[tuple[Any, ...]]:
+            with one_at_a_time:
+                return list(query(conn, **asked))
+
+        def send(message: bytes) -> None:
+            client.send(message.decode(), text=True)
+
+        channel = Channel(rows, played, send=send, push=send)
+        listening = threading.Thread(target=_listen, args=(client, channel), daemon=True)
+        listening.start()
+        with contextlib.suppress(ConnectionClosed):
+            if channel.player.play():
+                client.close(NORMAL, "the replay is over")
+            else:
+                client.close(NOT_ALLOWED, "nothing was subscribed to")
+
+
+def _listen(client: ServerConnection, channel: Channel) -> None:
+    with contextlib.suppress(ConnectionClosed):
+        for said in client:
+            channel.hear(said if isinstance(said, str) else said.decode(errors="replace"))
+    channel.player.stop()
