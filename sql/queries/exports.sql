@@ -77,6 +77,13 @@ create temp table if not exists unpacked_events (
     bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
 ) on commit delete rows;
 
+-- name: packs(from_ts, to_ts)
+-- Packs with events in a stretch of time: market, outcome, pack.
+select market_key, outcome, data
+from book_packs
+where ts < :to_ts and until_ts >= :from_ts and ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
+order by market_key, outcome, ts;
+
 -- name: alone(topic)!
 -- Has exports of a topic take turns, until the connection ends.
 select pg_advisory_lock(hashtextextended('presage.exports.' || :topic, 0));
@@ -145,5 +152,5 @@ where topic = :topic and day = :day
 group by topic, day;
 
 -- name: file(file)^
--- A file: bytes, digest, format, when it was written.
-select bytes, encode(sha256, 'hex'), format, created_at from exports where file = :file;
+-- A file: bytes, digest, when it was written.
+select bytes, encode(sha256, 'hex'), created_at from exports where file = :file;

@@ -1,0 +1,123 @@
+"""What is exported: each topic's query, and the columns that it gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sql.queries import exports as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# As Arrow calls them; an instant has microseconds, in UTC.
+INSTANT, TEXT, NUMBER, WHOLE, SMALL, FLAG = "timestamp[us]", "string", "float64", "int64", "int16", "bool"
+OF_MARKET = {"market_id": TEXT, "slug": TEXT}
+OF_OUTCOME = {**OF_MARKET, "outcome": SMALL, "outcome_name": TEXT}
+
+
+@dataclass(frozen=True)
+class Topic:
+    """Something of which days are exported, each in so many parts of equal length."""
+
+    name: str
+    description: str
+    query: Callable[..., Any]
+    columns: dict[str, str]
+    parts: int = 1
+
+    @property
+    def schema(self) -> Any:
+        """The columns as Arrow has them."""
+        import pyarrow as pa  # noqa: PLC0415 (every run of every job imports this module)
+
+        instant = pa.timestamp("us", tz="UTC")
+        return pa.schema(
+            [(name, instant if kind == INSTANT else pa.type_for_alias(kind)) for name, kind in self.columns.items()]
+        )
+
+    @property
+    def text(self) -> str:
+        """The query's text, with named places for `from_ts` and `to_ts`."""
+        return str(self.query.sql)  # type: ignore[attr-defined]
+
+
+TOPICS = (
+    Topic(
+        "markets",
+        "Every market listed by the end of the day, as it stood when the file was written.",
+        queries.markets,
+        {
+            **OF_MARKET,
+            **dict.fromkeys(("question", "status", "category", "event_id", "event_title", "series", "tags"), TEXT),
+            **dict.fromkeys(("outcomes", "token_ids", "outcome_prices"), TEXT),
+            **dict.fromkeys(("start_time", "end_time", "created_at", "closed_at", "resolved_at"), INSTANT),
+            "winning_outcome": SMALL,
+            **dict.fromkeys(("volume_usd", "liquidity_usd", "tick_size"), NUMBER),
+            "neg_risk": FLAG,
+            "source": TEXT,
+            **dict.fromkeys(("first_seen_at", "updated_at"), INSTANT),
+        },
+    ),
+    Topic(
+        "trades",
+        "The exchange's tape, one row a trade.",
+        queries.trades,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            "token_id": TEXT,
+            "side": TEXT,
+            **dict.fromkeys(("price", "size", "value_usd"), NUMBER),
+            "tx_hash": TEXT,
+            "trade_id": WHOLE,
+            "seq": WHOLE,
+        },
+    ),
+    Topic(
+        "candles",
+        "Prices by the minute, one row an outcome and minute with trades.",
+        queries.candles,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            **dict.fromkeys(("open", "high", "low", "close", "volume", "value_usd"), NUMBER),
+            "trades": WHOLE,
+        },
+    ),
+    Topic(
+        "settlements",
+        "Fills as the chain settled them, one row an order of a match; sum only those that are `counted`.",
+        queries.settlements,
+        {
+            "ts": INSTANT,
+            "block_number": WHOLE,
+            "log_index": WHOLE,
+            "tx_hash": TEXT,
+            **OF_MARKET,
+            "token_id": TEXT,
+            "outcome": SMALL,
+            "outcome_name": TEXT,
+            **dict.fromkeys(("maker", "taker", "side"), TEXT),
+            **dict.fromkeys(("price", "size", "value_usd", "fee_usd"), NUMBER),
+            "is_taker_order": FLAG,
+            "counted": FLAG,
+        },
+    ),
+    Topic(
+        "book_events",
+        "What happened to the order books: whole books and changed levels, with the level's new total; 0 removes it.",
+        queries.book_events,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            "kind": TEXT,
+            "side": TEXT,
+            **dict.fromkeys(("price", "size"), NUMBER),
+            **dict.fromkeys(("bids", "asks", "hash"), TEXT),
+            "seq": WHOLE,
+        },
+        parts=24,  # a day of the whole exchange is seventy million rows
+    ),
+)
+BY_NAME = {topic.name: topic for topic in TOPICS}
