@@ -167,8 +167,11 @@ def book_anchors(database: Database) -> dg.MaterializeResult[None]:
 # The checks of every stage run along: a run costs more to start than all of them. Those of data quality take longer.
 job = dg.define_asset_job(
     "aggregates",
-    selection=dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings, book_anchors)
-    | dg.AssetSelection.all_asset_checks() - dg.AssetSelection.checks(quality.quality_checks),
+    selection=(
+        dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings, book_anchors)
+        | dg.AssetSelection.all_asset_checks()
+    )
+    - dg.AssetSelection.checks(quality.quality_checks),
     description="Each minute: candles, 24-hour figures, activity, the ranking, and every stage's checks.",
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
 )

@@ -114,13 +114,10 @@ def matches(column: str, regex: str, says: str, *, severity: Severity = "fail") 
 
 def unique(name: str, *columns: str, severity: Severity = "fail") -> Check:
     """Expect that no two of the new rows agree in all of these."""
-    return Check(
-        name,
-        f"No two rows have the same {', '.join(f'`{column}`' for column in columns)}.",
-        "expect_compound_columns_to_be_unique",
-        {"column_list": list(columns)},
-        severity,
-    )
+    says = f"No two rows have the same {', '.join(f'`{column}`' for column in columns)}."
+    if len(columns) == 1:
+        return Check(name, says, "expect_column_values_to_be_unique", {"column": columns[0]}, severity)
+    return Check(name, says, "expect_compound_columns_to_be_unique", {"column_list": list(columns)}, severity)
 
 
 def holds(name: str, says: str, condition: str, *, severity: Severity = "fail") -> Check:

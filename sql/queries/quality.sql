@@ -277,17 +277,13 @@ kept as (
 insert into quality_checks as c (suite, name, stage, severity, ran_at, rows_checked, rows_failed, failed_at, counts_until)
 select
     suite, name, stage, severity, now(), rows_checked, rows_failed,
-    case when rows_failed > 0 then now() end, case when rows_failed > 0 then 'infinity'::timestamptz end
+    case when rows_failed > 0 then now() end, case when rows_failed > 0 then now() + make_interval(secs => :hold_s::float8) end
 from given
 on conflict (suite, name) do update set
     stage = excluded.stage, severity = excluded.severity, ran_at = now(),
     rows_checked = excluded.rows_checked, rows_failed = excluded.rows_failed,
     failed_at = coalesce(excluded.failed_at, c.failed_at),
-    counts_until = case
-        when excluded.rows_failed > 0 then 'infinity'
-        when c.counts_until = 'infinity' then c.failed_at + make_interval(secs => :hold_s::float8)
-        else c.counts_until
-    end;
+    counts_until = coalesce(excluded.counts_until, c.counts_until);
 
 -- name: forget_checks(names)!
 -- Checks that there are no more, so that none is held against its stage for ever.
@@ -297,7 +293,7 @@ delete from quality_checks where suite || '.' || name <> all(:names::text[]);
 -- What is held against the stages now, the worst first.
 select stage, suite, name, severity, rows_failed, failed_at
 from quality_checks
-where counts_until > now()
+where rows_failed > 0 or counts_until > now()
 order by severity, failed_at desc, suite, name;
 
 -- name: newest(suite)

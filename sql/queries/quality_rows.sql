@@ -149,7 +149,7 @@ where (f.open, f.high, f.low, f.close, f.volume, f.value_usd, f.trades, f.first_
         is distinct from (t.open, t.high, t.low, t.close, t.volume, t.value_usd, t.trades, t.first_seq, t.last_seq)
     and not exists (
         select from coverage_gaps g
-        where g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 minute' and g.to_ts >= f.bucket
+        where g.kind = 'trades' and g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 minute' and g.to_ts >= f.bucket
     );
 
 -- name: minutes_missing()
@@ -168,7 +168,7 @@ where not exists (
     )
     and not exists (
         select from coverage_gaps g
-        where g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 minute' and g.to_ts >= f.bucket
+        where g.kind = 'trades' and g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 minute' and g.to_ts >= f.bucket
     );
 
 -- name: hours_unlike_minutes()
@@ -192,7 +192,7 @@ where (k.market_key, k.outcome) in (select market_key, outcome from fresh_candle
         is distinct from (m.open, m.high, m.low, m.close, m.volume, m.value_usd, m.trades)
     and not exists (
         select from coverage_gaps g
-        where g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 hour' and g.to_ts >= f.bucket
+        where g.kind = 'trades' and g.filled_at > now() - interval '10 minutes' and g.from_ts < f.bucket + interval '1 hour' and g.to_ts >= f.bucket
     );
 
 -- name: ranks_missing()

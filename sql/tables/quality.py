@@ -37,7 +37,7 @@ quality_checks = Table(
     Column(
         "counts_until",
         Time,
-        comment="Until then its last failure is held against the stage; infinity while the newest pass fails",
+        comment="Until then its last failure is held against the stage; while rows_failed is above 0, always",
     ),
     comment="The newest result of each check, which pipeline_status reads",
 )

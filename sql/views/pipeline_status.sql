@@ -36,6 +36,6 @@ left join (
             suite || '.' || name, jsonb_build_object('severity', severity, 'rows', rows_failed, 'failed_at', as_unix(failed_at))
         ) as checks
     from quality_checks
-    where counts_until > now()
+    where rows_failed > 0 or counts_until > now()
     group by stage
 ) as quality using (stage);

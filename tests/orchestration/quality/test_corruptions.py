@@ -1,0 +1,81 @@
+"""Rows spoiled in every way that the suites name: the checks that should catch one do, and no others."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import psycopg
+import pytest
+
+from orchestration.quality import judging, passes
+from orchestration.quality.suites import SUITES
+from sql import database
+from tests.orchestration.quality import corruptions, world
+
+OF_MARKETS = corruptions.TRADES | corruptions.FEED | corruptions.CATALOGUE | corruptions.COMPUTED
+EVERY = OF_MARKETS | corruptions.CHAIN | corruptions.OTHERS
+
+
+@pytest.fixture(scope="module")
+def spoiled(new_database):
+    """What a pass finds in a whole world, and then where each market and block has been spoiled in its way."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        new_database() as url,
+        database.connect(url, autocommit=True, name="presage test") as conn,
+    ):
+        patch.setitem(judging.SUMMARY, "partial_unexpected_count", 1000)
+        patch.setattr(judging, "SAMPLES", 1000)
+        conn.execute("alter table markets drop constraint markets_status_check")
+        world.ground(conn)
+        subjects = {name: world.healthy_market(conn) for name in OF_MARKETS}
+        for nth in range(12):
+            world.healthy_market(conn, f"pair-{nth}")
+        subjects |= {name: world.healthy_block(conn) for name in corruptions.CHAIN}
+        whole = passes.run(url, datetime.now(UTC))
+
+        named = {}
+        for name, corruption in EVERY.items():
+            subject = subjects.get(name)
+            cursor = psycopg.ClientCursor(conn).execute(corruption.does, {"key": subject, "block": subject})
+            if corruption.of in ("event", "wallet"):
+                named[name] = str(cursor.fetchone()[0])
+            else:
+                named[name] = f"{corruption.of} {subject}" if subject else corruption.of
+        conn.execute("truncate quality_suites")  # so that the same rows are looked at again
+        yield whole, passes.run(url, datetime.now(UTC)), named
+
+
+def subjects_of(sample):
+    """Tell whose a row is, in the words of the corruptions."""
+    yield f"market {sample.get('market_key')}"
+    yield f"block {sample.get('block_number', sample.get('number'))}"
+    for column in ("market_key", "number", "event_id", "seq", "low", "feed", "cause", "span", "kind"):
+        yield str(sample.get(column))
+    yield str(sample.get("wallet")).removeprefix("0x")
+
+
+def test_nothing_is_found_in_a_whole_world(spoiled):
+    whole, _, _ = spoiled
+
+    assert [(result.name, result.samples) for result in whole.failed] == []
+    assert {suite.table for suite in SUITES if not whole.rows[suite.table]} == {"wallet_activity"}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_is_spoiled_is_caught_by_the_checks_that_should(spoiled, name):
+    _, found, named = spoiled
+    corruption = EVERY[name]
+    by = {result.name for result in found.failed if any(named[name] in subjects_of(row) for row in result.samples)}
+    if name in corruptions.OTHERS and named[name] in {"orphan", "rank", "pairs", "nameless"}:
+        by = {result.name for result in found.failed} & corruption.caught_by
+
+    assert by == corruption.caught_by
+
+
+def test_everything_that_is_expected_of_rows_is_broken_somewhere(spoiled):
+    _, found, _ = spoiled
+
+    broken = {result.check.name for result in found.failed}
+
+    assert {result.check.name for result in found.results} - broken == {"columns"}

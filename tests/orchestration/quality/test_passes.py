@@ -1,0 +1,230 @@
+"""What a pass looks at, how far it has come, and how its findings make a stage late or stale."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+import parameters
+from orchestration.quality import passes
+from orchestration.quality.suites import SUITES
+from sql import database
+from sql.queries import quality as queries
+from tests.factories import insert
+from tests.orchestration.quality import world
+
+MINUTE = timedelta(minutes=1)
+
+
+def run(url, ago=timedelta(0), **given):
+    return passes.run(url, datetime.now(UTC) - ago, **given)
+
+
+def failed(passed):
+    return {result.name for result in passed.failed}
+
+
+def status(conn, stage):
+    conn.execute("update stage_clocks set beat_at = now(), last_data_at = now()")
+    return conn.execute("select status, detail -> 'quality' from pipeline_status where stage = %s", [stage]).fetchone()
+
+
+def test_each_row_is_looked_at_once_and_a_minute_s_latecomers_too(database_url, conn, add_market, add_trades):
+    market = add_market()
+    now = datetime.now(UTC)
+    add_trades(market, [{"ts": now - 5 * MINUTE, "price": "1.5"}, {"ts": now - 4 * MINUTE}])
+
+    first = run(database_url, 2 * MINUTE)
+    add_trades(market, [{"ts": now - 2.5 * MINUTE, "price": "1.6"}, {"ts": now - 4 * MINUTE, "price": "1.7"}])
+    second = run(database_url)
+
+    assert (first.rows["trades"], second.rows["trades"]) == (2, 1)
+    assert [row["price"] for result in second.failed if result.name == "trades.price" for row in result.samples] == [
+        1_600_000
+    ]
+
+
+def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add_market, add_trades):
+    market, now = add_market(), datetime.now(UTC)
+    run(database_url)
+
+    add_trades(market, [{"ts": now - timedelta(hours=3), "price": "1.5"}])
+    unnoticed = run(database_url)
+    span = {"from_ts": now - timedelta(hours=4), "to_ts": now - timedelta(hours=2)}
+    insert(
+        conn, "coverage_gaps", {"kind": "trades", "cause": "outage", **span, "filled_at": now, "filled_by": "data_api"}
+    )
+    filled = run(database_url)
+
+    assert (unnoticed.rows["trades"], filled.rows["trades"]) == (0, 1)
+    assert "trades.price" in failed(filled)
+
+
+@pytest.fixture
+def of_chain(monkeypatch):
+    """Pass over blocks and settlements alone, so many blocks at a time."""
+
+    def run_of(url, most=5000):
+        suites = [replace(suite, most=most) for suite in SUITES if suite.table == "chain_blocks"]
+        suites += [suite for suite in SUITES if suite.table == "settlements"]
+        monkeypatch.setattr(passes, "SUITES", tuple(suites))
+        return run(url, suites=suites).rows["settlements"]
+
+    return run_of
+
+
+def test_holes_of_the_chain_are_looked_at_when_they_are_filled_in(database_url, conn, of_chain):
+    world.ground(conn)
+    conn.execute("delete from chain_ranges")
+    lower, upper = world.healthy_block(conn), world.healthy_block(conn)
+    insert(conn, "chain_blocks", {"number": upper + 500, "hash": bytes(32), "ts": datetime.now(UTC), "logs": 0})
+    insert(conn, "chain_ranges", {"from_block": upper - 1, "to_block": upper + 500, "logs": 1})
+
+    head, again = of_chain(database_url), of_chain(database_url)
+    insert(conn, "chain_ranges", {"from_block": lower - 1, "to_block": lower, "logs": 1})
+    hole, nothing = of_chain(database_url), of_chain(database_url)
+
+    assert [head, again, hole, nothing] == [2, 0, 2, 0]
+
+
+def test_many_blocks_at_once_are_taken_in_pieces(database_url, conn, of_chain):
+    world.ground(conn)
+    for _ in range(5):
+        world.healthy_block(conn)
+    insert(conn, "chain_blocks", {"number": 9000, "hash": bytes(32), "ts": datetime.now(UTC), "logs": 0})
+
+    rows = [of_chain(database_url, most=4) for _ in range(4)]
+
+    assert sum(rows) == 10
+    assert max(rows) < 10
+    assert rows[-1] == 0
+
+
+def test_a_look_at_some_tables_leaves_the_next_pass_where_it_was(database_url, conn, add_market, add_trades):
+    add_trades(add_market(), [{"price": "1.5"}])
+    trades = [suite for suite in SUITES if suite.table == "trades"]
+
+    by_hand = run(database_url, suites=trades)
+    whole = run(database_url)
+
+    assert {result.suite.table for result in by_hand.results} == {"trades"}
+    assert (by_hand.rows["trades"], whole.rows["trades"]) == (1, 1)
+
+
+def test_two_passes_at_once_take_turns(database_url, conn, add_market, add_trades):
+    add_trades(add_market(), [{"price": "1.5"}])
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: run(database_url), range(2)))
+
+    found = conn.execute("select count(*) from quality_results where name = 'price' and rows_failed > 0").fetchone()
+    assert found == (2,)  # within the minute of overlap both look at it; neither waits for ever
+
+
+@pytest.mark.parametrize(
+    "drift",
+    [
+        "alter table feed_stats drop column reconnects",
+        "alter table feed_stats add column mood text",
+        "alter table feed_stats alter column rows type numeric",
+    ],
+)
+def test_columns_that_are_not_as_declared_are_found_and_stop_nothing_else(database_url, conn, add_market, drift):
+    add_market(status="ACTIVE", market_id="0xZZ")
+    conn.execute(drift)
+
+    passed = run(database_url)
+
+    assert failed(passed) == {"feed_stats.columns", "markets.market_id"}
+    assert {result.check.name for result in passed.results if result.suite.table == "feed_stats"} == {"columns"}
+
+
+@pytest.mark.parametrize(("price", "tx_hash", "expected"), [("1.5", None, "stale"), ("0.5", b"short", "late")])
+def test_severity_decides_whether_a_stage_is_late_or_stale(
+    database_url, conn, add_market, add_trades, price, tx_hash, expected
+):
+    add_trades(add_market(), [{"price": price, "tx_hash": tx_hash}])
+    before = status(conn, "ingestion")
+
+    run(database_url)
+
+    now, checks = status(conn, "ingestion")
+    assert before == ("fresh", None)
+    assert now == expected
+    (check,) = checks
+    assert check == ("trades.price" if expected == "stale" else "trades.tx_hash")
+    assert checks[check]["rows"] == 1
+    assert status(conn, "discovery") == ("fresh", None)
+
+
+def test_a_stage_recovers_by_itself_some_minutes_after_its_rows_are_right_again(
+    database_url, conn, add_market, add_trades
+):
+    (bad,) = add_trades(add_market(), [{"price": "1.5"}])
+    run(database_url)
+    conn.execute("delete from trades where trade_id = %s", [bad["trade_id"]])
+
+    run(database_url)
+    still = status(conn, "ingestion")[0]
+    held = conn.execute(
+        "select max(counts_until - failed_at), max(rows_failed) from quality_checks where failed_at is not null"
+    ).fetchone()
+    conn.execute("update quality_checks set counts_until = counts_until - interval '10 minutes'")
+
+    assert still == "stale"
+    assert held == (timedelta(minutes=10), 0)
+    assert status(conn, "ingestion") == ("fresh", None)
+
+
+def test_while_the_newest_pass_fails_no_time_heals_it(database_url, conn, add_market, add_trades):
+    add_trades(add_market(), [{"price": "1.5"}])
+    parameters.set_(conn, "quality_hold_min", "0")
+
+    run(database_url)
+    conn.execute(
+        "update quality_checks set failed_at = failed_at - interval '1 year', ran_at = ran_at - interval '1 year'"
+    )
+
+    assert status(conn, "ingestion")[0] == "stale"
+
+
+def test_a_check_that_is_no_more_is_not_held_against_its_stage(database_url, conn):
+    gone = {"suite": "trades", "name": "colour", "stage": "ingestion", "severity": "fail", "rows_checked": 1}
+    insert(conn, "quality_checks", {**gone, "rows_failed": 1})
+    assert status(conn, "ingestion")[0] == "stale"
+
+    run(database_url)
+
+    assert status(conn, "ingestion") == ("fresh", None)
+
+
+def test_history_is_kept_of_what_was_looked_at(database_url, conn, add_market, add_trades):
+    add_trades(add_market(), [{"price": "1.5"}, {}])
+    run(database_url)
+
+    kept = conn.execute(
+        "select rows_checked, rows_failed, samples -> 0 -> 'price' from quality_results "
+        "where (suite, name) = ('trades', 'price')"
+    ).fetchall()
+    quiet = conn.execute("select count(*) from quality_results where suite = 'quotes'").fetchone()
+    assert kept == [(2, 1, 1_500_000)]
+    assert quiet == (0,)
+    (hour,) = [row for row in queries.history(conn, since=datetime.now(UTC) - timedelta(hours=2)) if row[0] == "trades"]
+    assert hour[2:] == (1, 2, 1)
+
+
+def test_an_expectation_that_cannot_be_judged_fails_the_pass_and_notes_nothing(
+    database_url, conn, add_market, add_trades, monkeypatch
+):
+    add_trades(add_market(), [{}])
+    broken = replace(SUITES[0], checks=(replace(SUITES[0].checks[3], arguments={"condition": "price / 0 = 1"}),))
+
+    with pytest.raises(RuntimeError, match=r"trades\.worth: division by zero"):
+        run(database_url, suites=[broken])
+
+    assert conn.execute("select count(*) from quality_results").fetchone() == (0,)
+    with database.connect(database_url) as another:
+        assert another.execute("select count(*) from pg_locks where locktype = 'advisory'").fetchone() == (0,)

@@ -1,0 +1,114 @@
+"""A small world in which everything holds, market by market and block by block, so that one thing can be spoiled."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from datetime import UTC, datetime, timedelta
+
+from tests.factories import add_market, add_trades, insert
+
+NOW = datetime.now(UTC)
+AGO = NOW - timedelta(seconds=90)
+CENT = 10_000
+WALLET, OTHER, CONTRACT = secrets.token_bytes(20), secrets.token_bytes(20), secrets.token_bytes(20)
+_numbers = itertools.count(1)
+
+
+def seq_of(ts, nth=0):
+    return (int(ts.timestamp() * 1000) << 20) + nth
+
+
+def healthy_market(conn, slug=None):
+    """Add a market with a row of everything; give its key."""
+    event = insert(conn, "events", {"event_id": f"e{next(_numbers)}", "title": "An event", "tags": ["a tag"]})
+    market = add_market(
+        conn, slug, outcome_prices=[500_000, 500_000], tick_size=CENT, volume_usd=5, event_id=event["event_id"]
+    )
+    key = {"market_key": market["market_key"], "outcome": 0}
+    insert(conn, "market_status_changes", {"market_key": key["market_key"], "to_status": "ACTIVE", "cause": "listed"})
+    best = {"bid": 490_000, "ask": 510_000, "mid": 500_000, "bid_size": 10, "ask_size": 10}
+    levels = {"bid_prices": [490_000, 480_000], "bid_sizes": [10, 20], "ask_prices": [510_000], "ask_sizes": [10]}
+    for outcome in (0, 1):
+        insert(conn, "live_prices", {**key, "outcome": outcome, **best, "last": 500_000, "ts": AGO})
+        insert(conn, "quotes", {**key, "outcome": outcome, "ts": AGO - timedelta(seconds=5), **best})
+    insert(conn, "live_books", {**key, **levels, "seq": seq_of(AGO), "ts": AGO, "verified": True})
+    insert(conn, "book_anchors", {**key, **levels, "seq": seq_of(AGO), "ts": AGO})
+    insert(conn, "book_events", {**key, "ts": AGO, "event_id": next(_numbers), "seq": seq_of(AGO), **levels})
+    change = {"side": 1, "price": 490_000, "size": 10}
+    insert(conn, "book_events", {**key, "ts": AGO, "event_id": next(_numbers), "seq": seq_of(AGO, 1), **change})
+    add_trades(conn, market, [{"price": "0.5", "size": 10, "ts": AGO, "tx_hash": secrets.token_bytes(32)}] * 2)
+    prices = {"open": 500_000, "high": 500_000, "low": 500_000, "close": 500_000}
+    window = {"window_start": NOW - timedelta(days=1), "window_end": NOW, "computed_at": NOW}
+    insert(conn, "market_stats_24h", {**key, **prices, "volume": 20, "value_usd": 10, "trades": 2, **window})
+    activity = {f"{what}_{span}": 1 for what in ("value", "trades") for span in ("1h", "24h", "7d")}
+    moved = {"price_now": 500_000, "price_baseline": 490_000, "price_move": CENT, "computed_at": NOW}
+    insert(conn, "market_activity", {"market_key": key["market_key"], **activity, **moved})
+    insert(conn, "market_rankings", {"generation": 1, "rank": next(_ranks), "market_key": key["market_key"]})
+    signal = {"type": "momentum", "value": 0.2, "threshold": 0.1, "score": 2.0, "direction": 1, "window_s": 3900}
+    insert(conn, "signals", {**key, "ts": AGO, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
+    return key["market_key"]
+
+
+_ranks = itertools.count(1)
+
+
+def ground(conn):
+    """Add what is there once: tokens and contracts of the chain, boards, the stream, figures of the feed."""
+    insert(conn, "chain_contracts", {"address": CONTRACT, "name": "CTF Exchange V2"})
+    insert(conn, "chain_tokens", {"token_id": "1001"})
+    insert(conn, "chain_ranges", {"from_block": 1000, "to_block": 9999, "logs": 100})
+    for span, rank in itertools.product(("1d", "all"), (1, 2)):
+        board = {"span": span, "by": "volume", "rank": rank, "wallet": bytes([rank]) * 20, "volume_usd": 10 - rank}
+        insert(conn, "leaderboards", {**board, "trades": 1, "markets": 0, "computed_at": NOW})
+    for seq in range(1, 3001):
+        message = f'{{"type":"price","seq":{seq},"data":{{}}}}'
+        conn.execute("insert into stream_events values (%s, now(), 'price', null, null, %s)", [seq, message])
+    conn.execute("update stream_head set last_seq = 3000")
+    stats = {"ts": AGO, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": [1]}
+    insert(conn, "feed_stats", {**stats, "lag_p50_ms": 1, "lag_p99_ms": 2, "lag_max_ms": 3})
+    gap = {"kind": "books", "from_ts": AGO, "to_ts": NOW, "cause": "socket", "filled_at": NOW, "filled_by": "standby"}
+    insert(conn, "coverage_gaps", gap)
+
+
+def healthy_block(conn):
+    """Add a block with a match, an entry and what follows from them, and the block before; give its number."""
+    number = next(_blocks)
+    parent, ts = secrets.token_bytes(32), AGO - timedelta(seconds=100_000 - number)
+    insert(conn, "chain_blocks", {"number": number - 1, "hash": parent, "ts": ts - timedelta(seconds=2), "logs": 0})
+    block = {"number": number, "hash": secrets.token_bytes(32), "parent": parent, "ts": ts, "logs": 10}
+    insert(conn, "chain_blocks", block)
+    wallet = secrets.token_bytes(20)
+    at = {"block_number": number, "ts": ts}
+    fill = {"token_key": 1, "price": 500_000, "size": 10_000_000, "value_usd": 5_000_000, "fee_usd": 0}
+    for log_index, owner, side, of_taker in ((1, wallet, -1, False), (2, OTHER, 1, True)):
+        where = {**at, "log_index": log_index, "side": side}
+        named = {"match_index": 2, "tx_hash": secrets.token_bytes(32), "contract_key": 1, "maker": owner}
+        whose = {"taker": CONTRACT if of_taker else OTHER, "is_taker_order": of_taker, "counted": of_taker}
+        insert(conn, "settlements", {**where, **fill, **named, **whose})
+        insert(conn, "wallet_fills", {**where, **fill, "wallet": owner, "is_taker": of_taker})
+    entry = {**at, "entry": 0, "wallet": wallet, "amount": 5, "tx_hash": secrets.token_bytes(32), "contract_key": 1}
+    condition = {"condition_id": secrets.token_bytes(32)}
+    insert(conn, "ledger_entries", {**entry, **condition, "log_index": 3, "kind": "split"})
+    sent = {"kind": "transfer", "token_key": 1, "counterparty": OTHER, "amount": -5}
+    insert(conn, "ledger_entries", {**entry, **sent, "log_index": 4})
+    paid = {"kind": "resolution", "wallet": None, "detail": {"numerators": [1, 0]}}
+    insert(conn, "ledger_entries", {**entry, **condition, **paid, "log_index": 5})
+    change = {
+        **at,
+        "wallet": wallet,
+        "log_index": 3,
+        "entry": 0,
+        "token_key": 1,
+        "kind": "split",
+        "shares": 5,
+        "usd": 2,
+    }
+    insert(conn, "position_changes", change)
+    traded = {"buys": 1, "bought": 10, "bought_usd": 5, "sells": 0, "sold": 0, "sold_usd": 0, "held": 10, "covered": 10}
+    known = {"cost_usd": 5, "realized_usd": 0, "left_out": 0, "first_trade": ts, "last_trade": ts}
+    insert(conn, "wallet_positions", {"base": False, "wallet": wallet, "token_key": 1, **traded, **known})
+    return number
+
+
+_blocks = itertools.count(1010, 10)
