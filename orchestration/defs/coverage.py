@@ -159,7 +159,6 @@ each_hour = dg.ScheduleDefinition(
 reconciliation_job = dg.define_asset_job(
     "reconciliation",
     selection=dg.AssetSelection.assets(reconciled_trades, reconciled_settlements).without_checks(),
-    partitions_def=each_day,
     description="Each day: counts the day before against the exchange and the chain. By hand, for any day: what the "
     "exchange lists of it is filled in.",
     tags={"dagster/max_runtime": "25200", "dagster/priority": "-2"},

@@ -1,0 +1,141 @@
+"""Coverage under Dagster: gaps filled each hour, days counted each night."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import dagster as dg
+import pytest
+
+import settings
+from orchestration.defs import coverage
+from orchestration.resources import Database, Exchange
+from orchestration.settlement.ranges import Ranges
+from orchestration.settlement.writer import Writer
+from tests.chain import Chain, events
+from tests.factories import insert
+from tests.orchestration.coverage.conftest import DAY, NOON
+from tests.orchestration.settlement import truth
+from tests.orchestration.settlement.plain import Plain
+from upstream.chain.contracts import POLYGON
+
+NIGHT = dt.datetime(DAY.year, DAY.month, DAY.day, 3, 20, tzinfo=dt.UTC) + dt.timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with dg.instance_for_test() as running:
+        yield running
+
+
+@pytest.fixture
+def make(instance, sandbox, db, database_url):
+    def materialise(*definitions, **more):
+        resources = {
+            "database": Database(url=database_url),
+            "exchange": Exchange(
+                gamma_url=sandbox.gamma_url,
+                clob_url=sandbox.clob_url,
+                clob_socket_url=sandbox.socket_url,
+                data_api_url=sandbox.data_api_url,
+                source="simulated",
+            ),
+        }
+        return dg.materialize(list(definitions), instance=instance, resources=resources, **more)
+
+    return materialise
+
+
+@pytest.fixture
+def configured(monkeypatch, anvil):
+    """A chain is configured: the tests' node."""
+    monkeypatch.setenv("PRESAGE_CHAIN_RPC_URLS", anvil.url)
+    settings.get.cache_clear()
+    yield
+    monkeypatch.undo()
+    settings.get.cache_clear()
+
+
+def told(run, asset):
+    (event,) = run.asset_materializations_for_node(asset)
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def test_a_pass_over_the_gaps_says_what_it_filled_and_what_is_left(make, db, traded):
+    insert(
+        db, "coverage_gaps", {"kind": "trades", "from_ts": NOON, "to_ts": NOON + dt.timedelta(hours=1), "cause": "?"}
+    )
+    insert(db, "coverage_gaps", {"kind": "books", "from_ts": NOON, "to_ts": NOON + dt.timedelta(hours=1), "cause": "?"})
+
+    figures = told(make(coverage.coverage_gaps), "coverage_gaps")
+
+    assert (figures["filled"], figures["trades_added"]) == (1, len(traded))
+    assert (figures["books lost"], figures["trades filled"]) == (1, 1)
+
+
+def test_a_day_is_counted_as_its_partition(make, traded):
+    figures = told(make(coverage.reconciled_trades, partition_key=str(DAY)), "reconciled_trades")
+
+    assert (figures["listed"], figures["held"], figures["added"]) == (len(traded), len(traded), len(traded))
+    assert figures["agrees"] is True
+
+
+def test_where_no_chain_is_followed_its_part_says_so(make):
+    figures = told(make(coverage.reconciled_settlements, partition_key=str(DAY)), "reconciled_settlements")
+
+    assert "PRESAGE_CHAIN_RPC_URLS" in figures["off"]
+
+
+@pytest.mark.usefixtures("configured")
+def test_the_logs_of_a_day_are_counted_block_by_block_and_what_was_left_out_is_written(make, db, anvil):
+    chain = Chain(anvil, genesis_s=int(NOON.timestamp()))
+    chain.extend([[events.match_v2([events.fill_v2(maker=events.wallet(n % 7 + 1))])] for n in range(100)])
+    list(Ranges(Writer(db, POLYGON), Plain(chain), POLYGON).fill(0, 30))
+    whole = truth.settlements(db)
+    db.execute("update chain_blocks set logs = logs - 1 where number = 20")
+    db.execute("delete from settlements where block_number = 20 and log_index = 0")
+
+    run = make(coverage.reconciled_settlements, partition_key=str(DAY))
+    empty = make(coverage.reconciled_settlements, partition_key=str(DAY - dt.timedelta(days=1)))
+
+    figures = told(run, "reconciled_settlements")
+    assert (figures["from_block"], figures["to_block"], figures["agrees"]) == (1, 30, True)
+    assert (figures["added"], figures["unlisted"]) == (1, 0)
+    assert figures["listed"] == db.execute("select sum(logs) from chain_blocks").fetchone()[0]
+    assert truth.settlements(db) == whole
+    assert db.execute("select day, kind, added, agrees from coverage_days").fetchall() == [
+        (DAY, "settlements", 1, True)
+    ]
+    assert told(empty, "reconciled_settlements")["blocks"] == 0
+
+
+def test_the_night_asks_for_the_days_that_are_due(instance, db, database_url):
+    def tick():
+        context = dg.build_schedule_context(instance=instance, scheduled_execution_time=NIGHT)
+        return coverage.reconciliation_each_day(context, database=Database(url=database_url))
+
+    nothing = tick()
+    insert(
+        db,
+        "feed_stats",
+        {"ts": NOON, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": []},
+    )
+
+    assert isinstance(nothing, dg.SkipReason)
+    assert [request.partition_key for request in tick()] == [str(DAY)]
+    assert coverage.reconciliation_job.name == "reconciliation"
+
+
+def test_the_check_warns_of_days_that_differ(make, db):
+    row = {"day": dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1), "kind": "trades", "listed": 5, "held": 4}
+    insert(db, "coverage_days", {**row, "added": 0, "unlisted": 0, "unknown": 1, "agrees": False})
+
+    run = make(
+        coverage.coverage_gaps,
+        coverage.coverage_reconciled,
+        selection=dg.AssetSelection.checks_for_assets("coverage_gaps"),
+    )
+
+    (found,) = run.get_asset_check_evaluations()
+    assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
+    assert "1 of 30 days differ" in found.description
