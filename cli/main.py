@@ -10,6 +10,7 @@ import typer
 from cli import analyst, backup, keys
 from cli import set as parameters
 from cli.doctor import doctor
+from cli.export import export
 
 app = typer.Typer(
     name="presage",
@@ -25,6 +26,7 @@ parameters.add(app)
 backup.add(app)
 app.add_typer(analyst.app)
 app.command()(doctor)
+app.command()(export)
 
 For = Annotated[
     float | None,

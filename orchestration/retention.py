@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sql.queries import retention as queries
 from sql.queries import webhooks
+from sql.queries import webhooks
 
 if TYPE_CHECKING:
     import psycopg
@@ -19,6 +20,7 @@ QUARANTINE_KEPT = timedelta(days=30)
 INCIDENTS_KEPT = timedelta(days=90)
 ACTIVITY_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
+AT_ONCE = 10_000  # rows deleted in one statement
 AT_ONCE = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
@@ -52,7 +54,16 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
+    dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
     return dropped
+
+
+def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
+    """Forget deliveries that were over long ago; some at a time, as the deliverer writes beside it."""
+    gone = 0
+    while some := int(webhooks.forget(conn, before=before, most=AT_ONCE)):
+        gone += some
+    return gone
 
 
 def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:

@@ -42,6 +42,22 @@ def test_a_chunk_with_one_row_in_time_is_kept(conn, add_market, add_trades):
     assert dropped["trades"] == 0
 
 
+def test_deliveries_that_were_over_long_ago_are_forgotten_and_those_that_wait_are_not(conn, monkeypatch):
+    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    account = insert(conn, "accounts", {"email": "hooks@example.com", "app_name": "tests"})
+    hook = {"account_id": account["account_id"], "url": "https://example.com/", "secret": "whsec_", "since_seq": 0}
+    hook = insert(conn, "webhooks", {**hook, "events": ["trade"]})
+    delivery = {"webhook_id": hook["webhook_id"], "type": "trade", "body": "{}", "created_at": NOW - timedelta(days=90)}
+    for days in (31, 32, 33, 29):
+        insert(conn, "webhook_deliveries", {**delivery, "state": "failed", "ended_at": NOW - timedelta(days=days)})
+    insert(conn, "webhook_deliveries", {**delivery, "next_at": NOW - timedelta(days=90)})
+
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert dropped["webhook_deliveries"] == 3
+    assert count(conn, "webhook_deliveries") == 2
+
+
 def events(conn, *told):
     for seq, age in told:
         insert(conn, "stream_events", {"seq": seq, "ts": NOW - age, "type": "trade", "message": "{}"})
