@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import Counter, deque
@@ -31,6 +32,7 @@ LONGEST_S = 3600.0  # then the browser connects again
 MOST_KEPT = 50  # trades or signals that wait for a slow browser; the oldest go
 SETTLE_S = 0.3  # to see what else is wanted, before subscribing anew
 TURN_S = 1.0  # between two subscriptions
+GLANCE_S, BEGIN_S = 0.05, 5.0  # how often one looks whether the first has begun, and how long browsers wait for it
 BOOK_FRESH_S = 0.4
 LEVELS = 25  # of each side of a book
 
@@ -92,7 +94,11 @@ class Hub:
         self._listeners: dict[str, set[Listener]] = {}
         self._wanted: Counter[str] = Counter()
         self._more = asyncio.Event()
-        self._last: int | None = None
+        self._begun = asyncio.Event()  # the stream has said where it stands: from there on nothing is missed
+        self._stream: AsyncStream | None = None
+        self._last: int | None = None  # where the stream stood when it was left
+        self._from: int | None = None  # where it stood when the first of the markets came that are not subscribed to
+        self._heard: dict[str, int] = {}  # of each market, the last event: going back for one repeats the others'
         self.subscriptions = 0
 
     @property
@@ -140,37 +146,47 @@ class Hub:
 
     async def _subscribe(self) -> None:
         """Follow the stream until other markets are wanted; those no longer wanted stay as long as they are few."""
-        wanted = frozenset(self._wanted)
+        key = await self._key()
+        wanted, since = frozenset(self._wanted), self._last if self._from is None else self._from
+        self._from = None
+        self._heard = {market: seq for market, seq in self._heard.items() if market in wanted}
         self._more.clear()
         self.subscriptions += 1
-        stream = AsyncStream(
+        self._stream = stream = AsyncStream(
             self._backend.url,
-            await self._key(),
+            key,
             markets=wanted,
             types=TYPES,
-            resume_from=self._last,
+            resume_from=since,
             on_gap=self._missed,
         )
         async with stream:
             reading = asyncio.create_task(self._read(stream))
-            changing = asyncio.create_task(self._until_others_than(wanted))
+            changing = asyncio.create_task(self._until_others_than(wanted, stream))
             try:
                 done, _ = await asyncio.wait({reading, changing}, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for task in (reading, changing):
                     task.cancel()
                 await asyncio.gather(reading, changing, return_exceptions=True)
-                self._last = stream.last
+                self._last, self._stream = stream.last, None
             for task in done:
                 task.result()
 
     async def _read(self, stream: AsyncStream) -> None:
         async for event in stream:
-            for listener in self._listeners.get(event.market_id or "", ()):
+            market = event.market_id or ""
+            if event.seq <= self._heard.get(market, 0):
+                continue
+            self._heard[market] = event.seq
+            for listener in self._listeners.get(market, ()):
                 if event.type in listener.types or (event.type == "orderbook" and "book" in listener.types):
                     listener.hear(event)
 
-    async def _until_others_than(self, wanted: frozenset[str]) -> None:
+    async def _until_others_than(self, wanted: frozenset[str], stream: AsyncStream) -> None:
+        while stream.last is None:  # noqa: ASYNC110 (the client tells of events, not of its greeting)
+            await asyncio.sleep(GLANCE_S)
+        self._begun.set()
         while True:
             await self._more.wait()
             self._more.clear()
@@ -185,6 +201,8 @@ class Hub:
             listener.fall_behind()
 
     def _join(self, listener: Listener) -> None:
+        if self._from is None and listener.markets - self._wanted.keys():
+            self._from = self._last if self._stream is None else self._stream.last
         for market in listener.markets:
             self._listeners.setdefault(market, set()).add(listener)
             self._wanted[market] += 1
@@ -203,6 +221,9 @@ class Hub:
 
     async def _standing(self, listener: Listener) -> bytes:
         """Say how things stand: what happened while the page was on its way is in it."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEGIN_S):
+                await self._begun.wait()
         frames = [frame("hello", {"markets": len(listener.markets)})]
         if "price" in listener.types:
             ids = ",".join(sorted(listener.markets))

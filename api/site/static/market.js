@@ -29,7 +29,7 @@ function book(found) {
     let total = 0;
     const rows = found[side].slice(0, LEVELS).map((level) => {
       total += level.size;
-      return row([[words.cents(level.price), side === "bids" ? "up num" : "down num"], [words.number(level.size), "r"], [words.number(total), "r muted"]]);
+      return row([[words.cents(level.price), side === "bids" ? "up num" : "down num"], [words.number(level.size), "r"], [words.number(total), "r muted optional"]]);
     });
     document.getElementById(side).replaceChildren(...rows);
   }
@@ -76,6 +76,8 @@ const drawn = document.getElementById("book-data");
 if (drawn) depth(document.getElementById("depth"), JSON.parse(drawn.textContent));
 follow({ markets: [market], types: ["price", "trade", "signal", "market", "book"], outcome }, {
   price: (price) => {
+    const asOf = document.querySelector("#as-of time");
+    if (asOf && price.outcome === outcome) asOf.dateTime = new Date(price.ts).toISOString();
     for (const element of shown) if (element.dataset.market === price.market_id && Number(element.dataset.outcome) === price.outcome) show(element, price);
   },
   trade, signal, book,

@@ -1,0 +1,194 @@
+"""Live prices for browsers: one subscription for all of them, and each hears what it wants."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+
+import pytest
+
+import settings
+from api import ledgers
+from api.site import live
+from api.site.backend import Backend
+from api.site.credentials import Credentials
+from api.site.live import Hub, Listener
+from orchestration import stream
+from tests import factories
+from tests.api.test_shapes import book
+
+
+@pytest.fixture(scope="module")
+def markets(server_conn):
+    made = [factories.add_market(server_conn, name) for name in ("rain", "snow", "hail")]
+    for market in made:
+        factories.insert(server_conn, "live_books", book(market["market_key"]))
+    return made
+
+
+@pytest.fixture
+def tell(server_conn):
+    """Have the stream tell of a market, as the live feed does."""
+
+    def told(kind, market, **data):
+        now = int(time.time() * 1000)
+        record = {"market_id": market["market_id"], "outcome": 0, **data}
+        with server_conn.transaction():
+            stream.tell(server_conn, [stream.message(kind, now, market["market_id"], record)], now)
+
+    return told
+
+
+@contextlib.asynccontextmanager
+async def running(server):
+    """A hub on the server's stream."""
+    credentials = Credentials(server.database_url)
+    async with Backend(server.url, credentials) as backend:
+        hub = Hub(backend, credentials)
+        following = asyncio.create_task(hub.run())
+        yield hub
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+async def events(hub, listener):
+    """The events that a browser gets, one by one."""
+    async for frames in hub.events(listener):
+        for frame in frames.decode().split("\n\n"):
+            kind, _, data = frame.partition("\ndata: ")
+            if data:
+                yield kind.removeprefix("event: "), json.loads(data)
+
+
+async def until(found, wanted):
+    """The events up to one that is wanted."""
+    seen = []
+    async with asyncio.timeout(10):
+        async for event in found:
+            seen.append(event)
+            if wanted(*event):
+                return seen
+    raise AssertionError(seen)
+
+
+def bid(value):
+    return lambda kind, data: kind == "price" and data["bid"] == value
+
+
+def test_each_hears_of_its_own_markets_and_of_many_prices_the_last(server, markets, tell):
+    rain, snow, _ = markets
+
+    async def listen():
+        async with running(server) as hub:
+            one = events(hub, Listener([rain["market_id"]], ["price"]))
+            other = events(hub, Listener([snow["market_id"]], ["price", "trade"]))
+            await until(one, lambda kind, _: kind == "hello")
+            await until(other, lambda kind, _: kind == "hello")
+            for number in range(1, 41):
+                tell("price", rain, bid=number / 100)
+                tell("price", snow, bid=number / 200)
+            tell("trade", snow, price=0.5)
+            heard = await until(one, bid(0.4)), await until(other, lambda kind, _: kind == "trade")
+            return heard, hub.listeners, hub
+
+    (ours, theirs), listeners, hub = asyncio.run(listen())
+
+    assert {data["market_id"] for _, data in ours} == {rain["market_id"]}
+    assert {data["market_id"] for _, data in theirs} == {snow["market_id"]}
+    assert len(ours) < 20
+    assert listeners == 2
+    assert hub.subscriptions <= 3
+
+
+def test_who_comes_later_misses_nothing_and_those_before_neither(server, markets, tell):
+    rain, _, hail = markets
+
+    async def listen():
+        async with running(server) as hub:
+            first = events(hub, Listener([rain["market_id"]], ["trade"]))
+            await until(first, lambda kind, _: kind == "hello")
+            tell("trade", rain, price=0.01)
+            seen = await until(first, lambda kind, data: kind == "trade" and data["price"] == 0.01)
+            second = events(hub, Listener([hail["market_id"]], ["trade"]))
+            await until(second, lambda kind, _: kind == "hello")
+            for number in range(2, 30):
+                tell("trade", rain, price=number / 100)
+                tell("trade", hail, price=number / 100)
+                await asyncio.sleep(0.02)
+            seen += await until(first, lambda kind, data: kind == "trade" and data["price"] == 0.29)
+            return seen, await until(second, lambda kind, data: kind == "trade" and data["price"] == 0.29)
+
+    first, second = asyncio.run(listen())
+
+    assert [data["price"] for kind, data in first if kind == "trade"] == [number / 100 for number in range(1, 30)]
+    assert [data["price"] for kind, data in second if kind == "trade"] == [number / 100 for number in range(2, 30)]
+
+
+def test_a_book_comes_whole_and_as_it_is_now(server, server_conn, markets, tell):
+    rain = markets[0]
+
+    async def listen():
+        async with running(server) as hub:
+            found = events(hub, Listener([rain["market_id"]], ["book"]))
+            first = (await until(found, lambda kind, _: kind == "book"))[-1][1]
+            server_conn.execute(
+                "update live_books set bid_sizes[1] = 777000000 where market_key = %s", [rain["market_key"]]
+            )
+            await asyncio.sleep(live.BOOK_FRESH_S)
+            tell("orderbook", rain)
+            return first, (await until(found, lambda kind, data: kind == "book" and data["bids"][0]["size"] == 777))[-1]
+
+    first, (_, later) = asyncio.run(listen())
+
+    assert first["best_bid"] == later["best_bid"]
+    assert first["bids"][0]["size"] != 777
+
+
+def test_a_key_whose_time_is_over_is_replaced_and_nothing_is_missed(server, server_conn, markets, tell, monkeypatch):
+    rain = markets[0]
+    monkeypatch.setattr("api.site.credentials.AT_MOST_EACH_S", 0.0)
+
+    async def listen():
+        async with running(server) as hub:
+            found = events(hub, Listener([rain["market_id"]], ["trade"]))
+            await until(found, lambda kind, _: kind == "hello")
+            tell("trade", rain, price=0.11)
+            await until(found, lambda kind, data: kind == "trade" and data["price"] == 0.11)
+            revoked = server_conn.execute(
+                "update api_keys set revoked_at = now() where tier = 'enterprise' returning key_id"
+            ).fetchall()
+            for (key_id,) in revoked:
+                ledgers.end(server_conn, ledgers.folder(settings.get()), key_id)
+            before, prices = hub.subscriptions, [0.12]
+            tell("trade", rain, price=0.12)
+            async with asyncio.timeout(10):
+                while hub.subscriptions == before:
+                    await asyncio.sleep(0.05)
+                    prices.append(prices[-1] + 0.0001)
+                    tell("trade", rain, price=prices[-1])
+            return prices, await until(found, lambda kind, data: kind == "trade" and data["price"] == prices[-1])
+
+    prices, heard = asyncio.run(listen())
+
+    assert [data["price"] for kind, data in heard if kind == "trade"] == prices
+
+
+def test_what_a_slow_browser_has_not_taken_does_not_grow():
+    listener = Listener(["0xa"], ["price", "trade"])
+    for number in range(10_000):
+        listener.hear(live_event("trade", id=number))
+        listener.hear(live_event("price", bid=number))
+
+    told, _ = listener.take()
+
+    assert len(told) == live.MOST_KEPT + 1
+    assert told[0] == ("price", {"outcome": 0, "bid": 9999})
+    assert told[-1] == ("trade", {"outcome": 0, "id": 9999})
+
+
+def live_event(kind, **data):
+    from presage.client import Event
+
+    return Event(kind, 1, 0, "0xa", {"outcome": 0, **data})
