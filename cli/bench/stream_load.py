@@ -137,13 +137,13 @@ def asked(crowd: subprocess.Popen[bytes]) -> dict[str, int]:
     return dict(json.loads(crowd.stdout.readline()))
 
 
-def drained(crowd: subprocess.Popen[bytes]) -> None:
+def drained(crowd: subprocess.Popen[bytes], still_s: float = 3.0) -> None:
     """Wait until nothing more comes."""
-    heard: dict[str, int] = {}
-    now = asked(crowd)
-    while heard != now:
-        time.sleep(1.0)
-        heard, now = now, asked(crowd)
+    heard, since = asked(crowd), time.monotonic()
+    while time.monotonic() - since < still_s:
+        time.sleep(0.5)
+        if (now := asked(crowd)) != heard:
+            heard, since = now, time.monotonic()
 
 
 def until_open(port: int) -> None:
