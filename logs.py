@@ -34,15 +34,18 @@ def configure(process: str) -> None:
     """Write what is logged to stderr, in the settings' format, as lines of this process."""
     bind(process=process)
     root = logging.getLogger()
-    if root.handlers:
+    if any(not _by_default(handler) for handler in root.handlers):
         return
+    root.handlers.clear()
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(settings.get().log_format))
     root.addHandler(handler)
     root.setLevel(logging.WARNING)  # libraries tell of each request, with addresses that may hold keys
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
-    logging.getLogger("dagster").handlers.clear()  # its own, which the command line gave it: each line once
+    for name in ("dagster", "uvicorn", "uvicorn.access"):  # their own handlers, by their command lines: each line once
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
     logging.captureWarnings(capture=True)
     sys.excepthook = _died
     threading.excepthook = lambda told: _died(told.exc_type, told.exc_value, told.exc_traceback, told.thread)
@@ -84,6 +87,11 @@ def readable(line: str) -> str:
     return "\n".join([said, *([told["exception"]] if "exception" in told else [])])
 
 
+def _by_default(handler: logging.Handler) -> bool:
+    # What `logging.warning` adds to the root by itself, if somebody calls it before anything is set up; Dagster does.
+    return type(handler) is logging.StreamHandler and getattr(handler.formatter, "_fmt", "") == logging.BASIC_FORMAT
+
+
 def _belonging(_logger: Any, _method: str, event: EventDict) -> EventDict:
     event.update(_of_process)
     event["pid"] = event["_record"].process
@@ -97,6 +105,8 @@ def _of_a_run(_logger: Any, _method: str, event: EventDict) -> EventDict:
     if (told := getattr(event["_record"], "dagster_meta", None)) is not None:
         event["event"] = told["orig_message"]
         known = {"run_id": told["run_id"], "job": told["job_name"], "step": told["step_key"]}
+        error = getattr(getattr(told["dagster_event"], "event_specific_data", None), "error", None)
+        known["exception"] = None if error is None else error.to_string()
         event.update({name: value for name, value in known.items() if value is not None})
     return event
 

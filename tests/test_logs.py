@@ -14,8 +14,14 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 import logs
+from api.site.middleware import Named
 from cli.processes import tail
 from orchestration import console
 from tests.api.conftest import generous, serving
@@ -79,6 +85,16 @@ def test_text_is_for_reading():
     assert re.search(r"\[error +\] it broke", text)
 
 
+def test_what_was_logged_before_does_not_keep_lines_from_being_json():
+    program = "import logging; logging.warning('early'); import logs; logs.configure('trial'); logging.warning('later')"
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
+
+    early, later = done.stderr.splitlines()
+    assert early == "WARNING:root:early"
+    assert json.loads(later)["event"] == "later"
+
+
 def test_who_has_set_up_logging_is_left_alone():
     before = list(logging.getLogger().handlers)
 
@@ -115,6 +131,20 @@ def test_each_answer_of_the_api_has_a_line_with_its_request_id(database_url, con
     assert all(line["microseconds"] > 0 and line["method"] == "GET" for line in answered.values())
 
 
+def test_the_sites_requests_have_names_in_answer_and_log():
+    async def page(request):
+        return PlainTextResponse(logs.request_id.get())
+
+    client = TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(Named)]))
+
+    given = client.get("/", headers={"X-Request-Id": "mine-1"})
+    made = client.get("/", headers={"X-Request-Id": 'not "sane"'})
+
+    assert given.text == given.headers["x-request-id"] == "mine-1"
+    assert re.fullmatch("[0-9a-f]{16}", made.text)
+    assert made.headers["x-request-id"] == made.text
+
+
 def test_what_a_run_logs_names_it_and_its_step(capsys, monkeypatch):
     monkeypatch.setattr(logs, "_of_process", {})
     console.install()
@@ -122,17 +152,21 @@ def test_what_a_run_logs_names_it_and_its_step(capsys, monkeypatch):
     @dg.op
     def weigh(context):
         context.log.warning("too heavy")
+        raise ValueError("over 40 t")
 
     @dg.job
     def weighing():
         weigh()
 
-    done = weighing.execute_in_process()
+    done = weighing.execute_in_process(raise_on_error=False)
 
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     (line,) = [line for line in lines if line["event"] == "too heavy"]
     expected = {"run_id": done.run_id, "job": "weighing", "step": "weigh", "process": "run", "level": "warning"}
     assert {name: line[name] for name in expected} == expected
+    (failed,) = [line for line in lines if line["event"] == 'Execution of step "weigh" failed.']
+    assert "ValueError: over 40 t" in failed["exception"]
+    assert failed["run_id"] == done.run_id
 
 
 def test_the_end_of_a_log_is_shown_as_one_reads_it(tmp_path):

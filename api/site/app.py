@@ -14,6 +14,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+import logs
 import settings
 from api import openapi
 from api.address import Proxies
@@ -24,7 +25,7 @@ from api.site.feeds import Feeds, failure
 from api.site.guides import Guides
 from api.site.live import Hub
 from api.site.mcp.app import Mcp
-from api.site.middleware import OTHER_THAN_PAGES, Pace, Safety, Siblings
+from api.site.middleware import OTHER_THAN_PAGES, Named, Pace, Safety, Siblings
 from api.site.reference import Reference
 from api.site.rendering import Renderer
 from api.site.site import Site
@@ -106,6 +107,7 @@ def create_app(site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 2
             Route("/api/{rest:path}", feeds.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ],
         middleware=[
+            Middleware(Named),
             Middleware(Safety, api_url=site.api_url),
             Middleware(Pace, proxies=site.proxies, a_second=requests_a_second),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
@@ -153,6 +155,7 @@ def site_of(given: Settings) -> Site:
 
 @cache
 def _app() -> Starlette:
+    logs.configure("site")
     given = settings.get()
     site = site_of(given)
     return create_app(site, Mcp(site.backend, site.guides, given), requests_a_second=given.site_requests_a_second)

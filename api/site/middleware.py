@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
+import logs
+from api.errors import new_id
+from api.middleware import SANE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,6 +39,29 @@ class Siblings:
             path = "/" if bare == "/index" else bare
             scope = {**scope, "path": path, "raw_path": path.encode(), "markdown": True}
         await self._app(scope, receive, send)
+
+
+class Named:
+    """Gives each request a name, its client's own if it has one: the answer says it, and lines of the log."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Name a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id")
+        name = given if given and SANE.match(given) else new_id()
+        logs.request_id.set(name)
+
+        async def with_name(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Request-Id"] = name
+            await send(message)
+
+        await self._app(scope, receive, with_name)
 
 
 class Safety:

@@ -61,7 +61,7 @@ def _daemons(conn: psycopg.Connection[Any]) -> Finding:
 def _runs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     failed = conn.execute(
         "select pipeline_name, count(*) from runs where status = 'FAILURE'"
-        " and update_timestamp > (now() at time zone 'UTC') - interval '1 day' group by 1 order by 2 desc, 1"
+        " and update_timestamp > localtimestamp - interval '1 day' group by 1 order by 2 desc, 1"
     ).fetchall()
     if failed:
         found = "failed within a day: " + ", ".join(f"{job} {count} times" for job, count in failed)
@@ -70,7 +70,7 @@ def _runs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         yield Finding("runs", "ok", "no run failed within a day")
     (queued,) = conn.execute(
         "select count(*) from runs where status = 'QUEUED'"
-        " and create_timestamp < (now() at time zone 'UTC') - make_interval(secs => %s)",
+        " and create_timestamp < localtimestamp - make_interval(secs => %s)",
         [QUEUED_S],
     ).fetchone() or (0,)
     if queued > QUEUED:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+import logs
 import settings
 from orchestration.delivery.feed import Feed
 
@@ -23,6 +24,8 @@ def main() -> int:
     parser.add_argument("--window", type=float, default=configured.webhook_window_s, help="seconds")
     parser.add_argument("--observe", type=float, default=15.0, help="seconds between two lines of figures")
     given = parser.parse_args()
+    logs.configure("delivery")
+    logs.bind(run_id=given.run_id)
     if configured.database_url is None:
         print("DATABASE_URL says where to read from", file=sys.stderr)
         return 2
