@@ -46,7 +46,10 @@ class Statements:
         self._conn = conn
         self._names: dict[tuple[bytes, tuple[int, ...]], bytes] = {}
         self._made = 0
-        self._dumped, self._loaded = Transformer(conn), Transformer(conn)  # each remembers by what: not a new one each time
+        self._dumped, self._loaded = (
+            Transformer(conn),
+            Transformer(conn),
+        )  # each remembers by what: not a new one each time
 
     def rows(self, text: str, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run a query."""
