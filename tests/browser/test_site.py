@@ -45,13 +45,16 @@ def price(market, outcome=0, **said):
 
 
 def drawn(page):
-    """How many colours a chart's canvases show: a blank one has one or two."""
+    """How many colours a chart's canvases show: a blank one has one or two. What is read is a copy of them."""
     return page.evaluate(
         """() => {
           const colours = new Set();
           for (const canvas of document.querySelectorAll("#chart canvas")) {
             if (!canvas.width || !canvas.height) continue;
-            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const paper = new OffscreenCanvas(canvas.width, canvas.height);
+            const copy = paper.getContext("2d", { willReadFrequently: true });
+            copy.drawImage(canvas, 0, 0);
+            const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
             for (let at = 0; at < data.length; at += 4) {
               if (data[at + 3]) colours.add(`${data[at]},${data[at + 1]},${data[at + 2]}`);
             }
