@@ -36,7 +36,7 @@ class Judgement:
 def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
     """Judge how late each stage is."""
     judged = {}
-    for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, off in queries.stages(conn):
+    for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, off, broken in queries.stages(conn):
         if off is not None:
             judged[stage] = Judgement(holds=True, said=f"off: {off}")
             continue
@@ -45,6 +45,8 @@ def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
             figures["lag_s"] = round(float(lag_s), 3)
         figures |= {name: at for name, at in (("last_data_at", last_data_at), ("beat_at", beat_at)) if at is not None}
         said = f"{status}: " + ("nothing yet" if lag_s is None else f"{lag_s:.1f} s behind")
+        if broken is not None:
+            said, figures["quality"] = f"{said}, broken: {broken}", broken
         judged[stage] = Judgement(status == "fresh", said, "warn" if status == "late" else "error", figures)
     return judged
 

@@ -18,6 +18,8 @@ FEED_STATS_KEPT = timedelta(days=30)
 LEASES_KEPT = timedelta(days=1)
 QUARANTINE_KEPT = timedelta(days=30)
 INCIDENTS_KEPT = timedelta(days=90)
+QUALITY_KEPT = timedelta(days=3)
+QUALITY_FAILURES_KEPT = timedelta(days=90)
 ACTIVITY_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
 AT_ONCE = 10_000  # rows deleted in one statement
@@ -49,6 +51,9 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["coverage_gaps"] = sum(
         queries.forget_gaps(conn, kind=kind, before=before[table])
         for kind, table in (("trades", "trades"), ("books", "book_events"))
+    dropped["quality_results"] = queries.forget_quality(
+        conn, held_before=now - QUALITY_KEPT, failed_before=now - QUALITY_FAILURES_KEPT
+    )
     )
     dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)

@@ -3,8 +3,11 @@
 select date_part('epoch', now() - pg_postmaster_start_time());
 
 -- name: stages()
--- How late each stage is, by now.
-select stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, detail ->> 'off' from pipeline_status;
+-- How late each stage is, by now, and which checks of data quality count against it.
+select
+    stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, detail ->> 'off',
+    (select string_agg(name, ', ' order by name) from jsonb_object_keys(detail -> 'quality') as name)
+from pipeline_status;
 
 -- name: lags(since)
 -- The feed's lag histograms, exchange instant to commit.

@@ -30,6 +30,10 @@ delete from coverage_gaps where kind = :kind and to_ts < :before;
 -- What each market's trades were counted to, long ago; the days themselves are kept.
 delete from coverage_market_days where day < (:before::timestamptz at time zone 'UTC')::date;
 
+-- name: forget_quality(held_before, failed_before)!
+-- Results of checks of data quality: those that held are let go sooner.
+delete from quality_results where ran_at < case when rows_failed > 0 then :failed_before::timestamptz else :held_before::timestamptz end;
+
 -- name: last_block_before(before)$
 -- The highest block of the chain that is older. (Without `offset` every younger one would be passed on the way down.)
 select max(number) from (select number from chain_blocks where ts < :before offset 0) as older;

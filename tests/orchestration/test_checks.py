@@ -42,6 +42,18 @@ def test_a_stage_that_never_ran_fails(conn):
     assert "lag_s" not in judged.figures
 
 
+def test_a_stage_says_which_checks_of_its_rows_are_broken(conn):
+    beat(conn, "ingestion", 1)
+    check = {"suite": "trades", "name": "price", "stage": "ingestion", "severity": "warn", "rows_checked": 5}
+    insert(conn, "quality_checks", {**check, "rows_failed": 2})
+
+    judged = checks.stages(conn)["ingestion"]
+
+    assert (judged.holds, judged.severity) == (False, "warn")
+    assert judged.said.startswith("late: ")
+    assert judged.said.endswith(" s behind, broken: trades.price")
+
+
 def stats(conn, lags_ms, ago=timedelta(minutes=1)):
     lag = Lag()
     lag.add(1_000_000, [1_000_000 - ms for ms in lags_ms])

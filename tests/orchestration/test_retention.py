@@ -169,3 +169,15 @@ def test_wallets_activity_is_kept_for_ninety_days(conn):
     retention.drop_old(conn, Settings(), NOW)
 
     assert count(conn, "wallet_activity") == 2
+
+
+def test_results_of_data_quality_that_held_go_sooner_than_failures(conn):
+    result = {"suite": "trades", "name": "price", "stage": "ingestion", "severity": "fail", "rows_checked": 5}
+    for days, failed in ((1, 0), (4, 0), (4, 1), (89, 2), (91, 3)):
+        insert(conn, "quality_results", {**result, "ran_at": NOW - timedelta(days=days), "rows_failed": failed})
+
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert dropped["quality_results"] == 2
+    left = conn.execute("select rows_failed from quality_results order by 1").fetchall()
+    assert left == [(0,), (1,), (2,)]
