@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from sql.queries import retention as queries
 from sql.queries import webhooks
-from sql.queries import webhooks
 
 if TYPE_CHECKING:
     import psycopg
@@ -18,11 +17,10 @@ FEED_STATS_KEPT = timedelta(days=30)
 LEASES_KEPT = timedelta(days=1)
 QUARANTINE_KEPT = timedelta(days=30)
 INCIDENTS_KEPT = timedelta(days=90)
+ACTIVITY_KEPT = timedelta(days=90)
 QUALITY_KEPT = timedelta(days=3)
 QUALITY_FAILURES_KEPT = timedelta(days=90)
-ACTIVITY_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
-AT_ONCE = 10_000  # rows deleted in one statement
 AT_ONCE = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
@@ -51,24 +49,15 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["coverage_gaps"] = sum(
         queries.forget_gaps(conn, kind=kind, before=before[table])
         for kind, table in (("trades", "trades"), ("books", "book_events"))
+    )
+    dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
     dropped["quality_results"] = queries.forget_quality(
         conn, held_before=now - QUALITY_KEPT, failed_before=now - QUALITY_FAILURES_KEPT
     )
-    )
-    dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
-    dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
     return dropped
-
-
-def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
-    """Forget deliveries that were over long ago; some at a time, as the deliverer writes beside it."""
-    gone = 0
-    while some := int(webhooks.forget(conn, before=before, most=AT_ONCE)):
-        gone += some
-    return gone
 
 
 def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
