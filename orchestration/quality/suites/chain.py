@@ -189,7 +189,9 @@ CHAIN = (
             between("sold", 0, MOST),
             between("sold_usd", 0, MOST),
             holds(
-                "covered", "No more shares have a known cost than are held.", "covered between 0 and greatest(held, 0)"
+                "covered",
+                "No more shares have a known cost than are held, unless some came from what is not known.",
+                "covered >= 0 and (left_out > 0 or covered <= greatest(held, 0))",
             ),
             holds("cost", "What is held has not cost less than nothing.", "cost_usd >= 0"),
             holds(
