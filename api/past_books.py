@@ -176,7 +176,7 @@ class Past:
         rows = [Event(*row[1:]) for row in packed[1:]]
         if not (pack.known_at(count) or any(event.side is None for event in rows)):
             return None
-        last = (int(pack.ts[count - 1]), int(pack.seq[count - 1]), pack.hashes[count - 1])
+        last = (int(pack.ts[count - 1]), int(pack.seq[count - 1]), pack.hash(count - 1))
         if rows:  # few, and seldom: late ones, and the last snapshot of an outcome that has been quiet since
             sides.take(pack.base)
             for event in sorted([*pack.events(upto=count), *rows], key=lambda event: (event.ts, event.seq)):

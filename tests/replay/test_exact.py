@@ -10,7 +10,7 @@ import sys
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,11 +21,17 @@ import pytest
 import settings
 from api.lookup import Market
 from api.past_books import Past
+from api.replay.market_channel import Channel
+from api.replay.player import Span
+from orchestration import packs
 from orchestration.discovery import Discovery
+from orchestration.live.rows import Token
+from orchestration.live.tracker import Tracker
 from sql import database
 from tests.replay import rebuilt
 from upstream.gamma import Gamma
 from upstream.http import Client
+from upstream.market_socket import parse
 from upstream.sandbox.server import Sandbox
 
 if TYPE_CHECKING:
@@ -232,18 +238,77 @@ def assert_equal(kept, expected: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(found, expected, check_dtype=False)
 
 
-def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, recorded):
-    lived = histories(recorded, replayed.truth)
+@pytest.fixture(scope="module")
+def lived(replayed, recorded) -> Histories:
+    return histories(recorded, replayed.truth)
+
+
+def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, lived):
+    differing, statuses = compared(replayed.url, lived, moments=1000)
+
+    assert differing == {}
+    assert statuses["verified"] > 800, statuses
+
+
+@pytest.fixture(scope="module")
+def packed(replayed) -> Replayed:
+    """The same, all of it packed but for the newest snapshot of each outcome."""
+    with pytest.MonkeyPatch.context() as patch, database.connect(replayed.url, autocommit=True) as conn:
+        patch.setattr(packs, "horizon", lambda now: now + timedelta(days=1))
+        assert packs.bring_up_to_date(conn, datetime.now(UTC)).events > 50_000
+        assert conn.execute("select exists (select from book_events where side is not null)").fetchone() == (False,)
+    return replayed
+
+
+def test_packed_books_of_any_moment_equal_those_rebuilt_message_by_message(packed, lived):
+    differing, statuses = compared(packed.url, lived, moments=1000)
+
+    assert differing == {}
+    assert statuses["verified"] > 800, statuses
+
+
+def test_a_replay_of_the_captures_leads_to_their_last_books(packed, captured):
+    tokens = [token for token, book in captured.items() if not rebuilt.crossed(book)][:10]
+    listener = Tracker()
+    for n, token in enumerate(tokens):
+        listener.follow(Token(token, "", n, 0))
+
+    with database.connect(packed.url, autocommit=True) as conn:
+        span = Span(datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1), 0)
+        channel = Channel(
+            lambda query, **asked: list(query(conn, **asked)),
+            span,
+            send=lambda frame: listener.take(parse(frame)),
+            push=lambda frame: None,
+        )
+        channel.hear(json.dumps({"type": "market", "assets_ids": tokens}))
+        assert channel.player.play()
+
+    books = {token: listener.tracks[token].book for token in tokens}
+    assert {token: (book.bids, book.asks) for token, book in books.items()} == {
+        token: tuple({price: size for price, size in side.items() if size} for side in captured[token])
+        for token in tokens
+    }
+    assert {book.state for book in books.values()} == {"verified"}
+    assert listener.counts.refused == 0
+
+
+Histories = dict[str, tuple[list[int], list[rebuilt.Book]]]
+
+
+def compared(url: str, lived: Histories, *, moments: int) -> tuple[dict[Any, Any], Counter[Any]]:
+    """Books of random moments that differ from those rebuilt, and how far all of them can be relied on."""
     chance = random.Random(1)
-    differing, statuses = {}, Counter()
-    with database.connect(replayed.url, autocommit=True) as conn:
+    differing: dict[Any, Any] = {}
+    statuses: Counter[Any] = Counter()
+    with database.connect(url, autocommit=True) as conn:
         places = {
             token: (Market(key, market_id, ["", ""], ["", ""]), outcome)
             for token, key, outcome, market_id in conn.execute(
                 "select token_id, market_key, outcome, market_id from tokens join markets using (market_key)"
             )
         }
-        for _ in range(1000):
+        for _ in range(moments):
             token = chance.choice(list(lived))
             instants, states = lived[token]
             ms = chance.randint(instants[0], instants[-1] + 1000)
@@ -254,12 +319,10 @@ def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, 
             statuses[found and found.integrity.status] += 1
             if found is None or (sides(found.bids), sides(found.asks)) != expected:
                 differing[token, ms] = found
-
-    assert differing == {}
-    assert statuses["verified"] > 800, statuses
+    return differing, statuses
 
 
-def histories(folder: Path, truth: Path) -> dict[str, tuple[list[int], list[rebuilt.Book]]]:
+def histories(folder: Path, truth: Path) -> Histories:
     """Each token's book after each of its messages, and the instants at which the tape had them said."""
     told = defaultdict(list)
     for text in truth.read_text().splitlines():

@@ -49,6 +49,7 @@ def test_property_what_is_packed_comes_back_as_it_was(events, base, known):
     found = unpack(data)
 
     assert list(found.events()) == events
+    assert [found.hash(n) for n in range(len(events))] == [event.hash for event in events] == found.hashes
     assert found.after() == (after, known or any(event.side is None for event in events))
     assert (found.base, found.known) == (base, known)
     levels = dict(base)
