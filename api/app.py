@@ -16,8 +16,8 @@ from api.counted import Counted
 from api.counts import Number
 from api.endpoints import ENDPOINTS
 from api.exposition import Metrics
-from api.methods import together
 from api.ledgers import Opener
+from api.methods import together
 from api.middleware import Answer, EveryAnswer
 from api.pool import Pool, Told
 from api.proxy import Exchange

@@ -14,7 +14,7 @@ import settings
 
 def install() -> None:
     """Have every run log so: a logger that `Definitions` names is for those runs alone whose configuration names it."""
-    context_creation_job.default_system_loggers = lambda _instance: [(console, {})]
+    context_creation_job.default_system_loggers = lambda instance: [(console, {})]  # type: ignore[attr-defined]  # noqa: ARG005
 
 
 @dg.logger(config_schema=None, description="Lines on stderr, in the settings' format, with run, job and step.")

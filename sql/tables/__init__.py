@@ -27,8 +27,8 @@ from sql.tables.coverage import coverage_days, coverage_market_days
 from sql.tables.exports import exports
 from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
-from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
 from sql.tables.quality import quality_checks, quality_results, quality_suites
+from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
 from sql.tables.wallets import (
     leaderboards,
     position_changes,
@@ -83,13 +83,13 @@ __all__ = [
     "position_changes",
     "positions_due",
     "positions_head",
+    "quality_checks",
+    "quality_results",
+    "quality_suites",
     "quarantine",
     "quotes",
     "registrations",
     "settings",
-    "quality_checks",
-    "quality_results",
-    "quality_suites",
     "settlements",
     "signals",
     "stage_clocks",
