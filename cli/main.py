@@ -9,6 +9,7 @@ import typer
 
 from cli import analyst, backup, keys
 from cli import set as parameters
+from cli.alert import alert
 from cli.doctor import doctor
 from cli.export import export
 
@@ -26,6 +27,7 @@ parameters.add(app)
 backup.add(app)
 app.add_typer(analyst.app)
 app.command()(doctor)
+app.command()(alert)
 app.command()(export)
 
 For = Annotated[

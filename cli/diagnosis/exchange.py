@@ -32,7 +32,21 @@ def exchange(settings: Settings) -> Iterator[Finding]:
         else:
             took = (time.monotonic() - began) * 1000
             yield Finding("exchange", "ok", f"{name}: {answer.status_code} after {took:.0f} ms")
+            if name == "order books":
+                yield from _clock(answer.text, took / 1000)
     yield _socket(settings.clob_socket_url)
+
+
+def _clock(told: str, took_s: float) -> Iterator[Finding]:
+    """How far the exchange's clock is from ours, which it tells in whole seconds: lags are between the two."""
+    if not told.strip().isdecimal():
+        return
+    apart = time.time() - int(told)
+    if -1.0 - took_s <= apart <= 2.0 + took_s:
+        yield Finding("exchange", "ok", "its clock and ours agree within two seconds")
+    else:
+        remedy = "set ours by NTP; if it is right, lags of the stage ingestion are wrong by that much"
+        yield Finding("exchange", "warn", f"its clock and ours are {abs(apart):.0f} s apart", remedy)
 
 
 def _socket(url: str) -> Finding:

@@ -71,6 +71,16 @@ def disk(settings: Settings) -> Iterator[Finding]:
         yield Finding("disk", "ok", found)
 
 
+def alerts(settings: Settings) -> Finding:
+    """Whether anybody is told when something goes wrong."""
+    from orchestration.alerts.receivers import receivers
+
+    if names := list(receivers(settings)):
+        return Finding("alerts", "ok", f"told to: {', '.join(names)}; `presage alert` tries it")
+    remedy = "set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS, and try it by `presage alert`"
+    return Finding("alerts", "warn", "nobody is told of failed runs and failing checks", remedy)
+
+
 def ports(settings: Settings) -> Iterator[Finding]:
     """Whether those who will listen can."""
     for name, host, port, variable, path in (

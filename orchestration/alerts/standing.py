@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 Severity = Literal["warn", "error"]
 
-# What is merely late often is well again before anybody has read of it.
-HOLD_S: dict[Severity, float] = {"warn": 120.0, "error": 0.0}
+# What is merely late often is well again before anybody has read of it; and in a first minute all is missing.
+HOLD_S: dict[Severity, float] = {"warn": 120.0, "error": 60.0}
 # What comes back within this time had never gone.
 OVER_S = 300.0
 

@@ -35,12 +35,12 @@ class Life:
         return self
 
 
-def test_an_error_is_told_at_once_and_again_after_hours_and_when_it_is_over():
+def test_an_error_is_told_after_a_minute_and_again_after_hours_and_when_it_is_over():
     life = Life().judged({"check": STALE}, seconds=5 * HOUR).judged({}, seconds=600)
 
     assert life.told == [
-        (0, "problem", "error"),
-        (4 * HOUR, "still", "error"),
+        (60, "problem", "error"),
+        (4 * HOUR + 60, "still", "error"),
         (5 * HOUR + OVER_S, "over", "error"),
     ]
     assert life.standing.checks == {}
@@ -63,14 +63,14 @@ def test_what_gets_worse_is_told_at_once():
 def test_what_comes_and_goes_is_told_once():
     life = Life()
     for _ in range(50):
-        life.judged({"check": STALE}, seconds=60).judged({}, seconds=60)
+        life.judged({"check": STALE}, seconds=120).judged({}, seconds=60)
     life.judged({}, seconds=600)
 
     assert [kind for _, kind, _ in life.told] == ["problem", "over"]
 
 
 def test_a_check_under_way_says_neither_that_it_fails_nor_that_it_is_well():
-    life = Life().judged({"check": STALE}).judged({}, unknown={"check"}, seconds=HOUR)
+    life = Life().judged({"check": STALE}, seconds=90).judged({}, unknown={"check"}, seconds=HOUR)
 
     assert [kind for _, kind, _ in life.told] == ["problem"]
     assert "check" in life.standing.checks
@@ -243,6 +243,19 @@ def evaluation(passed, severity=dg.AssetCheckSeverity.ERROR, said="green as gras
     )
 
 
+@pytest.fixture(scope="module")
+def dagster():
+    with dg.instance_for_test() as running:
+        yield running
+
+
+@pytest.fixture
+def instance(dagster):
+    """Dagster, in whose opinion all is well."""
+    dagster.report_runless_asset_event(evaluation(passed=True))
+    return dagster
+
+
 class Watch:
     """The sensor, asked again and again, a while later each time."""
 
@@ -270,61 +283,59 @@ class Watch:
         self.cursor, self.said = result.cursor or self.cursor, str(result.skip_reason)
 
 
-def test_failing_checks_and_failed_runs_reach_the_webhook(receiver, monkeypatch):
-    with dg.instance_for_test() as instance:
-        url = f"http://127.0.0.1:{receiver.server_port}/"
-        watch = Watch(instance, monkeypatch, alert_webhook_url=url)
+def test_failing_checks_and_failed_runs_reach_the_webhook(instance, receiver, monkeypatch):
+    url = f"http://127.0.0.1:{receiver.server_port}/"
+    watch = Watch(instance, monkeypatch, alert_webhook_url=url)
+    watch.look(monkeypatch)
+    assert receiver.got == []
+
+    instance.report_runless_asset_event(evaluation(passed=False))
+    known = json.loads(watch.cursor)
+    watch.cursor = json.dumps(known | {"runs_until": 0.0})  # the instance's clock is the real one
+    run = breaks.execute_in_process(instance=instance, raise_on_error=False)
+    for _ in range(3):
         watch.look(monkeypatch)
-        assert receiver.got == []
 
-        instance.report_runless_asset_event(evaluation(passed=False))
-        known = json.loads(watch.cursor)
-        watch.cursor = json.dumps(known | {"runs_until": 0.0})  # the instance's clock is the real one
-        run = breaks.execute_in_process(instance=instance, raise_on_error=False)
+    assert [body["title"] for _, body in receiver.got] == ["Presage: 1 new problem"] * 2
+    alerts = [each for _, body in receiver.got for each in body["alerts"]]
+    assert {each["key"]: each["said"] for each in alerts} == {
+        "check ripe of fruit": "green as grass",
+        "job breaks": f"run {run.run_id[:8]} failed: RuntimeError: no such table: fruit",
+    }
+
+    instance.report_runless_asset_event(evaluation(passed=True))
+    watch.look(monkeypatch)
+    watch.look(monkeypatch, later_s=OVER_S)
+    assert [each["kind"] for each in receiver.got[-1][1]["alerts"]] == ["over"]
+
+
+def test_a_receiver_that_was_away_is_told_when_it_is_back(instance, receiver, monkeypatch):
+    watch = Watch(instance, monkeypatch, alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/")
+    receiver.status = 503
+    instance.report_runless_asset_event(evaluation(passed=False))
+    watch.look(monkeypatch)
+    watch.look(monkeypatch)
+    watch.look(monkeypatch, later_s=15)
+    assert len(receiver.got) == 1
+    assert "1 to send" in watch.said
+
+    receiver.status = 204
+    watch.look(monkeypatch, later_s=60)
+    watch.look(monkeypatch, later_s=60)
+
+    assert [body["title"] for _, body in receiver.got] == ["Presage: 1 new problem"] * 2
+    assert "0 to send" in watch.said
+
+
+def test_warnings_are_left_out_where_errors_alone_are_asked_for(instance, receiver, monkeypatch):
+    watch = Watch(
+        instance, monkeypatch, alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/", alert_on="error"
+    )
+    instance.report_runless_asset_event(evaluation(passed=False, severity=dg.AssetCheckSeverity.WARN))
+    for _ in range(5):
         watch.look(monkeypatch)
-        watch.look(monkeypatch)
 
-        ((_, body),) = receiver.got
-        assert body["title"] == "Presage: 2 new problems"
-        assert {each["key"]: each["said"] for each in body["alerts"]} == {
-            "check ripe of fruit": "green as grass",
-            "job breaks": f"run {run.run_id[:8]} failed: RuntimeError: no such table: fruit",
-        }
-
-        instance.report_runless_asset_event(evaluation(passed=True))
-        watch.look(monkeypatch)
-        watch.look(monkeypatch, later_s=OVER_S)
-        assert [each["kind"] for each in receiver.got[-1][1]["alerts"]] == ["over"]
-
-
-def test_a_receiver_that_was_away_is_told_when_it_is_back(receiver, monkeypatch):
-    with dg.instance_for_test() as instance:
-        watch = Watch(instance, monkeypatch, alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/")
-        receiver.status = 503
-        instance.report_runless_asset_event(evaluation(passed=False))
-        watch.look(monkeypatch)
-        watch.look(monkeypatch, later_s=15)
-        assert len(receiver.got) == 1
-        assert "1 to send" in watch.said
-
-        receiver.status = 204
-        watch.look(monkeypatch, later_s=60)
-        watch.look(monkeypatch, later_s=60)
-
-        assert [body["title"] for _, body in receiver.got] == ["Presage: 1 new problem"] * 2
-        assert "0 to send" in watch.said
-
-
-def test_warnings_are_left_out_where_errors_alone_are_asked_for(receiver, monkeypatch):
-    with dg.instance_for_test() as instance:
-        watch = Watch(
-            instance, monkeypatch, alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/", alert_on="error"
-        )
-        instance.report_runless_asset_event(evaluation(passed=False, severity=dg.AssetCheckSeverity.WARN))
-        for _ in range(5):
-            watch.look(monkeypatch)
-
-        assert receiver.got == []
+    assert receiver.got == []
 
 
 def test_with_nobody_to_tell_nothing_is_looked_at(monkeypatch):
