@@ -188,9 +188,9 @@ class Hub:
                         self._look_back(conn)
                         self._ready.set()
                     while True:
-                        began = time.monotonic()
+                        began = time.thread_time()
                         self._look(conn)
-                        now = time.monotonic()
+                        worked, now = time.thread_time() - began, time.monotonic()
                         if now - pinged > self.ping_s or self._keys_ended() != ended:
                             pinged, ended = now, self._keys_ended()
                             self._look_back(conn)
@@ -203,7 +203,8 @@ class Hub:
                                 self._counts.put(Number.STREAM_POSITION, 0)
                                 return
                         # As long a pause as the work took: under load there are fewer and larger frames, not more work.
-                        gevent.sleep(min(max(self._poll_s, now - began), MOST_PAUSE_S))
+                        # By the processor's clock: that others had it, or that we waited, is no reason to wait longer.
+                        gevent.sleep(min(max(self._poll_s, worked), MOST_PAUSE_S))
             except (psycopg.Error, Problem) as error:
                 log.warning("the stream is interrupted: %s", error)
                 if not self.subscribers and self._ready.is_set():
