@@ -68,7 +68,7 @@ def kill_many(url, kills, seed, *, webhooks=3, failing=0.02):
             deliverers.start()
             deliverers.start()
             for _ in range(kills):
-                until = time.monotonic() + rng.uniform(0.1, 0.8)
+                until = time.monotonic() + rng.uniform(0.2, 1.2)
                 while time.monotonic() < until:
                     tell(conn, *(trade(told + number) for number in range(5)))
                     told += 5

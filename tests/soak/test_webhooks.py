@@ -1,0 +1,24 @@
+"""Webhooks for long: fifty kills of the deliverer, while receivers fail now and then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.orchestration.delivery import killing
+
+pytestmark = pytest.mark.soak
+
+KILLS, IN_ONE = 50, 10
+
+
+def test_fifty_kills_lose_nothing_and_change_no_id(new_database):
+    wrong, twice = {}, 0
+    for turn in range(KILLS // IN_ONE):
+        with new_database() as url:
+            different, more = killing.kill_many(url, IN_ONE, seed=100 + turn)
+        twice += more
+        if different:
+            wrong[turn] = different
+        print(f"{(turn + 1) * IN_ONE} kills, {len(wrong)} wrong, {twice} messages came more than once", flush=True)
+
+    assert wrong == {}
