@@ -78,7 +78,7 @@ class Renderer:
     def write(self, page: Page, request: Request, *, markdown: bool) -> str:
         """Write a page."""
         environment = self._markdown if markdown else self._html
-        kind = "md" if markdown else "html"
+        ending = "md.jinja" if markdown else "html"
         query = dict(request.query_params)
         said: dict[str, Any] = {
             **page.data,
@@ -88,7 +88,7 @@ class Renderer:
             "origin": origin(request, self._site.url),
             "sibling": sibling(request),
         }
-        return environment.get_template(f"{page.template}.{kind}").render(said)
+        return environment.get_template(f"{page.template}.{ending}").render(said)
 
 
 def wants_markdown(request: Request) -> bool:
