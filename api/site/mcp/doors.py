@@ -42,13 +42,15 @@ def guarded(app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> A
 
 
 class _Prompt:
-    """Waits for a body only so long."""
+    """Waits for a body only so long, and reads headers as they are meant."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         until = asyncio.get_running_loop().time() + BODY_WITHIN_S
+        # Blanks around a value are not part of it; not every server takes them away.
+        scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         whole = False
 
         async def received() -> Message:
