@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "books": ("cli.bench.books", "Books of past moments in a day of 20 M book events; bytes each, beside gzipped JSON"),
     "wallets": ("cli.bench.wallets", "Positions, leaderboards and wallets' endpoints on 5 M settlements"),
     "webhooks": ("cli.bench.webhooks", "From commit to receiver, and deliveries a second beside bare requests"),
+    "mcp": ("cli.bench.mcp", "Calls of MCP tools beside what fastmcp makes of the same document"),
     "analysis": ("cli.bench.analysis", "A minute of signals over 46,500 markets beside a loop over them in pandas"),
 }
 
