@@ -91,11 +91,11 @@ def versions(url: str) -> str:
     return f"PostgreSQL {row[0]}, TimescaleDB {row[1]} (Apache), shared_buffers {row[2]}"
 
 
-def write(file: Path, page: Page) -> None:
+def write(file: Path, page: Page | str, *, begin: str = BEGIN) -> None:
     """Put it in place of what was measured before; at the end, where there was nothing."""
     text = file.read_text() if file.exists() else ""
-    before, found, rest = text.partition(BEGIN)
+    before, found, rest = text.partition(begin)
     after = rest.partition(END)[2] if found else "\n"
     temporary = file.with_name(f".{file.name}.new")
-    temporary.write_text(f"{before}{BEGIN}\n{page}\n{END}{after}")
+    temporary.write_text(f"{before}{begin}\n{page}\n{END}{after}")
     temporary.replace(file)

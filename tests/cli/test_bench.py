@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from cli.bench import document
 from cli.bench.figures import Target, figure
 from cli.bench.harness import BENCHMARKS, interleaved, save, slope
 from cli.bench.table import table
@@ -95,3 +96,23 @@ def test_every_registered_benchmark_can_be_imported():
     for module, description in BENCHMARKS.values():
         assert callable(importlib.import_module(module).run)
         assert description
+
+
+def test_a_documents_figures_are_written_anew_and_nothing_else(tmp_path):
+    file = tmp_path / "performance.md"
+    file.write_text("# Figures\n<!-- measured by `presage bench x` -->\nold\n<!-- end -->\nafter\n")
+    figures = [
+        figure("latency", 6.42, "ms", target=Target("value", "<", 5)),
+        figure("rate", 5e6, "messages/s", rival=("theirs", 2e6), target=Target("ratio", ">=", 1)),
+    ]
+
+    for _ in range(2):
+        document.write(file, "x", figures, (0.5, 0.25, 0.1))
+
+    text = file.read_text()
+    assert text.startswith("# Figures\n<!-- measured by `presage bench x` -->\nMeasured ")
+    assert text.endswith("<!-- end -->\nafter\n")
+    assert "old" not in text
+    assert text.count("| latency | 6.42 ms |  |  |  | value < 5: missed |\n") == 1
+    assert "| rate | 5,000,000 messages/s | theirs | 2,000,000 | 2.50 | ratio >= 1: met |\n" in text
+    assert "Load average before: 0.50, 0.25, 0.10." in text
