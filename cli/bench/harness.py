@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "settlement": ("cli.bench.settlement", "Logs of the chain to committed rows beside eth_getLogs alone"),
     "stream": ("cli.bench.stream", "From commit to client, fan-out to 1,000 clients, resumes; beside bare broadcasts"),
     "api": ("cli.bench.api", "CPU a request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades"),
+    "coverage": ("cli.bench.coverage", "A day counted against the exchange's list and filled in; backup and restore"),
     "books": ("cli.bench.books", "Books of past moments in a day of 20 M book events; bytes each, beside gzipped JSON"),
     "wallets": ("cli.bench.wallets", "Positions, leaderboards and wallets' endpoints on 5 M settlements"),
     "webhooks": ("cli.bench.webhooks", "From commit to receiver, and deliveries a second beside bare requests"),

@@ -5,19 +5,20 @@
 -- name: kinds()$
 -- Each kind of data: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
 select coalesce(json_agg(coverage_record(
-    h.kind, case when p.off then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
+    h.kind, case when p.off then 'off' else p.status end, h.held, g.missing,
+    coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(g.filled, 0),
     (select max(day) from coverage_days d where d.kind = h.kind)
 ) order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
 from coverage_held h
 join pipeline_status p using (stage)
-cross join lateral (
+left join (
     select
-        count(*) filter (where r.status = 'open') as open, count(*) filter (where r.status = 'fillable') as fillable,
-        count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
-        range_agg(r.span) filter (where r.status <> 'filled') as missing
-    from coverage_gap_records r
-    where r.kind = h.kind
-) as g;
+        kind, count(*) filter (where status = 'open') as open, count(*) filter (where status = 'fillable') as fillable,
+        count(*) filter (where status = 'lost') as lost, count(*) filter (where status = 'filled') as filled,
+        range_agg(gap_span(from_ts, to_ts)) filter (where status <> 'filled') as missing
+    from coverage_gap_records
+    group by kind
+) as g using (kind);
 
 -- name: kinds_of_market(market_key)$
 -- The same of one market, as far as it existed, and its first and last row.
@@ -74,38 +75,56 @@ cross join lateral (
     select
         count(*) filter (where r.status = 'open') as open, count(*) filter (where r.status = 'fillable') as fillable,
         count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
-        range_agg(r.span) filter (where r.status <> 'filled') as missing
+        range_agg(gap_span(r.from_ts, r.to_ts)) filter (where r.status <> 'filled') as missing
     from coverage_gap_records r
-    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null) and h.held && r.span
+    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null) and h.held && gap_span(r.from_ts, r.to_ts)
 ) as g;
 
 -- name: gaps(kind, status, since, until, before_ts, before_place, limit)
 -- Gaps of all markets, those that began last first, after a place in that order.
-select from_ts, place, record
-from coverage_gap_records
-where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
-    and from_ts < :until::timestamptz and coalesce(to_ts, 'infinity') >= :since::timestamptz
-    and (from_ts, place) < (:before_ts::timestamptz, :before_place::bigint)
-order by from_ts desc, place desc
-limit :limit;
+select
+    g.from_ts, g.place,
+    coverage_gap(
+        g.id, g.kind, m.market_id, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at, g.filled_by, g.added, g.fault, g.from_block, g.to_block
+    )
+from (
+    select *
+    from coverage_gap_records
+    where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
+        and from_ts < :until::timestamptz and coalesce(to_ts, 'infinity') >= :since::timestamptz
+        and (from_ts, place) < (:before_ts::timestamptz, :before_place::bigint)
+    order by from_ts desc, place desc
+    limit :limit
+) as g
+left join markets m using (market_key)
+order by g.from_ts desc, g.place desc;
 
 -- name: gaps_of_market(market_key, kind, status, since, until, before_ts, before_place, limit)
 -- The same of one market: its own, and those of all markets while it existed.
-select r.from_ts, r.place, r.record
+select
+    g.from_ts, g.place,
+    coverage_gap(
+        g.id, g.kind, case when g.market_key is not null then m.market_id end, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at,
+        g.filled_by, g.added, g.fault, g.from_block, g.to_block
+    )
 from markets m
 cross join lateral (
-    select * from coverage_gap_records where market_key = :market_key
-    union all
-    select * from coverage_gap_records
-    where market_key is null and from_ts < coalesce(m.closed_at, 'infinity')
-        and coalesce(to_ts, 'infinity') >= coalesce(m.created_at, m.first_seen_at)
-) as r
+    select *
+    from (
+        select * from coverage_gap_records where market_key = :market_key
+        union all
+        select * from coverage_gap_records
+        where market_key is null and from_ts < coalesce(m.closed_at, 'infinity')
+            and coalesce(to_ts, 'infinity') >= coalesce(m.created_at, m.first_seen_at)
+    ) as r
+    where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
+        and from_ts < :until::timestamptz and coalesce(to_ts, 'infinity') >= :since::timestamptz
+        and (from_ts, place) < (:before_ts::timestamptz, :before_place::bigint)
+    order by from_ts desc, place desc
+    limit :limit
+) as g
 where m.market_key = :market_key
-    and (:kind::text is null or r.kind = :kind::text) and (:status::text is null or r.status = :status::text)
-    and r.from_ts < :until::timestamptz and coalesce(r.to_ts, 'infinity') >= :since::timestamptz
-    and (r.from_ts, r.place) < (:before_ts::timestamptz, :before_place::bigint)
-order by r.from_ts desc, r.place desc
-limit :limit;
+order by g.from_ts desc, g.place desc;
 
 -- name: days()$
 -- The last days that were reconciled, the newest first.

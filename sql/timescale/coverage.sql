@@ -18,3 +18,19 @@ return json_build_object(
     'gaps', json_build_object('open', open, 'fillable', fillable, 'lost', lost, 'filled', filled),
     'reconciled_to', reconciled_to
 );
+
+-- A gap as the API shows it.
+create function coverage_gap(
+    id text, kind text, market_id text, from_ts timestamptz, to_ts timestamptz, cause text, status text, filled_at timestamptz, filled_by text,
+    added bigint, fault text, from_block bigint, to_block bigint
+) returns text
+language sql stable parallel safe
+return json_build_object(
+    'id', id, 'kind', kind, 'market_id', market_id, 'from_ts', as_ms(from_ts), 'to_ts', as_ms(to_ts), 'cause', cause, 'status', status,
+    'filled_at', as_unix(filled_at), 'filled_by', filled_by, 'added', added, 'fault', fault, 'from_block', from_block, 'to_block', to_block
+)::text;
+
+-- What a gap spans; one that goes on, up to now.
+create function gap_span(from_ts timestamptz, to_ts timestamptz) returns tstzrange
+language sql stable parallel safe
+return tstzrange(from_ts, greatest(from_ts, coalesce(to_ts, now())), '[]');
