@@ -37,7 +37,7 @@ class Mcp:
         origins = _listed(given.mcp_origins)
         self.routes = [
             Route("/api/mcp", guarded(Streamable(anyone, holders, keys), hosts, origins)),
-            Route("/sse", guarded(sessions, hosts, origins)),
+            *(Route(path, guarded(sessions, hosts, origins)) for path in ("/sse", "/sse/")),
             Route("/sse/{session}/messages/", guarded(sessions.message, hosts, origins)),
         ]
 

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from api.openapi import TAGS
@@ -25,6 +26,7 @@ IDLE_S = 3600.0
 UNREAD_S = 30.0  # how long a client may leave what it is sent
 TAKEN_S = 30.0  # how long a message may be in coming
 PING = b": ping"
+HIDDEN = "presage.query"  # of the request's scope
 TOPICS = {tag.lower() for tag in TAGS}
 
 
@@ -86,10 +88,10 @@ class Sessions:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session."""
-        request = Request(scope)
-        key = request.query_params.get("key") or key_in_header(request)
-        topics = frozenset(request.query_params.get("topics", "").lower().replace(",", " ").split())
-        scope["query_string"] = b""  # the server's own log of requests reads it here, and a key is no one's business
+        hide(scope)
+        request, asked = Request(scope), QueryParams(scope[HIDDEN])
+        key = asked.get("key") or key_in_header(request)
+        topics = frozenset(asked.get("topics", "").lower().replace(",", " ").split())
         if (no := await self._refused(request.method, key, topics)) is not None:
             await no(scope, receive, send)
             return
@@ -146,6 +148,25 @@ class Sessions:
             said = "As many sessions are open as there may be"
             return failure(503, "overloaded", said, hint=LATER, headers=later)
         return None
+
+
+class Unlogged:
+    """The outermost layer of the site: whatever it answers, no key stands in the server's log of requests."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hide what was asked of `/sse`."""
+        if scope["type"] == "http" and scope["path"].rstrip("/") == "/sse":
+            hide(scope)
+        await self._app(scope, receive, send)
+
+
+def hide(scope: Scope) -> None:
+    """Keep the query where the server's log does not look."""
+    if HIDDEN not in scope:
+        scope[HIDDEN], scope["query_string"] = scope["query_string"], b""
 
 
 def _inside(scope: Scope, name: str) -> Scope:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -11,6 +13,7 @@ from jsonschema import Draft202012Validator
 from api.site.app import create_app
 from api.site.mcp import sse, streamable
 from api.site.mcp.app import Mcp
+from api.site.mcp.doors import guarded
 from api.site.mcp.tools import PUBLIC
 from settings import Settings
 from tests.api import test_exchange, test_shapes
@@ -19,6 +22,7 @@ from tests.api.site.asking import backend_of, message, over_http, over_sse, raw,
 from tests.factories import insert
 
 full, sandbox, told = test_shapes.full, test_exchange.sandbox, test_exchange.told
+DOCUMENTATION = Path(__file__).parents[3] / "docs/mcp.md"
 WALLET = "0x" + "5d" * 20
 CHANGING = {
     "age_ms",
@@ -43,6 +47,11 @@ ARGUMENTS = {
     "change_webhook": {"events": ["signal"]},
     "export_manifest": {"topic": "trades", "day": "2026-11-20"},
 } | dict(test_shapes.QUERIES)
+MODERN = {
+    "protocolVersion": "2026-07-28",
+    "clientInfo": {"name": "test", "version": "1"},
+    "clientCapabilities": {},
+}
 MADE = {"create_webhook": "id", "test_webhook": "delivery_id"}  # what others are then asked about
 DOCUMENTS = {"search_documentation", "read_documentation"}
 
@@ -137,7 +146,9 @@ def test_anyone_may_list_tools_call_them_and_read_the_documentation(backend, ful
             documents = {str(found.uri): found for found in (await session.list_resources()).resources}
             page = await session.read_resource("docs://mcp")
             stats = await session.call_tool("stats", {})
-            found = await session.call_tool("search_documentation", {"query": "resume stream", "limit": 2})
+            found = await session.call_tool(
+                "search_documentation", {"query": "without losing anything resume_from", "limit": 5}
+            )
             whole = await session.call_tool("read_documentation", {"page": "stream"})
             none = await session.call_tool("read_documentation", {"page": "../README"})
             return session.protocol_version, tools, documents, page, stats, found, whole, none
@@ -152,25 +163,29 @@ def test_anyone_may_list_tools_call_them_and_read_the_documentation(backend, ful
     assert "text/markdown" in page.contents[0].mime_type
     assert page.contents[0].text.startswith("# For language models")
     assert stats.structured_content["total_markets"] == 1
-    assert found.structured_content["result"][0]["uri"] == "docs://stream"
+    assert "docs://stream" in {passage["uri"] for passage in found.structured_content["result"]}
     assert "resume_from" in whole.content[0].text
     assert none.is_error
 
 
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
-def test_each_handshake_revision_is_spoken(backend, version):
+def test_each_handshake_revision_is_spoken(backend):
+    versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+
     async def ask():
         client_info = {"name": "test", "version": "1"}
         async with site(backend) as url, raw(url) as http:
-            asked = message("initialize", protocolVersion=version, capabilities={}, clientInfo=client_info)
-            return (await http.post("/api/mcp", json=asked)).json()
+            asked = [
+                message("initialize", protocolVersion=version, capabilities={}, clientInfo=client_info)
+                for version in versions
+            ]
+            return [(await http.post("/api/mcp", json=each)).json()["result"] for each in asked]
 
-    answer = asyncio.run(ask())["result"]
+    answers = asyncio.run(ask())
 
-    assert answer["protocolVersion"] == version
-    assert answer["serverInfo"]["name"] == "Presage"
-    assert answer["capabilities"].keys() >= {"tools", "resources"}
-    assert "docs://mcp" in answer["instructions"]
+    assert [answer["protocolVersion"] for answer in answers] == versions
+    assert answers[0]["serverInfo"]["name"] == "Presage"
+    assert answers[0]["capabilities"].keys() >= {"tools", "resources"}
+    assert "docs://mcp" in answers[0]["instructions"]
 
 
 def test_the_key_opens_all_tools_on_both_endpoints(backend, client, full):
@@ -206,11 +221,7 @@ def test_tools_are_listed_by_topic_and_the_others_can_still_be_called(backend, c
 
 def test_lists_may_be_kept(backend):
     async def ask():
-        meta = {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }
+        meta = {f"io.modelcontextprotocol/{name}": value for name, value in MODERN.items()}
         headers = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}
         async with site(backend) as url, raw(url, **headers) as http:
             return (await http.post("/api/mcp", json=message("tools/list", _meta=meta))).json()
@@ -237,6 +248,21 @@ def test_the_sites_own_application_has_both_endpoints(made_site, client, full):
     assert anyone.structured_content["total_markets"] == 1
     assert len(openapi.contents[0].text) > 100_000
     assert market.structured_content["slug"] == "full"
+
+
+def test_the_example_of_the_documentation_runs(backend, client, add_market, capsys):
+    add_market("rain")
+    (code,) = re.findall(r"```python\n(.*?)```", DOCUMENTATION.read_text(), re.DOTALL)
+    example = {"__name__": "example"}
+    exec(code, example)
+
+    async def ask():
+        async with site(backend) as url:
+            await example["main"](url, client.key)
+
+    asyncio.run(ask())
+
+    assert capsys.readouterr().out == "['Rain?']\n"
 
 
 # --- Keys and credits
@@ -299,16 +325,15 @@ def test_a_mistake_is_told_with_what_would_be_right(backend, client):
     assert no_tool == "Unknown tool: 'no_such_tool'"
 
 
-@pytest.mark.parametrize("path", ["/sse", "/sse?key=", "/sse?key=psg_wrong"])
-def test_server_sent_events_want_a_valid_key(backend, path):
+def test_server_sent_events_want_a_valid_key(backend):
     async def ask():
         async with site(backend) as url, raw(url) as http:
-            return await http.get(path)
+            return [await http.get(f"/sse{query}") for query in ("", "?key=", "?key=psg_wrong", "/?key=psg_wrong")]
 
-    answer = asyncio.run(ask())
+    answers = asyncio.run(ask())
 
-    assert answer.status_code == 401
-    assert answer.json()["error"]["code"] == "invalid_api_key"
+    assert [answer.status_code for answer in answers] == [401] * 4
+    assert {answer.json()["error"]["code"] for answer in answers} == {"invalid_api_key"}
 
 
 def test_a_wrong_key_opens_nothing_not_even_what_anyone_may_ask(backend):
@@ -336,47 +361,67 @@ def test_a_callers_headers_go_no_further(backend, client):
 # --- Bounds
 
 
-@pytest.mark.parametrize("path", ["/api/mcp", "/sse/unknown/messages/?session_id=0"])
-def test_a_message_is_bounded(backend, path):
+def test_a_message_is_bounded(backend):
+    body = b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 70_000 + b'"}'
+
     async def ask():
         async with site(backend) as url, raw(url) as http:
-            return await http.post(path, content=b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 70_000 + b'"}')
+            paths = "/api/mcp", "/sse/unknown/messages/?session_id=0"
+            return [(await http.post(path, content=body)).status_code for path in paths]
 
-    assert asyncio.run(ask()).status_code == 413
+    assert asyncio.run(ask()) == [413, 413]
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({}, 200),
-        ({"Host": "localhost:8085"}, 200),
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "mcp.example.com"}, 200),
-        ({"Host": "site.example.com"}, 200),
-        ({"Origin": "http://evil.example"}, 403),
-        ({"Origin": "null"}, 403),
-        ({"Origin": "https://app.example.com"}, 200),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("path", ["/api/mcp", "/sse"])
-def test_only_our_hosts_and_no_pages_of_others_are_answered(backend, headers, status, path):
+def test_only_our_hosts_and_no_pages_of_others_are_answered(backend):
+    page = "https://app.example.com"
+    expected = {
+        (): 200,
+        ("Host", "localhost:8085"): 200,
+        ("Host", "evil.example"): 421,
+        ("Host", "mcp.example.com"): 200,
+        ("Host", "site.example.com"): 200,
+        ("Origin", "http://evil.example"): 403,
+        ("Origin", "null"): 403,
+        ("Origin", page): 200,
+    }
+    given = {"mcp_hosts": "mcp.example.com", "mcp_origins": page, "public_site_url": "https://site.example.com"}
+
     async def ask():
-        given = {
-            "mcp_hosts": "mcp.example.com",
-            "mcp_origins": "https://app.example.com",
-            "public_site_url": "https://site.example.com",
-        }
-        async with site(backend, **given) as url, raw(url, **headers) as http:
-            if path == "/sse":
-                return await http.get(path)
-            return await http.post(path, json=message("tools/list"))
+        async with site(backend, **given) as url, raw(url) as http:
+            for header in expected:
+                headers = dict([header] if header else [])
+                answer = await http.post("/api/mcp", json=message("tools/list"), headers=headers)
+                events = await http.get("/sse", headers=headers)
+                yield header, answer, events
 
-    answer = asyncio.run(ask())
+    async def collected():
+        return [each async for each in ask()]
 
-    assert answer.status_code == (401 if path == "/sse" and status == 200 else status)
-    if "app.example.com" in headers.get("Origin", ""):
-        assert answer.headers["access-control-allow-origin"] == headers["Origin"]
+    answers = asyncio.run(collected())
+
+    assert {header: answer.status_code for header, answer, _ in answers} == expected
+    # One that may come in is asked for its key.
+    by_sse = {header: 401 if status == 200 else status for header, status in expected.items()}
+    assert {header: events.status_code for header, _, events in answers} == by_sse
+    allowed = {header: answer.headers.get("access-control-allow-origin") for header, answer, _ in answers}
+    assert allowed["Origin", page] == page
+    assert allowed["Origin", "http://evil.example"] is None
+
+
+def test_blanks_around_a_header_are_no_part_of_it():
+    seen = {}
+
+    async def app(scope, receive, send):
+        seen.update(scope["headers"])
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    headers = [(b"host", b"localhost"), (b"mcp-name", b"  health \t")]
+    scope = {"type": "http", "method": "POST", "scheme": "http", "path": "/api/mcp", "headers": headers}
+    asyncio.run(guarded(app, set(), [])(scope, receive, None))
+
+    assert seen[b"mcp-name"] == b"health"
 
 
 def test_a_get_says_how_to_ask(backend):
@@ -486,14 +531,19 @@ def test_calls_at_work_are_bounded(backend, client, monkeypatch):
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
 
 
-def test_the_log_of_requests_has_no_key(backend, client, caplog):
+def test_the_log_of_requests_has_no_key_whatever_was_answered(made_site, caplog):
     caplog.set_level("INFO", "uvicorn.access")
+    mcp = Mcp(made_site.backend, made_site.guides, Settings(_env_file=None))
 
     async def ask():
-        async with site(backend) as url, raw(url) as http:
-            await http.get("/sse?key=psg_secret")
+        async with serving(create_app(made_site, mcp, requests_a_second=1)) as url, raw(url) as http:
+            refused = [
+                await http.get("/sse?key=psg_secret", headers={"Host": host}) for host in ("localhost", "a.example")
+            ]
+            return [each.status_code for each in [*refused, *[await http.get("/sse?key=psg_secret") for _ in range(9)]]]
 
-    asyncio.run(ask())
+    statuses = asyncio.run(ask())
 
+    assert [*statuses[:2], statuses[-1]] == [401, 421, 429]
     assert "GET /sse" in caplog.text
     assert "psg_secret" not in caplog.text
