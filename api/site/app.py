@@ -25,6 +25,7 @@ from api.site.feeds import Feeds, failure
 from api.site.guides import Guides
 from api.site.live import Hub
 from api.site.mcp.app import Mcp
+from api.site.mcp.sse import Unlogged
 from api.site.middleware import OTHER_THAN_PAGES, Named, Pace, Safety, Siblings
 from api.site.reference import Reference
 from api.site.rendering import Renderer
@@ -108,6 +109,7 @@ def create_app(site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 2
         ],
         middleware=[
             Middleware(Named),
+            Middleware(Unlogged),
             Middleware(Safety, api_url=site.api_url),
             Middleware(Pace, proxies=site.proxies, a_second=requests_a_second),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
