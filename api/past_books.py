@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from api.lookup import Market
 
 MICRO = 1_000_000
+MOST_PACKS = 100_000  # of a day: no outcome has as many
 
 
 class Sides:
@@ -194,7 +195,7 @@ class Past:
         place = {"market_keys": [self._market.key], "outcomes": [self._outcome]}
         begin, end = _us(since), _us(until)
         wholes: set[int] = set()
-        for _, _, data in self._rows(books.packs, **place, since=since, until=until):
+        for _, _, data in self._rows(books.packs, **place, since=since, until=until, most=MOST_PACKS):
             pack = unpack(data)
             first, last = pack.upto(begin), pack.upto(end)
             steps = -((begin - pack.ts[first:last]) // step_us)  # rounded up

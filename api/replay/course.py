@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import chain
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from api.lookup import Market
@@ -12,13 +14,15 @@ from sql.queries import books
 from sql.queries import replays as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     Rows = Callable[..., list[tuple[Any, ...]]]
 
-FEW, MANY = 500, 4_000  # happenings that are read at once, about: a reader keeps others waiting meanwhile
+FEW, MANY, MOST = 500, 4_000, 40_000  # happenings that are read at once: a reader keeps others waiting meanwhile
 FIRST, SHORTEST, LONGEST = timedelta(seconds=10), timedelta(milliseconds=100), timedelta(hours=1)
 MICROSECOND = timedelta(microseconds=1)
+MOST_PACKS = 200  # read at once, beside the one or two that each outcome has in any stretch
+ALL = 1 << 40
 
 
 class Place(NamedTuple):
@@ -118,47 +122,52 @@ class Course:
 
     def next(self, places: Sequence[Place], after: datetime, until: datetime) -> tuple[list[Happening], datetime]:
         """Read what comes next; give also up to when that is all."""
-        upto = min(until, after + self._stretch)
-        found = self._between(places, after, upto)
+        while (found := self._between(places, after, upto := min(until, after + self._stretch))) is None:
+            self._stretch = max(SHORTEST, self._stretch / 8)
         if len(found) > MANY:
             self._stretch = max(SHORTEST, self._stretch / 2)
-        elif len(found) < FEW:
-            self._stretch = min(LONGEST, self._stretch * 2)
+        elif len(found) < FEW and self._stretch < LONGEST:
+            self._stretch *= 2
+        elif not found:
+            ((instant,),) = self._rows(queries.next_instant, **_asked(places), after=upto)
+            upto = until if instant is None else min(until, max(upto, instant - MICROSECOND))
         return found, upto
 
-    def _between(self, places: Sequence[Place], after: datetime, upto: datetime) -> list[Happening]:
-        asked = {
-            "market_keys": [place.market_key for place in places],
-            "outcomes": [place.outcome for place in places],
-        }
-        span = {"after": after, "upto": upto}
+    def _between(self, places: Sequence[Place], after: datetime, upto: datetime) -> list[Happening] | None:
+        """Read a stretch; None if it is too much to be read at once."""
+        asked = _asked(places)
+        most, most_packs = (MOST, MOST_PACKS + 2 * len(places)) if upto - after > SHORTEST else (ALL, ALL)
+        span = {"after": after, "upto": upto, "most": most}
         # Rows first: what is packed meanwhile is seen twice, and taken once.
         told = [(n, Event(*event)) for n, *event in self._rows(queries.book_events, **asked, **span)]
-        packs = self._packed(asked, after, upto)
+        packs = self._rows(books.packs, **asked, since=after, until=upto, most=most_packs)
+        trades = self._rows(queries.trades, **asked, **span)
+        if max(len(told), len(trades)) == most or len(packs) == most_packs:
+            return None
         if packs:
-            every = {(n, *event[:5], event.hash): (n, event) for n, event in [*told, *packs]}
+            packed = self._unpacked(packs, in_us(after), in_us(upto))
+            every = {(n, *event[:5], event.hash): (n, event) for n, event in chain(told, packed)}
             told = list(every.values())
         self._pause()
         found = [Happening(event.ts, event.seq, places[n - 1], event) for n, event in told]
-        found += [
-            Happening(us, seq, places[n - 1], Trade(*trade))
-            for n, us, seq, *trade in self._rows(queries.trades, **asked, **span)
-        ]
+        found += [Happening(us, seq, places[n - 1], Trade(*trade)) for n, us, seq, *trade in trades]
         found += [
             Happening(us, 0, places[n - 1], Tick(*tick))
-            for n, us, *tick in self._rows(queries.tick_sizes, **asked, **span)
+            for n, us, *tick in self._rows(queries.tick_sizes, **asked, after=after, upto=upto)
         ]
-        found.sort(key=lambda each: each[:2])
+        found.sort(key=itemgetter(0, 1))
         return found
 
-    def _packed(self, asked: dict[str, list[int]], after: datetime, upto: datetime) -> list[tuple[int, Event]]:
-        found = []
-        first, last = in_us(after), in_us(upto)
-        for n, _, data in self._rows(books.packs, **asked, since=after, until=upto):
+    def _unpacked(self, packs: Iterable[tuple[Any, ...]], after: int, upto: int) -> Iterator[tuple[int, Event]]:
+        for n, _, data in packs:
             pack = unpack(data)
             self._pause()
-            found += [(n, event) for event in pack.events(since=pack.upto(first), upto=pack.upto(last))]
-        return found
+            for event in pack.events(since=pack.upto(after), upto=pack.upto(upto)):
+                yield n, event
+
+
+def _asked(places: Sequence[Place]) -> dict[str, list[int]]:
+    return {"market_keys": [place.market_key for place in places], "outcomes": [place.outcome for place in places]}
 
 
 def in_us(instant: datetime) -> int:

@@ -58,6 +58,7 @@ class Sessions:
                 hear(said)
         finally:
             session.player.stop()
+            session.socket.close(GOING_AWAY)  # if it went without a word: who waits for it to read need not
             self._open.discard(session)
             playing.join()
 

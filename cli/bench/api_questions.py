@@ -77,7 +77,7 @@ BODIES: dict[str, Callable[[int], object]] = {
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange is
 # As slow as the wallet's history is long, since they give all of it: held to their targets by `presage bench wallets`.
 WALLETS = frozenset({"wallet_summary", "wallet_open_positions", "wallet_pnl"})
-NOT_ASKED = frozenset({"stream", "rotate_key"})  # a connection; and what would end the key
+NOT_ASKED = frozenset({"stream", "market_channel_replay", "rotate_key"})  # connections; and what would end the key
 
 
 def market_id(key: int) -> str:

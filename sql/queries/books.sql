@@ -69,8 +69,8 @@ cross join lateral (
 ) as e
 order by us nulls first, seq;
 
--- name: packs(market_keys, outcomes, since, until)
--- Packs with events in (since, until], by the place of their outcome among those asked for, from 1.
+-- name: packs(market_keys, outcomes, since, until, most)
+-- Packs with events in (since, until], by the place of their outcome among those asked for, from 1; so many at most.
 select p.n::int, b.ts, b.data
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
@@ -79,7 +79,8 @@ cross join lateral (
     where market_key = p.market_key and outcome = p.outcome and ts <= :until::timestamptz and until_ts > :since::timestamptz
         and ts > :since::timestamptz - interval '1 day' -- none is longer
 ) as b
-order by p.n, b.ts;
+order by p.n, b.ts
+limit :most;
 
 -- name: steps(market_key, outcome, since, until, step_ms)
 -- What became of each level in each step of a stretch of time, (since, until]: the last word on each, by step, counted from 1.

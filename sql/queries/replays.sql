@@ -15,23 +15,25 @@ join tokens t using (market_key)
 where m.market_id = any(:ids::text[]) or m.slug = any(:ids::text[]) or m.gamma_id = any(:ids::text[])
 order by t.market_key, t.outcome;
 
--- name: book_events(market_keys, outcomes, after, upto)
--- Book events that stand as rows, by the place of their outcome among those asked for, from 1.
+-- name: book_events(market_keys, outcomes, after, upto, most)
+-- Book events that stand as rows, by the place of their outcome among those asked for, from 1; so many at most.
 select p.n::int, as_us(e.ts), e.seq, e.side, e.price, e.size, e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
     select * from book_events
     where market_key = p.market_key and outcome = p.outcome and ts > :after::timestamptz and ts <= :upto::timestamptz
-) as e;
+) as e
+limit :most;
 
--- name: trades(market_keys, outcomes, after, upto)
--- Trades.
+-- name: trades(market_keys, outcomes, after, upto, most)
+-- Trades; so many at most.
 select p.n::int, as_us(e.ts), e.seq, e.trade_id, e.side, e.price, e.size, e.value_usd, e.tx_hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
     select * from trades
     where market_key = p.market_key and outcome = p.outcome and ts > :after::timestamptz and ts <= :upto::timestamptz
-) as e;
+) as e
+limit :most;
 
 -- name: tick_sizes(market_keys, outcomes, after, upto)
 -- Changes of how fine prices are.
@@ -64,3 +66,33 @@ from trades
 where market_key = :market_key and outcome = :outcome and ts <= :at::timestamptz and ts > :at::timestamptz - interval '7 days'
 order by ts desc, seq desc
 limit 1;
+
+-- name: next_instant(market_keys, outcomes, after)
+-- The next instant at which anything happened, or may have: silences are passed over.
+select min(e.ts)
+from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
+cross join lateral (
+    (
+        select ts from book_events
+        where market_key = p.market_key and outcome = p.outcome and ts > :after::timestamptz
+        order by ts
+        limit 1
+    )
+    union all
+    (
+        select greatest(ts, :after::timestamptz + interval '1 microsecond') from book_packs
+        where market_key = p.market_key and outcome = p.outcome and until_ts > :after::timestamptz
+            and ts > :after::timestamptz - interval '1 day' -- none is longer
+        order by ts
+        limit 1
+    )
+    union all
+    (
+        select ts from trades
+        where market_key = p.market_key and outcome = p.outcome and ts > :after::timestamptz
+        order by ts
+        limit 1
+    )
+    union all
+    select ts from tick_sizes where market_key = p.market_key and outcome = p.outcome and ts > :after::timestamptz
+) as e;

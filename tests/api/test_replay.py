@@ -11,6 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from api.replay import course
 from orchestration import packs
 from tests.api.listening import Listener
 from tests.api.past import HASHES, MS, START, lived
@@ -129,6 +130,33 @@ def test_whoever_begins_later_is_greeted_with_the_books_of_that_moment(stored, o
     assert first["asks"] == [{"price": "0.43", "size": "9.5"}, {"price": "0.42", "size": "2"}]
     assert (second["asset_id"], second["bids"]) == (no, [{"price": "0.58", "size": "2"}])
     assert [each["event_type"] for each in rest] == ["tick_size_change", "price_change"]
+
+
+def test_years_of_silence_are_passed_over(stored, open_channel):
+    began = time.monotonic()
+    with open_channel(since=-150_000_000_000) as socket:
+        subscribe(socket, *stored["tokens"])
+        frames, end = until_the_end(socket)
+
+    assert (len(frames), end[0]) == (8, 1000)
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("most", [2, 3, 100])
+def test_what_is_too_much_to_be_read_at_once_is_read_in_pieces(monkeypatch, stored, server_conn, most):
+    for name, value in {"FEW": 1, "MANY": 1, "MOST": most, "MOST_PACKS": 1}.items():
+        monkeypatch.setattr(course, name, value)
+    reader = course.Course(lambda query, **asked: list(query(server_conn, **asked)))
+    places = reader.places(stored["tokens"])
+    at, found = START - dt.timedelta(seconds=1), []
+    while at < (until := START + dt.timedelta(seconds=130)):
+        page, at = reader.next(places, at, until)
+        found += page
+
+    assert [(each.us // 1000 - MS, type(each.what).__name__) for each in found] == [
+        *((0, "Event"), (60_000, "Event"), (61_000, "Event"), (61_000, "Event"), (61_000, "Event")),
+        *((90_000, "Trade"), (100_000, "Tick"), (120_000, "Event")),
+    ]
 
 
 def test_our_own_listener_of_the_exchange_understands_all_of_it(stored, open_channel):
