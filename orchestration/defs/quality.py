@@ -1,6 +1,5 @@
 """Data quality: what the suites expect of the new rows of each table, as checks on the assets that bring them."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -43,20 +42,8 @@ def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -
     context.log.info(
         "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
     )
-    for asset, metadata in observed(passed, suites).items():
-        context.op_execution_context.log_event(dg.AssetObservation(asset, metadata=metadata))
     for suite in suites:
         yield result(suite, passed)
-
-
-def observed(passed: Passed, suites: Sequence[Suite]) -> dict[str, dict[str, int]]:
-    """Give the figures that are plotted on each asset's page."""
-    figures: dict[str, dict[str, int]] = defaultdict(dict)
-    for suite in suites:
-        if rows := passed.rows.get(suite.table, 0):
-            failed = sum(one.rows_failed for one in passed.failed if one.suite is suite)
-            figures[suite.asset] |= {f"{suite.table}: rows checked": rows, f"{suite.table}: rows failed": failed}
-    return figures
 
 
 def result(suite: Suite, passed: Passed) -> dg.AssetCheckResult:
@@ -109,26 +96,26 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=10,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a pass every PRESAGE_QUALITY_EVERY_S seconds, the first once there are prices.",
+    description="Starts a pass every PRESAGE_QUALITY_EVERY_S seconds, the first once there are aggregates.",
 )
 def quality_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
     """One pass at a time."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage quality_due") as conn:
-        last, prices = queries.last_pass(conn), aggregates.any_price(conn)
+        last, computed = queries.last_pass(conn), aggregates.last_pass(conn) is not None
     runs = unfinished(context.instance, job.name)
-    why = wait(last, now, every_s=settings.get().quality_every_s, prices=prices, runs=runs)
+    why = wait(last, now, every_s=settings.get().quality_every_s, computed=computed, runs=runs)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"quality {now.isoformat(timespec='seconds')}")
 
 
-def wait(last: datetime | None, now: datetime, *, every_s: float, prices: bool, runs: Sequence[Run]) -> str | None:
+def wait(last: datetime | None, now: datetime, *, every_s: float, computed: bool, runs: Sequence[Run]) -> str | None:
     """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
     for run in runs:
         if now.timestamp() - run.since < GIVEN_UP_S:
             return f"a pass is {run.status.lower()}"
     if last is None:
-        return None if prices else "no prices yet"
+        return None if computed else "there are no aggregates yet"  # whatever is first to be seen goes first
     ago = (now - last).total_seconds()
     return None if ago >= every_s else f"the last pass ended {ago:.0f} s ago"

@@ -19,6 +19,9 @@ create temp table if not exists fresh_live_books as table live_books with no dat
 create temp table if not exists fresh_stream_events as table stream_events with no data;
 create temp table if not exists fresh_feed_stats as table feed_stats with no data;
 create temp table if not exists fresh_coverage_gaps as table coverage_gaps with no data;
+create temp table if not exists fresh_coverage_days as table coverage_days with no data;
+create temp table if not exists fresh_tick_sizes as table tick_sizes with no data;
+create temp table if not exists fresh_webhook_deliveries as table webhook_deliveries with no data;
 create temp table if not exists fresh_candles_1m as table candles_1m with no data;
 create temp table if not exists fresh_candles_1h as table candles_1h with no data;
 create temp table if not exists fresh_market_stats_24h as table market_stats_24h with no data;
@@ -117,6 +120,21 @@ insert into fresh_feed_stats select * from feed_stats where ts >= :since;
 -- Those that were found, closed or filled since.
 insert into fresh_coverage_gaps
 select * from coverage_gaps where greatest(created_at, to_ts, filled_at) >= :since;
+
+-- name: coverage_days(since)!
+-- Those that were reconciled since.
+insert into fresh_coverage_days select * from coverage_days where checked_at >= :since;
+
+-- name: tick_sizes(since)!
+-- Those since then.
+insert into fresh_tick_sizes select * from tick_sizes where ts >= :since;
+
+-- name: webhook_deliveries(since)!
+-- Those that wait, and those that ended since.
+insert into fresh_webhook_deliveries
+select * from webhook_deliveries where ended_at >= :since
+union all
+select * from webhook_deliveries where state = 'waiting' and ended_at is null;
 
 -- name: candles_1m(since)!
 -- Those since ten minutes before: a minute is compared with its trades when late ones have come.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchestration.quality.suites.aggregates import AGGREGATES
 from orchestration.quality.suites.catalogue import CATALOGUE
 from orchestration.quality.suites.chain import CHAIN
+from orchestration.quality.suites.delivery import DELIVERY
 from orchestration.quality.suites.feed import FEED
 
-SUITES = (*FEED, *CATALOGUE, *CHAIN, *AGGREGATES)
+SUITES = (*FEED, *CATALOGUE, *CHAIN, *AGGREGATES, *DELIVERY)

@@ -158,7 +158,7 @@ FEED = (
     Suite(
         "coverage_gaps",
         STAGE,
-        "book_events",
+        "coverage_gaps",
         (
             holds("span", "A gap ends after it began.", "to_ts is null or to_ts >= from_ts", severity="warn"),
             holds("cause", "A gap has a cause.", "cause <> ''", severity="warn"),
@@ -169,6 +169,34 @@ FEED = (
                 severity="warn",
             ),
             not_ahead("from_ts", severity="warn"),
+        ),
+    ),
+    Suite(
+        "coverage_days",
+        STAGE,
+        "coverage_gaps",
+        (
+            holds(
+                "counts", "No count is below 0.", "least(listed, held, added, unlisted, unknown) >= 0", severity="warn"
+            ),
+            holds("held", "No more is held of what a source lists than it lists.", "held <= listed", severity="warn"),
+            holds(
+                "agrees",
+                "A day agrees where nothing is missing, unlisted or unknown.",
+                "agrees = (held = listed and unlisted = 0 and unknown = 0)",
+                severity="warn",
+            ),
+        ),
+    ),
+    Suite(
+        "tick_sizes",
+        STAGE,
+        "book_events",
+        (
+            between("tick_size", 1, 500_000),
+            holds("changed", "The tick after is not the one before.", "before is distinct from tick_size").at("warn"),
+            of_market(),
+            not_ahead(),
         ),
     ),
 )

@@ -47,6 +47,11 @@ def of_block(table: str, what: str, where: str = "true") -> str:
     return f"update {table} set {what} where {number} = %(block)s and {where}"
 
 
+def delivery(nth: int, what: str) -> str:
+    """Change a delivery."""
+    return f"update webhook_deliveries set {what} where type = 'test {nth}'"
+
+
 AHEAD = "now() + interval '1 day'"
 LEVEL = "side is not null"
 BOOK = "side is null"
@@ -201,6 +206,8 @@ CATALOGUE = {
 }
 
 COMPUTED = {
+    "a tick of nothing": Corruption(change("tick_sizes", "tick_size = 0"), {"tick_sizes.tick_size"}),
+    "a tick that did not change": Corruption(change("tick_sizes", "before = tick_size"), {"tick_sizes.changed"}),
     "a high below the low": Corruption(
         change("candles_1m", "high = low - 1"),
         {"candles_1m.range", "candles_1m.of_trades", "candles_1h.of_minutes", "candles_1m.worth"},
@@ -462,6 +469,28 @@ OTHERS = {
         "values (now(), 'below', 'r', -1, -1, array[1])",
         {"feed_stats.messages", "feed_stats.rows"},
         "below",
+    ),
+    "a day that holds more than there was": Corruption(
+        "update coverage_days set held = 9, unlisted = -1",
+        {"coverage_days.counts", "coverage_days.held", "coverage_days.agrees"},
+        "trades",
+    ),
+    "a delivery in no state": Corruption(delivery(0, "state = 'lost'"), {"webhook_deliveries.state"}, "test 0"),
+    "a delivery that waits and has ended": Corruption(
+        delivery(1, "state = 'waiting', next_at = now()"), {"webhook_deliveries.ended"}, "test 1"
+    ),
+    "a delivery that ended before it was made": Corruption(
+        delivery(2, "created_at = ended_at + interval '1 second'"), {"webhook_deliveries.times"}, "test 2"
+    ),
+    "a delivery of nothing": Corruption(delivery(3, "body = ''"), {"webhook_deliveries.body"}, "test 3"),
+    "a delivery tried without end": Corruption(
+        delivery(4, "attempts = 101"), {"webhook_deliveries.attempts"}, "test 4"
+    ),
+    "a delivery that arrived without being sent": Corruption(
+        delivery(5, "attempts = 0"), {"webhook_deliveries.attempted"}, "test 5"
+    ),
+    "a delivery of tomorrow": Corruption(
+        delivery(6, f"created_at = {AHEAD}, ended_at = {AHEAD}"), {"webhook_deliveries.not_ahead"}, "test 6"
     ),
     "an event without a name": Corruption("insert into events (event_id) values ('')", {"events.event_id"}, "nameless"),
     "a rank that is missing": Corruption(

@@ -45,6 +45,8 @@ def healthy_market(conn, slug=None):
     moved = {"price_now": 500_000, "price_baseline": 490_000, "price_move": CENT, "computed_at": NOW}
     insert(conn, "market_activity", {"market_key": key["market_key"], **activity, **moved})
     insert(conn, "market_rankings", {"generation": 1, "rank": next(_ranks), "market_key": key["market_key"]})
+    ticks = {"ts": AGO, "before": CENT // 10, "tick_size": CENT}
+    insert(conn, "tick_sizes", {**key, **ticks})
     signal = {"type": "momentum", "value": 0.2, "threshold": 0.1, "score": 2.0, "direction": 1, "window_s": 3900}
     insert(conn, "signals", {**key, "ts": AGO, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
     return key["market_key"]
@@ -65,6 +67,14 @@ def ground(conn):
         message = f'{{"type":"price","seq":{seq},"data":{{}}}}'
         conn.execute("insert into stream_events values (%s, now(), 'price', null, null, %s)", [seq, message])
     conn.execute("update stream_head set last_seq = 3000")
+    day = {"day": NOW.date(), "kind": "trades", "listed": 5, "held": 5, "added": 1, "unlisted": 0, "unknown": 0}
+    insert(conn, "coverage_days", {**day, "agrees": True})
+    account = insert(conn, "accounts", {"email": "hooks@example.com", "app_name": "tests"})
+    hook = {"account_id": account["account_id"], "url": "https://example.com/", "secret": "whsec_", "since_seq": 0}
+    hook = insert(conn, "webhooks", {**hook, "events": ["trade"]})
+    for nth in range(7):
+        sent = {"webhook_id": hook["webhook_id"], "type": f"test {nth}", "body": "{}", "state": "delivered"}
+        insert(conn, "webhook_deliveries", {**sent, "attempts": 1, "created_at": AGO, "ended_at": NOW})
     stats = {"ts": AGO, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": [1]}
     insert(conn, "feed_stats", {**stats, "lag_p50_ms": 1, "lag_p99_ms": 2, "lag_max_ms": 3})
     gap = {"kind": "books", "from_ts": AGO, "to_ts": NOW, "cause": "socket", "filled_at": NOW, "filled_by": "standby"}

@@ -1,0 +1,26 @@
+"""What the exchange really sends raises nothing: its markets, open, closed, old and odd, as they were recorded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from orchestration.catalogue import store
+from orchestration.quality import passes
+from tests.upstream import recordings
+from upstream.gamma_markets import Market
+
+
+def test_recorded_markets_break_nothing_that_is_expected_of_markets(database_url, conn, recorded):
+    texts = (text.encode() if isinstance(text, str) else text for text in recordings.gamma_markets(recorded))
+    markets = [Market.read(text) for text in texts]
+    store(
+        conn,
+        [market.row("tape") for market in markets],
+        cause="recorded",
+        events=[row for market in markets if (row := market.event_row()) is not None],
+    )
+
+    passed = passes.run(database_url, datetime.now(UTC))
+
+    assert passed.rows["markets"] > 500
+    assert [(result.name, result.rows_failed, result.samples[:2]) for result in passed.failed] == []
