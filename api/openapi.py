@@ -126,7 +126,8 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
         said["parameters"] = parameters
     if endpoint.body is not None:
         schema = {"$ref": REF.format(name=endpoint.body.__name__)}
-        said["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        needed = any(field.required for field in msgspec.structs.fields(endpoint.body))
+        said["requestBody"] = {"required": needed, "content": {"application/json": {"schema": schema}}}
     if endpoint.key == "none":
         said["security"] = []
     elif endpoint.key == "either":

@@ -173,7 +173,8 @@ class Change(Owned):
     def on_patch(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
         """Change what is said, and leave the rest."""
         key = self.wish(req)
-        webhook_id, asked = identity(id), body(req, WebhookChanges)
+        webhook_id = identity(id)
+        asked = body(req, WebhookChanges) if req.content_length else WebhookChanges()
         changes = self.columns(asked)
 
         def work(conn: Any) -> dict[str, Any]:

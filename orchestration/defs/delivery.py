@@ -12,10 +12,13 @@ import settings
 from orchestration.delivery.feed import FEED, Feed
 from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.resources import Database
+from orchestration.runs import unfinished
+from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
 
 log = logging.getLogger(__name__)
 
+LIVE = "polymarket"
 ASSET = "webhook_deliveries"
 OBSERVE_S = 30.0
 MATERIALISE_S = 240.0
@@ -85,7 +88,7 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Keeps two delivery runs, by their leases, while a webhook is enabled.",
+    description="Keeps two delivery runs, by their leases, while a webhook is enabled; after the live feed's.",
 )
 def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult | dg.SkipReason:
     """Decide as the other feeds' keepers do."""
@@ -94,6 +97,9 @@ def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> 
             queries.switch_off(conn, why=OFF)
             return _idle(context)
         queries.switch_on(conn)
+        live_is_up = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
+    if not live_is_up and unfinished(context.instance, "live"):
+        return dg.SkipReason("the live feed comes first")
     return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().webhook_window_s)
 
 

@@ -133,14 +133,16 @@ class Dispatcher:
             if version != self._version:
                 self._subscriptions = Subscriptions(queries.subscriptions(self._conn))
                 self._version = version
-            upto = min(last, seen + EVENTS_AT_ONCE) if self._subscriptions.kinds else last
+            # After a time with nobody to tell, what happened in it need not be looked through.
+            after = max(seen, last if self._subscriptions.since is None else self._subscriptions.since)
+            upto = min(last, after + EVENTS_AT_ONCE)
             self.behind = upto < last
             if upto == seen:
                 self.seen_at = self.now
                 return
             rows = [
                 (wish.webhook_id, found.seq, found.type, found.body)
-                for found in self._events(seen, upto)
+                for found in self._events(after, upto)
                 for wish in self._subscriptions.of(found)
             ]
             if rows:
@@ -149,8 +151,6 @@ class Dispatcher:
             self.seen_at = queries.told_at(self._conn, seq=upto) if self.behind else self.now
 
     def _events(self, after: int, upto: int) -> list[Any]:
-        if not self._subscriptions.kinds:
-            return []
         found = queries.events(self._conn, after=after, upto=upto, types=self._subscriptions.kinds)
         return [event(*row) for row in found]
 

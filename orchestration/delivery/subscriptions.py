@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 MARKET = {"ACTIVE": "reopened", "CLOSED": "closed", "RESOLVED": "resolved"}
 MICRO = 1_000_000
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
 class _Data(msgspec.Struct, gc=False):
@@ -61,7 +63,7 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
 ) -> Event:
     """Read a row of `webhooks.events`."""
     said = _message.decode(message)
-    data = _data.decode(said.data)
+    data = _read(said.data)
     usd = data.value if data.type == "whale_alert" else data.value_usd
     name = {"signal": f"signal.{data.type}", "market": f"market.{_change(data)}"}.get(kind, kind)
     told = {
@@ -77,12 +79,21 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
         type=name,
         market_id=market_id,
         usd=None if usd is None else round(usd * MICRO),
-        wallets=frozenset(
-            [wallet] if wallet else (bytes.fromhex(each[2:]) for each in (data.maker, data.taker) if each)
-        ),
+        wallets=frozenset([wallet] if wallet else map(_address, filter(_ADDRESS.match, (data.maker, data.taker)))),
         watchers=frozenset(watchers or ()),
         body=msgspec.json.encode(told).decode(),
     )
+
+
+def _read(record: msgspec.Raw) -> _Data:
+    try:
+        return _data.decode(record)
+    except msgspec.ValidationError:  # of another shape than ours: it is told by its kind, and holds nobody up
+        return _Data()
+
+
+def _address(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
 
 
 def instant(ts_ms: int) -> str:
@@ -127,6 +138,7 @@ class Subscriptions:
 
     def __init__(self, rows: Iterable[Sequence[Any]] = ()) -> None:
         self._found: dict[tuple[str, str | None], list[Subscription]] = defaultdict(list)
+        self.since: int | None = None  # nobody wants what was before
         for webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq in rows:
             wish = Subscription(
                 webhook_id,
@@ -137,6 +149,7 @@ class Subscriptions:
                 min_usd,
                 since_seq,
             )
+            self.since = since_seq if self.since is None else min(self.since, since_seq)
             for kind in {name.partition(".")[0] for name in events}:
                 for market_id in [None] if wish.market_ids is None else wish.market_ids:
                     self._found[kind, market_id].append(wish)

@@ -21,6 +21,7 @@ REFUSED = re.compile(
     r"has no such outcome|needs `source=local`|needs `source=data-api`|a tag or a category, not both"
     r"|The cursor cannot be used|`(ids|symbols)` names \d+ markets|request line is too long|holds a NUL character"
     r"|expected a moment between 1970 and 9999|lies behind `to`|lies more than a day before|makes more than \d+ books"
+    r"|`(markets|url|wallets|step)`: (?!expected)"
     r"|wallets can be watched|is not past yet|lies before the beginning|goes with `replay_from`"
 )
 

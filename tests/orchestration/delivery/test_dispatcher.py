@@ -217,6 +217,19 @@ def test_events_that_were_before_a_webhook_are_not_told(conn, receiver, deliveri
     assert numbers(receiver) == [2]
 
 
+def test_what_happened_while_there_was_nobody_to_tell_is_not_looked_through(conn, receiver, delivering):
+    conn.execute("update stream_head set last_seq = 10_000_000_000")
+    add_webhook(conn, receiver.url)
+    tell(conn, trade(1))
+    work = delivering()
+
+    work.dispatcher.step()
+
+    assert conn.execute("select last_seq from webhook_head").fetchone() == (10_000_000_001,)
+    work.settle()
+    assert numbers(receiver) == [1]
+
+
 def test_a_deliverer_that_begins_anew_goes_on_where_the_other_stopped(conn, receiver, delivering):
     receiver.answer = lambda number, _seen: 500 if number == 1 else 200
     webhook = add_webhook(conn, receiver.url)

@@ -103,6 +103,16 @@ def test_what_a_wallet_does_is_told_to_those_who_name_it_and_those_who_watch_it_
     assert not wants(activity, events=["wallet_activity"], wallets=[BOB], account=7)
 
 
+@pytest.mark.parametrize(
+    "data", [{"value_usd": "5"}, {"maker": 7}, {"maker": "0xzz", "taker": "somebody"}, [], "x", None]
+)
+def test_a_record_of_another_shape_is_told_by_its_kind_and_holds_nobody_up(data):
+    found = happened("onchain_trade", data)
+
+    assert (found.usd, found.wallets) == (None, frozenset())
+    assert wants(found, events=["onchain_trade"])
+
+
 def test_an_event_is_told_once_to_each():
     rows = [(UUID(int=number), 1, ["trade", "signal"], [RAIN], None, None, 0) for number in range(3)]
 
@@ -110,4 +120,5 @@ def test_an_event_is_told_once_to_each():
 
     assert told == [0, 1, 2]
     assert Subscriptions(rows).kinds == ["signal", "trade"]
-    assert Subscriptions().kinds == []
+    assert (Subscriptions().kinds, Subscriptions().since) == ([], None)
+    assert Subscriptions([(HOOK, 1, ["trade"], None, None, None, since) for since in (9, 5, 7)]).since == 5
