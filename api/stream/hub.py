@@ -113,7 +113,8 @@ class Hub:
         self._leave(subscriber)
         # Whatever is committed by now is seen by the look that begins next. What is no longer kept cannot be told.
         subscriber.resuming = Resuming(after, self._looks + 1, self.oldest <= after + 1)
-        subscriber.position = after
+        # Nor is it looked for page by page: numbers of a restored database begin far behind those that it had given.
+        subscriber.position = max(after, min(self.oldest - 1, self.last))
         self.restart(subscriber, wants)
 
     def follow(self, subscriber: Subscriber, wallets: frozenset[bytes]) -> None:

@@ -167,6 +167,18 @@ def test_what_is_no_longer_kept_is_not_promised(listen, server_conn):
         assert client.until("replay_completed")[1]["complete"] is False
 
 
+def test_who_comes_back_from_long_ago_is_not_led_through_all_that_is_gone(database_url, conn):
+    conn.execute("update stream_head set last_seq = 10000000000")  # a restored database goes on so far ahead
+    written = write(conn, trades(3))
+    key = generous(conn, "someone@example.com")
+    with serving(database_url) as server, listening(server.stream(key, resume_from=5)) as client:
+        before, completed = client.until("replay_completed")
+
+    assert [message["seq"] for message in before if message["type"] == "trade"] == written
+    assert written[0] == 10**10 + 1
+    assert completed["complete"] is False
+
+
 def test_a_stream_on_the_same_database_has_no_gaps_with_many_writers(listen, server_conn):
     def keep_writing():
         with database.connect(server_conn.info.dsn, autocommit=True) as conn:
