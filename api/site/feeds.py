@@ -45,8 +45,9 @@ class Feeds:
         self._open: dict[str, int] = {}
 
     async def health(self, request: Request) -> Response:  # noqa: ARG002
-        """Say that this process answers."""
-        return JSONResponse({"status": "ok", "service": "presage-site"}, headers={"Cache-Control": "no-store"})
+        """Say that this process answers, and how many browsers follow live prices."""
+        told = {"status": "ok", "service": "presage-site", "live": sum(self._open.values())}
+        return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
     async def live(self, request: Request) -> Response:
         """Tell what happens in a few markets, as server-sent events."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -139,6 +141,24 @@ def test_prices_change_in_a_list_and_go_on_after_one_looked_elsewhere(browser, s
         expect(page.locator("#lamp")).to_have_attribute("data-on", "")
         served.tell("price", market, price(market, bid=0.13, ask=0.14, mid=0.135))
         expect(page.locator(cell)).to_have_text("13.0¢")
+
+
+def test_a_page_that_is_left_is_told_nothing_more(browser, served):
+    def live():
+        with urllib.request.urlopen(f"{served.url}/health") as answer:
+            return json.load(answer)["live"]
+
+    with opened(browser, served) as page:
+        page.goto(f"{served.url}/markets")
+        expect(page.locator("#lamp")).to_have_attribute("data-on", "")
+        assert live() == 1
+        page.goto(f"{served.url}/pricing")
+        market = served.markets["rain-tomorrow"]
+        deadline = time.monotonic() + 10
+        while live() and time.monotonic() < deadline:
+            served.tell("price", market, price(market))
+            page.wait_for_timeout(100)
+        assert live() == 0
 
 
 def test_a_key_is_got_and_used_for_a_first_call(browser, served):

@@ -136,4 +136,4 @@ def test_addresses_are_told_apart_and_time_gives_back():
 
 
 def test_it_lives(site):
-    assert site.get("/health").json() == {"status": "ok", "service": "presage-site"}
+    assert site.get("/health").json() == {"status": "ok", "service": "presage-site", "live": 0}

@@ -7,7 +7,9 @@ import json
 import re
 
 import pytest
+from starlette.testclient import TestClient
 
+from api.site.app import create_app
 from orchestration import activity, aggregates
 from orchestration.wallets import leaderboards, positions
 from tests.api.site.conftest import Parsed, words_of
@@ -207,6 +209,18 @@ def test_while_the_api_is_away_documents_remain_and_data_says_so(site, api):
     assert [site.get(path).status_code for path in ("/", "/status", "/guides/api", "/pricing", "/register")] == [
         200
     ] * 5
+
+
+def test_a_mistake_of_ours_is_a_page_without_a_trace(made_site, monkeypatch):
+    monkeypatch.setattr(type(made_site.backend), "get", lambda *_, **__: 1 / 0)
+    site = TestClient(create_app(made_site), raise_server_exceptions=False)
+
+    html, told = site.get("/markets"), site.get("/api/ticker")
+
+    assert (html.status_code, told.status_code) == (500, 500)
+    assert "<h1>500" in html.text
+    assert "ZeroDivision" not in html.text + told.text
+    assert told.json()["error"]["code"] == "internal"
 
 
 def test_the_source_of_the_data_is_named_on_every_page(site, market):
