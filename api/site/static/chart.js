@@ -115,6 +115,7 @@ export class Chart {
   }
 
   #paint() {
+    if (!this.#price) return; // nothing is drawn yet; what will be has the colours of then
     const found = colours(this.#element);
     this.#chart.applyOptions({
       layout: { textColor: found.muted },
