@@ -11,7 +11,7 @@ from tests.api.fuzz.schemathesis_run import run
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`
 EXAMPLES, LEAST = (330, 20_000) if LONG else (5, 1_500)
-# A WebSocket is no answer for a fuzzer of HTTP, the document is what it has begun with, and a file's name is not guessed.
+# A WebSocket is no answer for a fuzzer of HTTP, the document is what it has begun with, and no file's name is guessed.
 FILES = {"GET /v1/exports/{topic}/{day}", "GET /v1/exports/{topic}/{day}/{file}"}
 ASIDE = {"GET /stream", "GET /replay/ws/market", "GET /openapi.json", *FILES}
 
