@@ -13,7 +13,9 @@ LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`
 EXAMPLES, LEAST = (330, 20_000) if LONG else (5, 1_500)
 # A WebSocket is no answer for a fuzzer of HTTP, the document is what it has begun with, and no file's name is guessed.
 FILES = {"GET /v1/exports/{topic}/{day}", "GET /v1/exports/{topic}/{day}/{file}"}
-ASIDE = {"GET /stream", "GET /replay/ws/market", "GET /openapi.json", *FILES}
+# Of a webhook that a fuzzer made, a delivery is met by luck only.
+LUCK = {"POST /v1/webhooks/{id}/deliveries/{delivery_id}/redeliver"}
+ASIDE = {"GET /stream", "GET /replay/ws/market", "GET /openapi.json", *FILES, *LUCK}
 
 
 @pytest.mark.timeout(3600 if LONG else 300)
@@ -24,7 +26,7 @@ def test_everything_the_document_allows_is_answered_as_it_says(api, tmp_path):
     assert report.requests >= LEAST
     assert report.operations(500, 599) == set()
     every = {f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS}
-    assert report.operations(200, 299) == every - ASIDE
+    assert report.operations(200, 299) - LUCK == every - ASIDE
 
 
 @pytest.mark.timeout(1800 if LONG else 300)
