@@ -73,11 +73,19 @@ LARGEST = {
 BODIES: dict[str, Callable[[int], object]] = {
     "register": lambda nth: {"app_name": "bench", "email": f"bench-{nth}-{time.time_ns()}@example.com"},
     "watch_wallet": lambda nth: {"address": wallet(nth)},
+    "create_webhook": lambda nth: {"url": f"https://example.com/{nth}", "events": ["signal.whale_alert"]},
 }
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange is
 # As slow as the wallet's history is long, since they give all of it: held to their targets by `presage bench wallets`.
 WALLETS = frozenset({"wallet_summary", "wallet_open_positions", "wallet_pnl"})
-NOT_ASKED = frozenset({"stream", "market_channel_replay", "rotate_key"})  # connections; and what would end the key
+# Connections; what would end the key; and what is about one webhook, or one exported day, of which there are none.
+NOT_ASKED = frozenset(
+    {
+        *("stream", "market_channel_replay", "rotate_key"),
+        *("webhook", "change_webhook", "remove_webhook", "test_webhook", "rotate_webhook_secret"),
+        *("webhook_deliveries", "redeliver", "export_manifest", "export_file"),
+    }
+)
 
 
 def market_id(key: int) -> str:

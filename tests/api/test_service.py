@@ -36,6 +36,7 @@ def test_the_worst_stage_gives_the_pipeline_its_status(client, conn):
         "settlement",
         "analysis",
         "aggregates",
+        "delivery",
     ]
     dt.datetime.fromisoformat(found["checked_at"])
 
