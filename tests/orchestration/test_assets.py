@@ -48,7 +48,7 @@ def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
     recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # nobody follows it: it overstays to three windows
     analysed = make(analysis.signals)
     whole = [*dg.load_assets_from_modules([markets, live, candles]), pipeline.pipeline_checks]
-    figures = ("candles", "market_stats_24h", "market_activity", "market_rankings", "book_anchors")
+    figures = ("candles_1m", "candles_1h", "market_stats_24h", "market_activity", "market_rankings", "book_anchors")
     computed = make(*whole, selection=dg.AssetSelection.assets(*figures) | dg.AssetSelection.all_asset_checks())
 
     assert metadata(analysed, "signals")["minutes"] == 1
