@@ -49,8 +49,11 @@ format: setup ## Put the code into its style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# One more than there are cores: tests wait for the servers that they start.
+WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
+
 test: lint ## Lint and every test (below 10 minutes on 2 cores)
-	$(BIN)/pytest -m "not soak" -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
 
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
