@@ -83,10 +83,14 @@ def reconcile_trades(
 
 
 def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: Heads, day: date) -> Day | None:
-    """Count the logs of a day's blocks again, and write those that an endpoint had left out; None without any block."""
+    """Count the logs of a day's blocks again, and write those that an endpoint had left out; None: not done yet."""
     began = datetime(day.year, day.month, day.day, tzinfo=UTC)
     lowest, highest, _ = queries.blocks_of(conn, since=began, until=began + DAY)
-    if lowest is None or lowest > heads.finalized:
+    if lowest is None:  # nothing of it is indexed: noted, or it would be due again every night
+        told = Day(day, "settlements", 0, 0, 0, 0, detail={"blocks": 0})
+        _save(conn, told)
+        return told
+    if lowest > heads.finalized:
         return None
     highest = min(highest, heads.finalized)
     filled = 0

@@ -9,14 +9,16 @@ from orchestration.checks import Judgement
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import psycopg
 
 LATE = timedelta(days=2)  # yesterday is counted in the night
 
 
-def reconciled(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
-    """Judge that days are counted in time, and that what is held is what the exchange and the chain have."""
-    newest, differing, worst = queries.disagreements(conn)
+def reconciled(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> Judgement:
+    """Judge that days of each kind are counted in time, and that what is held is what exchange and chain have."""
+    newest, differing, worst = queries.disagreements(conn, kinds=list(kinds))
     since_ms = queries.recorded_since(conn)
     expected = (now.astimezone(UTC) - LATE).date()
     figures: dict[str, Any] = {"days_that_differ": differing}
@@ -25,7 +27,9 @@ def reconciled(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
     if worst is not None:
         figures["newest_that_differs"] = str(worst)
     behind = since_ms is not None and _day(since_ms) <= expected and (newest is None or newest < expected)
-    said = "no day is over" if newest is None else f"up to {newest}, {differing} of 30 days differ"
+    said = (
+        "no day of every kind was counted yet" if newest is None else f"up to {newest}, {differing} of 30 days differ"
+    )
     return Judgement(
         not behind and not differing, f"{expected} was not counted; {said}" if behind else said, "warn", figures
     )

@@ -136,6 +136,10 @@ def refresh(conn: Any, since: datetime, until: datetime, now: datetime) -> None:
     aggregates.refresh_span(conn, since, until, now, kept=kept)
 
 
+def _kinds() -> list[str]:
+    return ["trades", "settlements"] if chain.urls(settings.get()) else ["trades"]
+
+
 def _day(context: dg.AssetExecutionContext) -> date:
     start: datetime = context.partition_time_window.start
     return start.date()
@@ -161,7 +165,8 @@ reconciliation_job = dg.define_asset_job(
     selection=dg.AssetSelection.assets(reconciled_trades, reconciled_settlements).without_checks(),
     description="Each day: counts the day before against the exchange and the chain. By hand, for any day: what the "
     "exchange lists of it is filled in.",
-    tags={"dagster/max_runtime": "25200", "dagster/priority": "-2"},
+    # dagster.yaml lets one of them run at a time: days that were missed take no place from the live runs.
+    tags={"dagster/max_runtime": "25200", "dagster/priority": "-2", "presage/reconciliation": "day"},
 )
 
 
@@ -175,9 +180,8 @@ def reconciliation_each_day(
     context: dg.ScheduleEvaluationContext, database: Database
 ) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask for each day that is due."""
-    kinds = ["trades", "settlements"] if chain.urls(settings.get()) else ["trades"]
     with database.connection(autocommit=True, name="presage reconciliation_each_day") as conn:
-        due = days.due(conn, context.scheduled_execution_time, kinds)
+        due = days.due(conn, context.scheduled_execution_time, _kinds())
     if not due:
         return dg.SkipReason("every day in which something was recorded has been counted")
     return [dg.RunRequest(partition_key=str(day), run_key=None) for day in due]
@@ -191,5 +195,5 @@ def reconciliation_each_day(
 def coverage_reconciled(database: Database) -> dg.AssetCheckResult:
     """Judge the last 30 days."""
     with database.connection(name="presage coverage check") as conn:
-        judgement = judging.reconciled(conn, datetime.now(UTC))
+        judgement = judging.reconciled(conn, datetime.now(UTC), _kinds())
     return result("coverage_gaps", "reconciled", judgement)

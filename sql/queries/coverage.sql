@@ -247,8 +247,16 @@ select day, kind from coverage_days where day >= :since::date;
 -- The lowest and the highest block indexed of a stretch of time, and how many logs they have.
 select min(number), max(number), coalesce(sum(logs), 0)::bigint from chain_blocks where ts >= :since and ts < :until;
 
--- name: disagreements()^
--- The newest day that was reconciled, how many of the last 30 do not agree, and the newest of those.
-select max(day), count(*) filter (where not agrees), max(day) filter (where not agrees)
+-- name: disagreements(kinds)^
+-- Up to which day every one of some kinds was reconciled (null: one never was), how many days of the last 30 do not agree, and the
+-- newest of those.
+select
+    (
+        select case when count(*) = count(newest) then min(newest) end
+        from (
+            select (select max(d.day) from coverage_days d where d.kind = k.kind) as newest from unnest(:kinds::text[]) as k (kind)
+        ) as counted
+    ),
+    count(*) filter (where not agrees), max(day) filter (where not agrees)
 from coverage_days
 where day >= (now() at time zone 'UTC')::date - 30;

@@ -25,6 +25,10 @@ def recorded_since(conn, instant):
     )
 
 
+def counted(day):
+    return {"day": day, "listed": 0, "held": 0, "added": 0, "unlisted": 0, "unknown": 0, "agrees": True}
+
+
 def alike(traded):
     return Counter(each[:5] for each in traded)
 
@@ -195,18 +199,25 @@ def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange
 
 
 def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
-    assert judging.reconciled(db, AFTER).holds
+    assert judging.reconciled(db, AFTER, ["trades"]).holds
     recorded_since(db, NOON)
     queries.remember_since(db)
-    assert judging.reconciled(db, AFTER).holds, "it is counted in the night"
-    late = judging.reconciled(db, AFTER + dt.timedelta(days=1))
+    assert judging.reconciled(db, AFTER, ["trades"]).holds, "it is counted in the night"
+    late = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"])
     assert (late.holds, str(DAY) in late.said) == (False, True)
 
     days.reconcile_trades(db, exchange, DAY)
-    assert judging.reconciled(db, AFTER + dt.timedelta(days=1)).holds
+    assert judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"]).holds
+
+    uncounted = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
+    assert (uncounted.holds, str(DAY) in uncounted.said) == (False, True), "no day of settlements was counted"
+    insert(db, "coverage_days", {**counted(DAY - dt.timedelta(days=1)), "kind": "settlements"})
+    behind = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
+    assert (behind.holds, behind.figures["newest_day"]) == (False, str(DAY - dt.timedelta(days=1)))
+    db.execute("delete from coverage_days where kind = 'settlements'")
 
     db.execute("update coverage_days set agrees = false")
-    differing = judging.reconciled(db, AFTER)
+    differing = judging.reconciled(db, AFTER, ["trades"])
     assert (differing.holds, differing.said) == (False, f"up to {DAY}, 1 of 30 days differ")
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import dagster as dg
 import pytest
+import yaml
 
 import settings
+from orchestration.coverage import days
 from orchestration.defs import coverage
 from orchestration.resources import Database, Exchange
 from orchestration.settlement.ranges import Ranges
@@ -19,6 +22,7 @@ from tests.orchestration.settlement import truth
 from tests.orchestration.settlement.plain import Plain
 from upstream.chain.contracts import POLYGON
 
+ROOT = Path(settings.__file__).parent
 NIGHT = dt.datetime(DAY.year, DAY.month, DAY.day, 3, 20, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
 
@@ -103,10 +107,30 @@ def test_the_logs_of_a_day_are_counted_block_by_block_and_what_was_left_out_is_w
     assert (figures["added"], figures["unlisted"]) == (1, 0)
     assert figures["listed"] == db.execute("select sum(logs) from chain_blocks").fetchone()[0]
     assert truth.settlements(db) == whole
-    assert db.execute("select day, kind, added, agrees from coverage_days").fetchall() == [
-        (DAY, "settlements", 1, True)
+    assert db.execute("select day, kind, added, agrees from coverage_days order by day").fetchall() == [
+        (DAY - dt.timedelta(days=1), "settlements", 0, True),
+        (DAY, "settlements", 1, True),
     ]
     assert told(empty, "reconciled_settlements")["blocks"] == 0
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_day_without_any_block_is_counted_as_nothing_and_not_due_again(make, db):
+    before = DAY - dt.timedelta(days=1)
+    insert(db, "settings", {"name": "recorded_since", "value": str(int(NOON.timestamp() - 86_400) * 1000)})
+    assert days.due(db, NIGHT, ["settlements"]) == [before, DAY]
+
+    figures = told(make(coverage.reconciled_settlements, partition_key=str(before)), "reconciled_settlements")
+
+    assert (figures["listed"], figures["held"], figures["blocks"], figures["agrees"]) == (0, 0, 0, True)
+    assert days.due(db, NIGHT, ["settlements"]) == [DAY]
+
+
+def test_days_are_counted_one_at_a_time():
+    limits = yaml.safe_load((ROOT / "dagster.yaml").read_text())["concurrency"]["runs"]["tag_concurrency_limits"]
+
+    assert {"key": "presage/reconciliation", "limit": 1} in limits
+    assert "presage/reconciliation" in coverage.reconciliation_job.tags
 
 
 def test_the_night_asks_for_the_days_that_are_due(instance, db, database_url):
