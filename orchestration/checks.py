@@ -21,6 +21,8 @@ MID_TOLERANCE = 20_000  # micro: two ticks of a cent
 MIDS_APART_SHARE = 0.05
 REFUSED_OVER = timedelta(minutes=10)
 REFUSED_WORST = 1000
+SILENT_S = 900.0
+SILENT_PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -98,3 +100,13 @@ def nothing_refused(conn: psycopg.Connection[Any], now: datetime, *, of_chain: b
     return Judgement(
         total == 0, f"{total} refused in ten minutes", "warn" if total < REFUSED_WORST else "error", figures
     )
+
+
+def quality_passes(conn: psycopg.Connection[Any], every_s: float) -> Judgement:
+    """Judge that new rows are still being looked at, while there are any."""
+    silent_s = queries.quality_silence(conn)
+    if silent_s is None:
+        return Judgement(holds=True, said="nothing to look at", severity="warn")
+    figures = {"silent_s": round(float(silent_s), 1)}
+    holds = silent_s <= max(SILENT_S, SILENT_PASSES * every_s)
+    return Judgement(holds, f"{silent_s:.0f} s without a pass of data quality", "warn", figures)

@@ -6,6 +6,7 @@ from typing import Any
 
 import dagster as dg
 
+import settings
 from orchestration import checks
 from orchestration.checks import Judgement
 from orchestration.resources import Database
@@ -41,6 +42,9 @@ SPECS = [
     dg.AssetCheckSpec(
         "nothing_refused", asset="markets", description="No payload was refused in the last ten minutes."
     ),
+    dg.AssetCheckSpec(
+        "quality_passes", asset="trades", description="Passes of data quality go on while there are new rows."
+    ),
 ]
 
 
@@ -67,6 +71,7 @@ def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) 
                 ("live_prices", "complementary", checks.complementary(conn)),
                 ("book_events", "no_open_gap", checks.no_open_gaps(conn)),
                 ("markets", "nothing_refused", checks.nothing_refused(conn, now)),
+                ("trades", "quality_passes", checks.quality_passes(conn, settings.get().quality_every_s)),
             )
         }
     for key, judgement in judged.items():

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OVERLAP = timedelta(minutes=1)  # what comes later, by its own instant, is found when whoever filled it in has said so
 LOOK_BACK = timedelta(minutes=10)  # of the first pass
-LONGEST = timedelta(days=1)  # of a pass after a long rest
+LONGEST = timedelta(hours=1)  # of a pass after a long rest; what is older than that it says to have skipped
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class Passed:
     results: list[Result] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, tuple[datetime, datetime]] = field(default_factory=dict)
 
     @property
     def failed(self) -> list[Result]:
@@ -97,6 +98,8 @@ def _judged(
         began = time.monotonic()
         last = Reached(*(queries.reached(conn, suite=suite.table) or ()))
         passed.rows[suite.table] = _lay_out(conn, suite, last, now)
+        if "since" in suite.takes and last.until is not None and last.until < now - LONGEST:
+            passed.skipped[suite.table] = (last.until, now - LONGEST)
         reached[suite.table] = _next(conn, suite, last, now)
         passed.seconds[suite.table] = time.monotonic() - began
     for suite in suites:

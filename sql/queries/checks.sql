@@ -39,6 +39,14 @@ select count(*) filter (where to_ts is null), count(*) filter (where to_ts is nu
        count(*) filter (where from_ts > now() - interval '1 day' and filled_at is null)
 from coverage_gaps;
 
+-- name: quality_silence()$
+-- Seconds since the last pass of data quality ended (before the first: since the feed has recorded), while ingestion runs.
+select date_part('epoch', now() - coalesce(
+    (select max(ran_at) from quality_suites), (select ts from feed_stats order by ts limit 1)
+))
+from pipeline_status
+where stage = 'ingestion' and lag_s <= fail_after_s;
+
 -- name: refused(since)
 -- What was refused lately, by where it came from and why.
 select source, left(reason, 120), count(*) from quarantine where ts >= :since group by 1, 2 order by 3 desc limit 20;

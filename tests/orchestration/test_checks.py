@@ -160,6 +160,27 @@ def test_what_was_refused_lately_is_counted_by_reason(conn):
     assert judged.figures == {"refused": 3, "reasons": "2x gamma: not a price\n1x gamma: no token"}
 
 
+def test_passes_of_data_quality_that_stop_are_told_of_while_ingestion_runs(conn):
+    def judged(every_s=120):
+        found = checks.quality_passes(conn, every_s)
+        return found.holds, found.severity
+
+    beat(conn, "ingestion", 1)
+    nothing = judged()
+    stats(conn, [100], ago=timedelta(minutes=16))
+    never = judged()
+    suite = {"suite": "trades", "stage": "ingestion", "until": NOW, "rows": 1, "seconds": 1}
+    insert(conn, "quality_suites", {**suite, "ran_at": NOW - timedelta(minutes=14)})
+    lately = judged()
+    conn.execute("update quality_suites set ran_at = ran_at - interval '2 minutes'")
+    silent, seldom = judged(), judged(600)
+    beat(conn, "ingestion", 3600)
+
+    assert (nothing, never, lately) == ((True, "warn"), (False, "warn"), (True, "warn"))
+    assert (silent, seldom) == ((False, "warn"), (True, "warn"))
+    assert judged() == (True, "warn"), "nothing comes in"
+
+
 def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     beat(conn, "ingestion", 30)
     beat(conn, "aggregates", 1)

@@ -47,6 +47,22 @@ def test_each_row_is_looked_at_once_and_a_minute_s_latecomers_too(database_url, 
     ]
 
 
+def test_after_a_long_rest_an_hour_is_looked_at_and_the_rest_is_said_to_be_skipped(
+    database_url, conn, add_market, add_trades
+):
+    market, now = add_market(), datetime.now(UTC)
+    passes.run(database_url, now - 180 * MINUTE)
+    add_trades(market, [{"ts": now - 90 * MINUTE, "price": "1.5"}, {"ts": now - 30 * MINUTE}])
+
+    passed = passes.run(database_url, now)
+    after = run(database_url)
+
+    assert passed.rows["trades"] == 1
+    assert passed.skipped["trades"] == (now - 180 * MINUTE, now - 60 * MINUTE)
+    assert "markets" not in passed.skipped, "they are numbered"
+    assert after.skipped == {}
+
+
 def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add_market, add_trades):
     market, now = add_market(), datetime.now(UTC)
     run(database_url)
