@@ -1,6 +1,7 @@
 """Alerts: failed runs and failing checks, told to whom the settings name."""
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -8,13 +9,15 @@ import msgspec
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
 
 import settings
-from orchestration.alerts.outbox import Outbox
+from orchestration.alerts.outbox import Message, Outbox
 from orchestration.alerts.receivers import receivers
 from orchestration.alerts.standing import Failing, Failure, Standing
 
 RUNS_AT_ONCE = 50
 SAID = 300  # characters of an error
 NOBODY = "nobody to tell: set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS"
+
+log = logging.getLogger(__name__)
 
 
 class Known(msgspec.Struct):
@@ -42,6 +45,8 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     assert context.repository_def is not None
     failing, unknown = judged(context.instance, context.repository_def.asset_graph.asset_check_keys)
     if given.alert_on == "error":
+        # What got better, but not well, is not told of; nor that it is over.
+        unknown |= {key for key, check in failing.items() if check.severity != "error"}
         failing = {key: check for key, check in failing.items() if check.severity == "error"}
     repeat_s = given.alert_repeat_h * 3600.0
     notes = known.standing.judged(failing, unknown, now, repeat_s=repeat_s)
@@ -52,7 +57,7 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         outbox.put(notes)
         if (message := outbox.due(now, pause_s=given.alert_pause_s)) is None:
             continue
-        if ways[name](message):
+        if accepted(name, ways[name], message):
             outbox.sent(now)
             sent += 1
         else:
@@ -62,6 +67,15 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         skip_reason=f"{len(failing)} checks fail, {len(failures)} runs failed; {sent} messages sent, {waiting} to send",
         cursor=msgspec.json.encode(known).decode(),
     )
+
+
+def accepted(name: str, send: Callable[[Message], bool], message: Message) -> bool:
+    """Send a message to one receiver; whatever that raises is its own failure, and no other's."""
+    try:
+        return send(message)
+    except Exception as error:  # noqa: BLE001 (its text may hold the address, and the address a secret)
+        log.warning("alerts cannot be sent to %s: %s", name, type(error).__name__)
+        return False
 
 
 def failed_since(instance: dg.DagsterInstance, since: float) -> tuple[list[Failure], float]:

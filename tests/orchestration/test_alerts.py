@@ -338,6 +338,36 @@ def test_warnings_are_left_out_where_errors_alone_are_asked_for(instance, receiv
     assert receiver.got == []
 
 
+def test_where_errors_alone_are_asked_for_one_that_becomes_a_warning_is_not_over(instance, receiver, monkeypatch):
+    watch = Watch(
+        instance, monkeypatch, alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/", alert_on="error"
+    )
+
+    def judged(*given, **more):
+        instance.report_runless_asset_event(evaluation(*given, **more))
+        for _ in range(8):
+            watch.look(monkeypatch)
+        return [each["kind"] for _, body in receiver.got for each in body["alerts"]]
+
+    assert judged(passed=False) == ["problem"]
+    assert judged(passed=False, severity=dg.AssetCheckSeverity.WARN) == ["problem"]
+    assert judged(passed=True) == ["problem", "over"]
+
+
+def test_a_receiver_that_breaks_keeps_nothing_from_the_others(instance, receiver, monkeypatch, caplog):
+    watch = Watch(instance, monkeypatch, alert_webhook_url="http://a-secret:not-a-port/")
+    working = receivers(settings.Settings(alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/"))["webhook"]
+    monkeypatch.setattr(defs, "receivers", lambda given: {**receivers(given), "other": working})
+    instance.report_runless_asset_event(evaluation(passed=False))
+    for _ in range(4):
+        watch.look(monkeypatch)
+
+    assert [body["title"] for _, body in receiver.got] == ["Presage: 1 new problem"]
+    assert "1 to send" in watch.said
+    assert "alerts cannot be sent to webhook: InvalidURL" in caplog.text
+    assert "a-secret" not in caplog.text
+
+
 def test_with_nobody_to_tell_nothing_is_looked_at(monkeypatch):
     monkeypatch.setattr(settings, "get", settings.Settings)
     with dg.DagsterInstance.ephemeral() as instance:
