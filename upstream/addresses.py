@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PORTS = {"http": 80, "https": 443}
 LONGEST = 2000
-NAME = re.compile(r"[a-z0-9._-]{1,253}\Z")
+NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?\Z")
 # What of the unicast addresses of IPv6 stands for something else, or for nothing: assignments to protocols (Teredo
 # among them), 6to4, examples. All that carries an address of IPv4 inside is either here or not unicast.
 RESERVED = tuple(map(ipaddress.ip_network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20")))
@@ -71,7 +71,7 @@ def parse(url: str) -> httpx.URL:
     if not host.strip("."):
         raise Forbidden("the URL names no host")
     if not (NAME.match(host) or _is_ipv6(host)):
-        raise Forbidden("the host's name holds what no name holds")
+        raise Forbidden("the host's name is not as names are: 1 to 63 of a-z, 0-9, - and _ between dots")
     if read.userinfo or "@" in url.partition("://")[2].partition("/")[0]:
         raise Forbidden("a URL holds no user name or password")
     if read.port is not None and not 0 < read.port < 65536:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+from contextlib import ExitStack, suppress
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from api.errors import Problem
+from api.pool import overloaded
 from api.resource import Reading, Resource
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import BinaryIO
 
     import falcon
 
@@ -72,7 +75,8 @@ class Manifest(Reading):
 
     def answer(self, given: Any, **path: str) -> bytes:  # noqa: ARG002
         """Give it."""
-        return self.found(self.read(topic=path["topic"], day=day_of(path["day"])))
+        day, topic = day_of(path["day"]), path["topic"]
+        return self.found(None if "\0" in topic else self.read(topic=topic, day=day))
 
 
 class Download(Resource):
@@ -83,27 +87,36 @@ class Download(Resource):
         self.admit(req)
         name = f"{topic}/{day_of(day)}/{file}"
         known = None if "\0" in name else self.read(file=name)
-        path = self.service.exports / name
-        if known is None or not path.is_file():
+        data: BinaryIO | None = None
+        if known is not None:
+            with suppress(OSError):
+                data = (self.service.exports / name).open("rb")
+        if known is None or data is None:
             raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
         size, sha256, written_at = known
-        tag = f'"{sha256}"'
-        resp.carry({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
-        resp.last_modified = written_at
-        if asked := req.env.get("HTTP_IF_NONE_MATCH"):
-            tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
-            if tag in tags or tags == ["*"]:
-                resp.status = "304 Not Modified"
-                return
-        resp.content_type = self.endpoint.media
-        resp.set_header("Content-Disposition", f'attachment; filename="{file}"')
-        self._body(req, resp, path, size, tag)
+        with ExitStack() as opened:
+            opened.enter_context(data)
+            if os.fstat(data.fileno()).st_size != size:  # its digest and its ranges would be another file's
+                raise overloaded("The file is being replaced")
+            tag = f'"{sha256}"'
+            resp.carry({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
+            resp.last_modified = written_at
+            if asked := req.env.get("HTTP_IF_NONE_MATCH"):
+                tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
+                if tag in tags or tags == ["*"]:
+                    resp.status = "304 Not Modified"
+                    return
+            resp.content_type = self.endpoint.media
+            resp.set_header("Content-Disposition", f'attachment; filename="{file}"')
+            self._body(req, resp, data, size, tag)
+            if resp.stream is not None:
+                opened.pop_all()  # closed when it has been sent
 
     def on_head(self, req: falcon.Request, resp: Answer, topic: str, day: str, file: str) -> None:
         """Answer with the headers alone."""
         self.on_get(req, resp, topic, day, file)
 
-    def _body(self, req: falcon.Request, resp: Answer, path: Path, size: int, tag: str) -> None:
+    def _body(self, req: falcon.Request, resp: Answer, file: BinaryIO, size: int, tag: str) -> None:
         first, last = 0, size - 1
         # A range of another version than the one that is here would be put together with what it does not fit.
         if req.env.get("HTTP_IF_RANGE", tag) == tag and (asked := RANGE.match(req.env.get("HTTP_RANGE", ""))):
@@ -121,7 +134,6 @@ class Download(Resource):
         if req.method == "HEAD":
             resp.content_length = last - first + 1
             return
-        file = path.open("rb")
         file.seek(first)
         resp.set_stream(Piece(file, last - first + 1), last - first + 1)
 

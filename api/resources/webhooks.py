@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 MOST_WALLETS = 5000  # named by all webhooks of an account, as on the stream
 TEST = "webhook.test"
+MOST_TESTS = 100  # waiting, of a webhook
 OFF = "The webhook is disabled"
 ABOVE_ALL = 2**62
 COLUMNS = ("url", "events", "market_ids", "wallets", "min_usd")
@@ -235,7 +236,16 @@ class Test(Owned):
                 _enabled(self.shown(conn, key, webhook_id))
                 text = msgspec.json.encode(message).decode()
                 queries.hold(conn, webhook_id=webhook_id)
-                delivery_id = queries.add_test(conn, webhook_id=webhook_id, type=TEST, body=text, now=now)
+                delivery_id = queries.add_test(
+                    conn, webhook_id=webhook_id, type=TEST, body=text, now=now, most=MOST_TESTS
+                )
+                if delivery_id is None:
+                    raise Problem(
+                        "burst_exceeded",
+                        f"{MOST_TESTS} tests of this webhook wait already",
+                        hint="GET /v1/webhooks/{id}/deliveries tells what became of them",
+                        headers={"Retry-After": "60"},
+                    )
                 queries.go_on(conn, webhook_id=webhook_id, more=1, now=now)
                 return _delivery(conn, key, webhook_id, delivery_id)
 

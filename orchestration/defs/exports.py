@@ -37,14 +37,18 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
 
         began = time.monotonic()
         configured = settings.get()
-        day = date.fromisoformat(context.partition_key)
+        day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
+        kept = timedelta(days=configured.exports_retention_days)
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
+            # Here and not in the schedule, which is evaluated where the files are not. First: a day long ago that
+            # somebody asks for is there until the next run.
+            days.forget(conn, topic, configured.exports_folder, (now - kept).date())
             done = days.export(
                 conn,
                 topic,
                 day,
                 configured.exports_folder,
-                datetime.now(UTC),
+                now,
                 again=config.again,
                 progress=context.log.info,
             )
@@ -76,16 +80,9 @@ job = dg.define_asset_job(
     job=job,
     cron_schedule="25 0 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Exports yesterday, once it is settled; deletes files beyond their time.",
+    description="Exports yesterday, once it is settled; the run deletes files beyond their time.",
 )
-def exports_each_night(context: dg.ScheduleEvaluationContext, database: Database) -> dg.RunRequest:
+def exports_each_night(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
     """Ask for yesterday."""
-    from orchestration.exports import days  # noqa: PLC0415
-
-    configured = settings.get()
-    now = context.scheduled_execution_time.astimezone(UTC)
-    with database.connection(name="presage exports_each_night") as conn:
-        kept = timedelta(days=configured.exports_retention_days)
-        days.forget(conn, configured.exports_folder, (now - kept).date())
-    yesterday = (now - timedelta(days=1)).date()
+    yesterday = (context.scheduled_execution_time.astimezone(UTC) - timedelta(days=1)).date()
     return dg.RunRequest(run_key=f"{yesterday}", partition_key=f"{yesterday}")

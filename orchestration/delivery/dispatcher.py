@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
     from orchestration.delivery.schedule import Outcome
 
-EVENTS_AT_ONCE = 20_000  # places of the stream looked through in one transaction
+EVENTS_AT_ONCE = 5_000  # places of the stream looked through in one transaction
 IN_A_ROW = 20  # deliveries of a webhook that are begun with at once, and made one after the other
 LOG_KEPT = 20  # attempts of a delivery
-MOST_WAITING = 10_000  # deliveries of a webhook
+MOST_WAITING = 10_000  # deliveries of a webhook whose receiver fails
 
 
 class Due(NamedTuple):
@@ -155,12 +155,13 @@ class Dispatcher:
         return [event(*row) for row in found]
 
     def _add(self, rows: Sequence[tuple[UUID, int, str, str]]) -> None:
+        # Before anything is added: what comes at once after an outage of ours is nobody's fault.
+        why = f"more than {self._most_waiting:,} deliveries were waiting"
+        overfull = queries.disable_overfull(self._conn, most=self._most_waiting, reason=why)
         webhook_ids, seqs, types, bodies = (list(column) for column in zip(*rows, strict=True))
         self.counted.queued += queries.queue(
             self._conn, webhook_ids=webhook_ids, seqs=seqs, types=types, bodies=bodies, now=self.now
         )
-        why = f"more than {self._most_waiting:,} deliveries were waiting"
-        overfull = queries.disable_overfull(self._conn, most=self._most_waiting, reason=why)
         if overfull:
             self.counted.disabled += overfull
             queries.changed(self._conn)

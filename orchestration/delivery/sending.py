@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 KEPT_OPEN_S = 15.0
 MOST_CONNECTIONS = 200
 ANSWER_KEPT = 500  # bytes of an answer that go into the log
+ERROR_KEPT = 500  # characters of a fault, which may hold what the receiver sent
 ANSWER_READ = 65_536  # bytes after which nobody listens any longer
 AGENT = "Presage-Webhooks/1"
 
@@ -120,7 +121,8 @@ class Sender:
             began=began,
             ended=self._clock(),
             status=met.status,
-            error=error if met.status is None else None,  # with a status it was the rest of the answer that failed
+            # With a status it was the rest of the answer that failed.
+            error=error[:ERROR_KEPT].replace("\0", "") if error is not None and met.status is None else None,
             answer=met.answer.decode(errors="replace").replace("\0", ""),
             retry_after_s=_retry_after(met.headers, began),
         )

@@ -106,9 +106,9 @@ def export(
     return done
 
 
-def forget(conn: psycopg.Connection[Any], folder: Path, before: date) -> int:
-    """Delete the files of days long ago; give how many."""
-    gone = [folder / name for (name,) in queries.forget(conn, before=before)]
+def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: date) -> int:
+    """Delete a topic's files of days long ago; give how many."""
+    gone = [folder / name for (name,) in queries.forget(conn, topic=topic.name, before=before)]
     for path in gone:
         path.unlink(missing_ok=True)
     for place in {path.parent for path in gone}:

@@ -161,6 +161,7 @@ def _settle(url: str, told: Origin) -> None:
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         conn.execute("truncate stream_events")
         conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])
+        conn.execute("update webhook_head set last_seq = (select last_seq from stream_head)")
         conn.execute("update feed_leases set role = 'gone', ready = false")
         feed.disavow_all_books(conn)
         conn.execute("analyze")

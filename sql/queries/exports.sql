@@ -102,9 +102,9 @@ on conflict (topic, day, part, format) do update set
     file = excluded.file, rows = excluded.rows, bytes = excluded.bytes, sha256 = excluded.sha256, complete = excluded.complete,
     created_at = excluded.created_at;
 
--- name: forget(before)
--- Files of days long ago: their names.
-delete from exports where day < :before returning file;
+-- name: forget(topic, before)
+-- A topic's files of days long ago: their names.
+delete from exports where topic = :topic and day < :before returning file;
 
 -- --- As the API shows them ----------------------------------------------------------------------------------------------------
 

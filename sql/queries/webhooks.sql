@@ -31,7 +31,7 @@ set url = :url, events = :events::text[], market_ids = :market_ids::text[], wall
 where account_id = :account_id and webhook_id = :webhook_id;
 
 -- name: enable(account_id, webhook_id)!
--- Has a disabled webhook told of what happens from now on, and what still waits delivered.
+-- Has a disabled webhook told of what happens from now on, and what still waits delivered, with ten attempts again.
 with woken as (
     update webhooks
     set disabled_at = null, disabled_reason = null, since_seq = (select last_seq from stream_head), updated_at = now(),
@@ -39,7 +39,7 @@ with woken as (
     where account_id = :account_id and webhook_id = :webhook_id and disabled_at is not null
     returning webhook_id
 )
-update webhook_deliveries set next_at = now()
+update webhook_deliveries set next_at = now(), attempts = 0
 from woken
 where webhook_deliveries.webhook_id = woken.webhook_id and state = 'waiting';
 
@@ -106,9 +106,13 @@ limit :limit;
 select record::text from delivery_records
 where account_id = :account_id and webhook_id = :webhook_id and delivery_id = :delivery_id;
 
--- name: add_test(webhook_id, type, body, now)$
--- A message to try a webhook with; it goes before all that waits.
-insert into webhook_deliveries (webhook_id, type, body, next_at, created_at) values (:webhook_id, :type, :body, :now, :now)
+-- name: add_test(webhook_id, type, body, now, most)$
+-- A message to try a webhook with, which goes before all that waits; nothing if so many of them wait already.
+insert into webhook_deliveries (webhook_id, type, body, next_at, created_at)
+select :webhook_id, :type, :body, :now, :now
+where (
+    select count(*) from webhook_deliveries where webhook_id = :webhook_id and state = 'waiting' and seq is null
+) < :most::int
 returning delivery_id;
 
 -- name: again(webhook_id, delivery_id, now)$
@@ -172,7 +176,7 @@ with added as (
     select given.webhook_id, given.seq, given.type, given.body, :now, :now
     from unnest(:webhook_ids::uuid[], :seqs::bigint[], :types::text[], :bodies::text[])
         with ordinality as given (webhook_id, seq, type, body, nth)
-    join webhooks w on w.webhook_id = given.webhook_id  -- it may have been removed
+    join webhooks w on w.webhook_id = given.webhook_id and w.disabled_at is null  -- it may have been removed, or just disabled
     order by given.nth
     on conflict (webhook_id, seq) where seq is not null do nothing
     returning webhook_id
@@ -189,10 +193,23 @@ due as (
 select coalesce(sum(new), 0)::int from counted;
 
 -- name: disable_overfull(most, reason)$
--- Disables webhooks for which too much waits; gives how many.
+-- Disables webhooks for which too much waits, if the first of it has failed since that is so; gives how many.
 with over as (
-    update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
-    where waiting > :most and disabled_at is null
+    update webhooks w set disabled_at = now(), disabled_reason = :reason, updated_at = now()
+    where waiting > :most and disabled_at is null and exists (
+        select from (
+            select d.attempts, (d.log -> -1 ->> 'ts')::bigint as tried from webhook_deliveries d
+            where d.webhook_id = w.webhook_id and d.state = 'waiting' and d.seq is not null
+            order by d.number
+            limit 1
+        ) as head
+        where head.attempts > 0 and head.tried >= (
+            select floor(extract(epoch from d.created_at) * 1000) from webhook_deliveries d  -- what made it too much
+            where d.webhook_id = w.webhook_id and d.state = 'waiting' and d.seq is not null
+            order by d.number
+            offset :most::int limit 1
+        )
+    )
     returning webhook_id
 )
 select count(*) from over;

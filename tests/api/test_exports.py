@@ -180,6 +180,8 @@ def test_a_file_that_the_client_has_is_not_sent_again(fetch):
         "/v1/exports/trades/2026-02-30",
         f"/v1/exports/..%2ftrades/{DAY}/{NAME}",
         f"/v1/exports/books/{DAY}",
+        f"/v1/exports/%00/{DAY}",
+        f"/v1/exports/trades%00/{DAY}/{NAME}",
     ],
 )
 def test_there_is_nothing_else_to_be_had(fetch, path):
@@ -190,6 +192,18 @@ def test_a_file_that_this_host_does_not_have_is_not_found(fetch, service, tmp_pa
     service.exports = tmp_path
 
     assert fetch().status_code == 404
+
+
+def test_a_file_of_another_length_than_was_written_down_is_not_given(fetch, service, tmp_path):
+    service.exports = tmp_path
+    path = tmp_path / f"trades/{DAY}/{NAME}"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"half of it")
+
+    answers = [fetch(), fetch(method="HEAD"), fetch(Range="bytes=0-3")]
+
+    assert [answer.status_code for answer in answers] == [503] * 3
+    assert answers[0].json["code"] == "overloaded"
 
 
 def test_every_request_needs_a_key(client):

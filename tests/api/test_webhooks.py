@@ -127,6 +127,9 @@ def test_a_webhook_is_made_shown_without_its_secret_and_removed(send, add_market
         ({"url": "http://[::ffff:10.0.0.1]/", "events": ["trade"]}, "url"),
         ({"url": "http://localhost./", "events": ["trade"]}, "url"),
         ({"url": "https://8.8.8.8/\u0000", "events": ["trade"]}, "url"),
+        ({"url": "https://a..b/", "events": ["trade"]}, "url"),
+        ({"url": "https://.b/", "events": ["trade"]}, "url"),
+        ({"url": f"https://{'a' * 64}.com/", "events": ["trade"]}, "url"),
     ],
     ids=str,
 )
@@ -300,6 +303,19 @@ def test_a_test_goes_before_all_that_waits(send, conn, made):
     assert said["message_id"] == "msg_" + said["id"].replace("-", "")
     waiting, due = conn.execute("select waiting, due_at < now() + interval '5 s' from webhooks").fetchone()
     assert (waiting, due) == (2, True)
+
+
+def test_only_so_many_tests_wait(send, conn, made, monkeypatch):
+    monkeypatch.setattr(resources, "MOST_TESTS", 2)
+    for seq in range(1, 4):
+        queue(conn, made, seq=seq, state="waiting")  # however much else does
+
+    tried = [send("POST", f"/{made['id']}/test") for _ in range(3)]
+
+    assert [answer.status_code for answer in tried] == [202, 202, 429]
+    assert tried[-1].json["code"] == "burst_exceeded"
+    conn.execute("update webhook_deliveries set state = 'failed', next_at = null, ended_at = now() where seq is null")
+    assert send("POST", f"/{made['id']}/test").status_code == 202
 
 
 def test_deliveries_are_listed_newest_first_and_walked_by_cursor(send, conn, made):

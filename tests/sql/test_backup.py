@@ -22,7 +22,7 @@ from tests.sql import schema
 
 NOW = dt.datetime.now(dt.UTC)
 # What a restore says of the time since: leases are over, books are to be looked at anew, the stream's numbers go on.
-SETTLED = {"feed_leases", "live_books", "stream_events", "stream_head", "settings"}
+SETTLED = {"feed_leases", "live_books", "stream_events", "stream_head", "webhook_head", "settings"}
 
 
 @pytest.fixture(autouse=True)
@@ -131,6 +131,7 @@ def test_what_was_live_when_it_was_made_is_live_no_longer(database_url, elsewher
     assert column(elsewhere, "select count(*) from stream_events") == [0]
     (head,) = column(elsewhere, "select last_seq from stream_head")
     assert head > 7 + 1_000_000, "a number that a client has seen since is not given to another event"
+    assert column(elsewhere, "select last_seq from webhook_head") == [head], "no events are left to look through"
     (told,) = column(elsewhere, "select value from settings where name = 'backup'")
     assert told["license"] == "apache"
 

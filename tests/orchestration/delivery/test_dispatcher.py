@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from orchestration.delivery import dispatcher
 from orchestration.delivery.schedule import DELAYS_S
 from sql.queries import webhooks as queries
 from tests.factories import insert
@@ -274,6 +275,58 @@ def test_a_webhook_that_falls_too_far_behind_is_disabled(conn, receiver, deliver
         11,
         "more than 10 deliveries were waiting",
     )
+
+
+def test_what_an_outage_of_ours_has_gathered_disables_no_webhook_that_answers(conn, receiver, delivering, monkeypatch):
+    monkeypatch.setattr(dispatcher, "EVENTS_AT_ONCE", 25)
+    webhook = add_webhook(conn, receiver.url)
+    work = delivering(most_waiting=10)
+    work.settle()
+    tell(conn, *(trade(number) for number in range(60)))
+
+    for _ in range(3):
+        work.dispatcher.step()
+    assert conn.execute("select waiting > 10 from webhooks").fetchone() == (True,)
+    work.settle()
+
+    assert deliveries(conn, webhook) == [("delivered", 1, [200])] * 60
+
+
+def test_a_failure_before_too_much_waited_disables_nobody(conn, receiver, delivering):
+    receiver.answer = lambda number, _seen: 500 if number == 1 else 200
+    webhook = add_webhook(conn, receiver.url)
+    work = delivering(most_waiting=10)
+    tell(conn, trade(0))
+    work.settle()
+    work.clock.now += 1
+    tell(conn, *(trade(number) for number in range(1, 20)))
+    work.settle()
+    tell(conn, trade(20))
+    work.settle()
+    work.clock.now += 5
+    work.settle()
+
+    assert deliveries(conn, webhook) == [("delivered", 2, [500, 200])] + [("delivered", 1, [200])] * 20
+
+
+def test_a_webhook_that_was_enabled_again_and_answers_stays_so(conn, receiver, delivering):
+    receiver.answer = lambda _number, _seen: 500
+    webhook = add_webhook(conn, receiver.url)
+    work = delivering(time.time, most_waiting=10)
+    tell(conn, *(trade(number) for number in range(50)))
+    work.settle()
+    tell(conn, trade(50))
+    work.settle()
+    assert conn.execute("select waiting, disabled_at is null from webhooks").fetchone() == (50, False)
+
+    receiver.answer = lambda _number, _seen: 200
+    queries.enable(conn, account_id=webhook["account_id"], webhook_id=webhook["webhook_id"])
+    queries.changed(conn)
+    tell(conn, trade(51))
+    work.settle()
+
+    assert conn.execute("select waiting, disabled_at is null from webhooks").fetchone() == (0, True)
+    assert numbers(receiver)[-51:] == [*range(50), 51]
 
 
 def test_removing_a_webhook_amid_its_deliveries_harms_nobody(conn, receiver, delivering):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import socket
+import socketserver
 import ssl
 import struct
 import subprocess
@@ -185,6 +186,22 @@ def test_only_the_beginning_of_an_answer_is_kept_and_no_more_is_read_than_is_goo
     assert outcome.answer.startswith("500 it isa")
     assert len(outcome.answer) < 500
     assert "\0" not in outcome.answer
+
+
+def test_a_fault_is_told_in_few_words_whatever_the_receiver_sends():
+    class Nonsense(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.recv(65_536)
+            self.request.sendall(b"nonsense " * 1000 + b"\r\n\r\n")
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Nonsense) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        outcome = send(f"http://127.0.0.1:{server.server_address[1]}/", allowed=LOOPBACK)[0]
+        server.shutdown()
+
+    assert outcome.status is None
+    assert "nonsense" in outcome.error
+    assert len(outcome.error) == 500
 
 
 def test_a_certificate_is_held_against_the_name_and_not_the_address(tmp_path, receiver):

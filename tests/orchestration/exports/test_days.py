@@ -228,7 +228,7 @@ def test_files_beyond_their_time_are_deleted(conn, market, add_trades, export, f
     export("trades")
     export("markets", DAY + dt.timedelta(days=1))
 
-    assert days.forget(conn, folder, DAY + dt.timedelta(days=1)) == 2
+    assert days.forget(conn, BY_NAME["trades"], folder, DAY + dt.timedelta(days=1)) == 2
 
     assert not (folder / "trades" / str(DAY)).exists()
     assert conn.execute("select distinct topic from exports").fetchall() == [("markets",)]

@@ -52,20 +52,27 @@ def test_a_partition_is_a_day_of_every_topic_and_running_it_again_changes_nothin
     assert len(list(folder.glob("*/2026-11-20/*.parquet"))) == 4 + 24
 
 
-def test_each_night_yesterday_is_asked_for_and_what_is_old_deleted(database_url, conn, folder):
-    old = folder / "trades" / "2026-10-01" / "trades-2026-10-01.parquet"
-    old.parent.mkdir(parents=True)
-    old.write_text("")
-    row = {"topic": "trades", "day": dt.date(2026, 10, 1), "part": 0, "format": "parquet", "rows": 0, "bytes": 0}
-    file = str(old.relative_to(folder))
-    insert(conn, "exports", {**row, "file": file, "sha256": b"", "complete": True, "created_at": NIGHT})
+def test_each_night_yesterday_is_asked_for():
     context = dg.build_schedule_context(scheduled_execution_time=NIGHT)
 
-    asked = exports.exports_each_night(context, database=Database(url=database_url))
+    assert exports.exports_each_night(context).partition_key == "2026-11-20"
 
-    assert asked.partition_key == "2026-11-20"
+
+def test_a_run_deletes_what_is_old_and_leaves_what_it_was_asked_for(database_url, conn, folder):
+    old = folder / "trades" / "2024-01-02" / "trades-2024-01-02.parquet"
+    old.parent.mkdir(parents=True)
+    old.write_text("")
+    row = {"topic": "trades", "day": dt.date(2024, 1, 2), "part": 0, "format": "parquet", "rows": 0, "bytes": 0}
+    file = str(old.relative_to(folder))
+    insert(conn, "exports", {**row, "file": file, "sha256": b"", "complete": True, "created_at": NIGHT})
+
+    run = dg.materialize(
+        exports.exports, partition_key="2024-01-01", resources={"database": Database(url=database_url)}
+    )
+
+    assert run.success
     assert not old.exists()
-    assert conn.execute("select count(*) from exports").fetchone() == (0,)
+    assert conn.execute("select distinct day from exports").fetchall() == [(dt.date(2024, 1, 1),)]
 
 
 def test_today_can_be_exported_by_hand():
