@@ -20,7 +20,7 @@ from psycopg import sql
 
 from orchestration.live import ids
 from sql import database
-from sql.packs import MOST, Event, Levels, Pack, pack, unpack, whole
+from sql.packs import MOST, Event, Levels, Pack, pack, unpack
 from sql.queries import packs as queries
 from sql.queries import retention
 
@@ -68,6 +68,7 @@ def horizon(now: datetime) -> datetime:
 def bring_up_to_date(conn: Connection, now: datetime, *, most_s: float = 600.0) -> Packed:
     """Pack what is due. Takes an autocommit connection; what was packed when this is interrupted stays packed."""
     packed, before, until = Packed(), horizon(now), monotonic() + most_s
+    emptied: set[int] = set()
     if database.license(conn) != "apache" or not queries.due(conn, before=before) or not queries.try_pack(conn):
         return packed
     try:
@@ -76,8 +77,8 @@ def bring_up_to_date(conn: Connection, now: datetime, *, most_s: float = 600.0) 
                 packed.finished = False
                 return packed
             with conn.transaction():
-                _pack(conn, places, before, packed)
-        packed.chunks = _give_room_back(conn, before)
+                _pack(conn, places, before, packed, emptied)
+        packed.chunks = _give_room_back(conn, before, emptied)
         packed.anchors = retention.drop_before(conn, hypertable="book_anchors", before=before)
     finally:
         queries.done(conn)
@@ -116,7 +117,8 @@ def put_back(conn: Connection, since: datetime, until: datetime) -> int:
 def remade(moved: Sequence[Event], taken: Sequence[Pack], last: Pack | None, stay: Sequence[Event]) -> Iterator[Made]:
     """Pack one outcome's events, those of the packs `taken` among them.
 
-    `last` is the pack before all of these. Snapshots that `stay` rows are in no pack, but what follows builds on them.
+    `last` is the pack before all of these. Events that `stay` rows are in no pack, but what follows builds on them.
+    No two packs begin at the same instant.
     """
     every = {_identity(event): event for event in chain(moved, *(each.events() for each in taken))}
     events = sorted(every.values(), key=IN_ORDER)
@@ -130,17 +132,24 @@ def remade(moved: Sequence[Event], taken: Sequence[Pack], last: Pack | None, sta
         levels, known = last.after()
         stay = [event for event in stay if event.ts >= int(last.ts[-1])]
     run: list[Event] = []
+    among: list[Event] = []  # those that stay rows of the one instant of which the run is
     staying = {id(event) for event in stay}
     for event in sorted([*events, *stay], key=IN_ORDER):
         stays = id(event) in staying
-        if run and (stays or len(run) == MOST or event.ts // DAY_US != run[0].ts // DAY_US):
-            each, levels, known = _made(run, levels, known=known)
+        full = stays or among or len(run) >= MOST
+        if run and event.ts != run[0].ts and (full or event.ts // DAY_US != run[0].ts // DAY_US):
+            each, after, whole = _made(run, levels, known=known)
             yield each
-            run = []
-        if stays:
-            levels, known = whole(event), True
-        else:
+            if among:
+                _, after, whole = _made(sorted([*run, *among], key=IN_ORDER), levels, known=known)
+            levels, known = after, whole
+            run, among = [], []
+        if not stays:
             run.append(event)
+        elif run:
+            among.append(event)
+        else:
+            _, levels, known = _made([event], levels, known=known)
     if run:
         yield _made(run, levels, known=known)[0]
 
@@ -152,12 +161,14 @@ def _made(run: Sequence[Event], base: Levels, *, known: bool) -> tuple[Made, Lev
     return Made(run[0].ts, run[-1].ts, whole_us, len(run), data), after, whole_us is not None
 
 
-def _pack(conn: Connection, places: Sequence[Place], before: datetime, packed: Packed) -> None:
+def _pack(conn: Connection, places: Sequence[Place], before: datetime, packed: Packed, emptied: set[int]) -> None:
     conn.execute("set local enable_seqscan = off")  # a portion is a small part of its chunk
     queries.alone(conn)
-    moved = _by_place(queries.move_out(conn, before=before, **_asked(places)))
-    if not moved:
+    rows = list(queries.move_out(conn, before=before, **_asked(places)))
+    if not rows:
         return
+    emptied.update(chunk for chunk, *_ in rows)
+    moved = _by_place(row for _, *row in rows)
     stay = _by_place(queries.left_behind(conn, before=before, **_asked([*moved])))
     since = {**_asked([*moved]), "since_us": [events[0].ts for events in moved.values()]}
     # What comes late goes where it belongs: the packs from there on are made anew.
@@ -198,7 +209,7 @@ def _asked(places: Sequence[Place]) -> dict[str, list[int]]:
     return {"market_keys": [key for key, _ in places], "outcomes": [outcome for _, outcome in places]}
 
 
-def _by_place(rows: Iterable[tuple[Any, ...]]) -> dict[Place, list[Event]]:
+def _by_place(rows: Iterable[Sequence[Any]]) -> dict[Place, list[Event]]:
     found: dict[Place, list[Event]] = defaultdict(list)
     for market_key, outcome, *event in rows:
         found[market_key, outcome].append(Event(*event))
@@ -225,12 +236,12 @@ def _rows(token_id: str, events: Iterable[Event]) -> Iterator[tuple[Any, ...]]:
         yield event_id, EPOCH + timedelta(microseconds=event.ts), *event[1:]
 
 
-def _give_room_back(conn: Connection, before: datetime) -> int:
-    """Rewrite chunks that are all but empty now; one that somebody reads at the moment waits for the next pass."""
+def _give_room_back(conn: Connection, before: datetime, emptied: set[int]) -> int:
+    """Rewrite chunks that rows have left; one that somebody reads at the moment waits for the next pass."""
     given = 0
     conn.execute(sql.SQL("set lock_timeout = {}").format(LOCK_MS))
     try:
-        for (chunk,) in list(queries.emptied(conn, before=before)):
+        for (chunk,) in list(queries.emptied(conn, before=before, chunks=[*emptied])):
             with contextlib.suppress(psycopg.errors.LockNotAvailable):
                 conn.execute(sql.SQL("vacuum (full, analyze) {}").format(sql.SQL(chunk)))
                 given += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -145,7 +145,9 @@ class Course:
         if max(len(told), len(trades)) == most or len(packs) == most_packs:
             return None
         if packs:
-            packed = self._unpacked(packs, in_us(after), in_us(upto))
+            packed = list(islice(self._unpacked(packs, in_us(after), in_us(upto)), most))
+            if len(packed) == most:
+                return None
             every = {(n, *event[:5], event.hash): (n, event) for n, event in chain(told, packed)}
             told = list(every.values())
         self._pause()

@@ -5,16 +5,24 @@
 select pg_advisory_xact_lock(hashtextextended('presage.packs', 0));
 
 -- name: due(before)$
--- Whether changes of levels stand as rows that are older.
-select exists (select from book_events where side is not null and ts < :before::timestamptz);
+-- Whether changes of levels stand as rows that are older, other than those that stay beside a snapshot.
+select exists (
+    select from book_events e
+    where e.side is not null and e.ts < :before::timestamptz
+        and not exists (
+            select from book_events s
+            where s.market_key = e.market_key and s.outcome = e.outcome and s.ts = e.ts and s.side is null
+                and s.ts < :before::timestamptz
+        )
+);
 
 -- name: outcomes(before)
 -- Outcomes with older rows than that, and how many.
 select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
 
 -- name: move_out(market_keys, outcomes, before)
--- Takes older rows away and gives them. Of each outcome the newest snapshot stays: whoever connects anew is greeted with it, and finds
--- that it is there already.
+-- Takes older rows away and gives them, each behind the chunk that it was in. Of each outcome the newest snapshot stays: whoever
+-- connects anew is greeted with it, and finds that it is there already. So does all of its instant, since a pack cannot be parted there.
 delete from book_events e
 using (
     select p.market_key, p.outcome, newest.ts
@@ -27,17 +35,17 @@ using (
     ) as newest on true
 ) as held
 where e.market_key = held.market_key and e.outcome = held.outcome and e.ts < :before::timestamptz
-    and not (e.side is null and e.ts is not distinct from held.ts)
-returning e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
+    and e.ts is distinct from held.ts
+returning e.tableoid::bigint, e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
     e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash;
 
 -- name: left_behind(market_keys, outcomes, before)
--- The snapshots that stay rows: part of what later packs begin with.
+-- What stays rows: part of what later packs begin with.
 select e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
     e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
 join book_events e on e.market_key = p.market_key and e.outcome = p.outcome
-where e.side is null and e.ts < :before::timestamptz;
+where e.ts < :before::timestamptz;
 
 -- name: take_back(market_keys, outcomes, since_us)
 -- Takes away the packs that hold events from an instant on, a different one for each outcome, and gives them.
@@ -94,9 +102,11 @@ select pg_try_advisory_lock(hashtextextended('presage.packs.rows', 0));
 -- The end of packing.
 select pg_advisory_unlock(hashtextextended('presage.packs.rows', 0));
 
--- name: emptied(before)
--- Chunks of book events that are old and take up room.
-select format('%%I.%%I', chunk_schema, chunk_name)::regclass::text
+-- name: emptied(before, chunks)
+-- Chunks of book events that are old and take up room: of those named, and of those never rewritten.
+select c.oid::regclass::text
 from timescaledb_information.chunks
-where hypertable_schema = 'public' and hypertable_name = 'book_events' and range_end <= :before::timestamptz
-    and pg_total_relation_size(format('%%I.%%I', chunk_schema, chunk_name)::regclass) > 1 << 20;
+join pg_class c on c.oid = format('%%I.%%I', chunk_schema, chunk_name)::regclass
+where (c.oid = any(:chunks::bigint[]::oid[]) or c.relfilenode = c.oid)
+    and hypertable_schema = 'public' and hypertable_name = 'book_events' and range_end <= :before::timestamptz
+    and pg_total_relation_size(c.oid) > 1 << 20;

@@ -159,6 +159,18 @@ def test_what_is_too_much_to_be_read_at_once_is_read_in_pieces(monkeypatch, stor
     ]
 
 
+def test_a_page_is_no_longer_than_may_be_read_at_once(monkeypatch, stored, server_conn):
+    monkeypatch.setattr(course, "MOST", 4)
+    monkeypatch.setattr(course, "FIRST", dt.timedelta(hours=1))
+    reader = course.Course(lambda query, **asked: list(query(server_conn, **asked)))
+    places = reader.places(stored["tokens"])
+
+    page, upto = reader.next(places, START - dt.timedelta(seconds=1), START + dt.timedelta(seconds=130))
+
+    assert len(page) < 4
+    assert upto < START + dt.timedelta(seconds=61)
+
+
 def test_our_own_listener_of_the_exchange_understands_all_of_it(stored, open_channel):
     with open_channel() as socket:
         subscribe(socket, *stored["tokens"], custom_feature_enabled=True)

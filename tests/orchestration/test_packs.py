@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import assume, given
 
 from orchestration import packs
 from orchestration.live.writer import Writer
-from sql.packs import MOST, unpack
+from sql.packs import MOST, Event, pack, unpack
 from tests.orchestration.live.making import book, change, token, tracker
 
 NOW = datetime.now(UTC)
@@ -39,6 +41,10 @@ def hear(conn, database_url, add_market):
 
 def rows(conn):
     return conn.execute("select * from book_events order by ts, seq").fetchall()
+
+
+def an_event(ts, seq, price, size):
+    return Event(ts, seq, 1, price, size, None, None, None, None, None)
 
 
 def kept(conn):
@@ -148,3 +154,69 @@ def test_the_columnstore_needs_no_packs(monkeypatch, conn, hear):
 
     assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
     assert len(rows(conn)) == 1
+
+
+@given(data=st.data(), most=st.integers(1, 4), beside=st.booleans())
+def test_property_packs_begin_each_at_another_instant_upon_all_before_them(data, most, beside):
+    """`beside`: what is of the snapshot's instant stays with it; otherwise it was packed before that came."""
+    instants = sorted(data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=25)))
+    events = [
+        an_event(1_795_000_000_000_000 + at, seq, data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2)))
+        for seq, at in enumerate(instants)
+    ]
+    newest = data.draw(st.sampled_from(events))
+    snapshot = Event(newest.ts, newest.seq, None, None, None, [7], [7], [], [], None)
+    stay = [event for event in events if beside and event.ts == newest.ts and event is not newest] + [snapshot]
+    moved = [event for event in events if event is not newest and event not in stay]
+    assume(moved)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packs, "MOST", most)
+        made = list(packs.remade(moved, [], None, stay))
+
+    found = [unpack(each.data) for each in made]
+    assert len({each.ts_us for each in made}) == len(made)
+    assert [event for each in found for event in each.events()] == moved
+    for each, start in zip(found, made, strict=True):
+        if not any(event.ts == start.ts_us for event in stay):
+            first = packs.IN_ORDER(next(each.events()))
+            before = [event for event in (*moved, *stay) if packs.IN_ORDER(event) < first]
+            assert each.base == (pack(sorted(before, key=packs.IN_ORDER), {}, known=False)[1] if before else {})
+
+
+def test_changes_around_the_newest_snapshot_within_its_instant_stay_with_it(conn, hear):
+    hear(change(hear.token, 1, 380_000, 1_000_000, ts_ms=ms(1)))
+    for size in (1, 2):
+        hear(change(hear.token, 1, 410_000, size, ts_ms=ms(0.5)))
+        hear(book(hear.token, BIDS, ASKS, ms(0.5), f"{size:02x}" * 20))
+        hear(change(hear.token, 1, 390_000, size, ts_ms=ms(0.5)))
+    hear(change(hear.token, 1, 370_000, 3, ts_ms=ms(0.4)))
+    before = rows(conn)
+
+    packed = packs.bring_up_to_date(conn, NOW)
+
+    assert (packed.events, kept(conn)) == (2, [[(ms(1), 1)], [(ms(0.4), 1)]])
+    assert rows(conn) == before[1:-1]
+    (last,) = conn.execute("select data from book_packs order by ts desc limit 1").fetchone()
+    assert unpack(last).base == {390_000 << 1: 2, 400_000 << 1: 5_000_000, 420_000 << 1 | 1: 2_000_000}
+    assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
+    packs.put_back(conn, TODAY - timedelta(days=2), TODAY)
+    assert rows(conn) == before
+
+
+def test_only_chunks_that_rows_have_left_are_rewritten(conn, hear):
+    def files():
+        found = conn.execute("select pg_relation_filenode(chunk) from show_chunks('book_events') as chunk")
+        return [file for (file,) in found]
+
+    for days in (1.9, 0.9):
+        hear(*(change(hear.token, 1, 410_000, n + 1, ts_ms=ms(days) + n) for n in range(6000)))
+    whole = files()
+    assert packs.bring_up_to_date(conn, NOW).chunks == len(whole)
+    assert not set(whole) & set(files())
+    emptied = files()
+    conn.execute("alter table book_events set (autovacuum_enabled = off)")
+    hear(*(change(hear.token, 1, 420_000, n + 1, ts_ms=ms(0.8) + n) for n in range(6000)))
+
+    assert packs.bring_up_to_date(conn, NOW).chunks == 1
+    assert len(set(emptied) & set(files())) == len(whole) - 1
