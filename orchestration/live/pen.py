@@ -43,11 +43,15 @@ class Pen:
             self._writer = Writer(conn)
         return bool(queries.try_lead(self._writer.conn, feed=self.feed))
 
-    def look(self) -> tuple[int, set[tuple[int, int]]]:
-        """Give the newest instant that is stored, or 0, and the tokens whose live book is not shown."""
+    def newest_ms(self) -> int:
+        """Give the newest instant that is stored, or 0."""
         assert self._writer is not None
-        conn = self._writer.conn
-        return int(queries.newest_event(conn) or 0), set(queries.unverified_books(conn))
+        return int(queries.newest_event(self._writer.conn) or 0)
+
+    def unverified(self) -> set[tuple[int, int]]:
+        """Give the tokens whose live book is not shown."""
+        assert self._writer is not None
+        return set(queries.unverified_books(self._writer.conn))
 
     def disavow_all(self) -> None:
         """Have no live book shown until it is written again."""

@@ -179,10 +179,9 @@ class Recording:
             if not await self._in_pen(self._pen.try_lead):
                 self._retry_s = RETRY_S
                 return
-            newest_ms, unverified = await self._in_pen(self._pen.look)
-            since_ms = (
-                max(progress_ms(self.leases or (), self._run_id), self.written_ms if self._ever_led else 0) or newest_ms
-            )
+            unverified = await self._in_pen(self._pen.unverified)
+            since_ms = max(progress_ms(self.leases or (), self._run_id), self.written_ms if self._ever_led else 0)
+            since_ms = since_ms or await self._in_pen(self._pen.newest_ms)
             cold = self._note_what_was_missed(since_ms)
             if cold:
                 await self._in_pen(self._pen.disavow_all)

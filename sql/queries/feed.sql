@@ -207,8 +207,12 @@ where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;
 
 -- name: newest_event()$
--- The newest instant that any feed has stored, in ms; null when there is none.
-select as_ms(greatest((select max(ts) from trades), (select max(ts) from book_events)));
+-- The newest instant that any feed has stored, in ms; null when there is none. Of book events, which have no order by time alone, only
+-- those are looked at that may be newer than all trades.
+select as_ms(greatest(
+    (select max(ts) from trades),
+    (select max(ts) from book_events where ts >= coalesce((select max(ts) from trades), now()) - interval '1 hour')
+));
 
 -- --- Gaps ---------------------------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from hypothesis import assume, given
 
 from orchestration import packs
 from orchestration.live.writer import Writer
+from sql import database
 from sql.packs import MOST, Event, pack, unpack
 from tests.orchestration.live.making import book, change, token, tracker
 
@@ -220,3 +221,14 @@ def test_only_chunks_that_rows_have_left_are_rewritten(conn, hear):
 
     assert packs.bring_up_to_date(conn, NOW).chunks == 1
     assert len(set(emptied) & set(files())) == len(whole) - 1
+
+
+def test_a_chunk_that_was_read_at_the_time_is_rewritten_by_the_next_pass(monkeypatch, conn, database_url, hear):
+    monkeypatch.setattr(packs, "LOCK_MS", 50)
+    hear(*(change(hear.token, 1, 410_000, n + 1, ts_ms=ms(0.9) + n) for n in range(6000)))
+    with database.connect(database_url) as reader:
+        reader.execute("select from book_events")
+        assert packs.bring_up_to_date(conn, NOW).chunks == 0
+    hear(change(hear.token, 1, 410_000, 1, ts_ms=ms(5)))
+
+    assert packs.bring_up_to_date(conn, NOW).chunks == 1

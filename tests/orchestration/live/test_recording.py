@@ -9,6 +9,7 @@ from orchestration.live.losses import Losses
 from orchestration.live.pen import Pen
 from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
+from orchestration.live.writer import Writer
 from tests.orchestration.live.making import NOW, book, change, token, tracker, trades
 
 YES = token(7, 0)
@@ -140,3 +141,29 @@ def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(
     assert made.leading
     assert backlog.events == 0
     assert conn.execute("select count(*) from book_events").fetchone() == (1,)
+
+
+def test_the_newest_event_is_looked_for_only_where_no_progress_is_known(monkeypatch, pen, conn):
+    made, *_ = recording(pen)
+    made.leases, asked = [], []
+    monkeypatch.setattr(pen, "newest_ms", lambda: asked.append("once") or 0)
+
+    tick(made)
+    made.written_ms, made.role = NOW, "standby"
+    tick(made)
+
+    assert (made.role, asked) == ("leader", ["once"])
+
+
+def test_the_newest_event_is_that_of_the_books_where_they_go_on_after_the_trades(pen, conn):
+    assert pen.try_lead()
+    conn.execute("truncate trades, book_events")
+    assert pen.newest_ms() == 0
+    writer, follower = Writer(conn), tracker(YES)
+    writer.write(Batch(trades=trades(1, YES, ts_ms=NOW - 60_000)))
+    assert pen.newest_ms() == NOW - 60_000
+
+    follower.take([change(YES, 1, 410_000, 1, ts_ms=NOW - 5000)])
+    writer.write(follower.cut())
+
+    assert pen.newest_ms() == NOW - 5000
