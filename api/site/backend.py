@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 FRESH_S = 1.0  # how long an answer is given again, unless told otherwise
 STALE_S = 120.0  # how much longer, while the API does not answer
 MOST_BYTES = 64 << 20
+LONGEST_QUESTION = 2000  # bytes; longer ones are rarely asked twice
 TIMEOUT = httpx.Timeout(10.0, connect=2.0, pool=5.0)
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 
@@ -106,8 +107,9 @@ class Backend:
             sent["X-API-Key"] = key
         if body is not None:
             sent["Content-Type"] = "application/json"
+        as_given = httpx.Headers(sent, encoding="utf-8")  # whatever a browser said
         try:
-            response = await self._client.request(method, path, params=params, content=body, headers=sent)
+            response = await self._client.request(method, path, params=params, content=body, headers=as_given)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             log.warning("the API does not answer %s: %r", path, error)
             return unavailable("The API does not answer")
@@ -117,7 +119,7 @@ class Backend:
         answer = await self._with_own_key(path, params)
         if answer.status >= 500 and (kept := self._kept.get(question)) and kept[0] + STALE_S > self._clock():
             return kept[1]
-        if answer.status < 500 and answer.status not in {401, 402, 429}:
+        if (answer.ok or answer.status == 404) and _length(question) <= LONGEST_QUESTION:
             self._keep(question, self._clock() + fresh_s, answer)
         return answer
 
@@ -135,13 +137,13 @@ class Backend:
     def _keep(self, question: tuple[str, ...], until: float, answer: Answer) -> None:
         self._drop(question)
         self._kept[question] = until, answer
-        self._bytes += len(answer.body) + 1000  # headers and the question
+        self._bytes += _weight(question, answer)
         while self._bytes > MOST_BYTES:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, question: tuple[str, ...]) -> None:
         if (old := self._kept.pop(question, None)) is not None:
-            self._bytes -= len(old[1].body) + 1000
+            self._bytes -= _weight(question, old[1])
 
     async def aclose(self) -> None:
         """Let the connections go."""
@@ -156,6 +158,14 @@ class Backend:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _length(question: tuple[str, ...]) -> int:
+    return sum(len(part.encode(errors="replace")) for part in question)
+
+
+def _weight(question: tuple[str, ...], answer: Answer) -> int:
+    return len(answer.body) + _length(question) + 1000  # headers
 
 
 def unavailable(detail: str) -> Answer:

@@ -30,6 +30,8 @@ GATHER_S = 0.2  # between two frames to a browser: of prices, only the last one 
 QUIET_S = 15.0  # after which a comment keeps the connection known to be there
 LONGEST_S = 3600.0  # then the browser connects again
 MOST_KEPT = 50  # trades or signals that wait for a slow browser; the oldest go
+MOST_NAMED = 4500  # markets by name in one subscription: the stream takes 5000; beyond that all are subscribed to
+KEY_REFUSED = {"forbidden", "invalid_api_key", "401", "403", "1008"}  # before the upgrade, and after it
 SETTLE_S = 0.3  # to see what else is wanted, before subscribing anew
 TURN_S = 1.0  # between two subscriptions
 GLANCE_S, BEGIN_S = 0.05, 5.0  # how often one looks whether the first has begun, and how long browsers wait for it
@@ -132,9 +134,10 @@ class Hub:
         while True:
             try:
                 await self._subscribe()
-            except Refused as why:  # the key's time is over
-                self._credentials.refused(await self._key())
-                log.info("the stream refuses us: %s", why)
+            except Refused as why:
+                if why.code in KEY_REFUSED:  # its time is over
+                    self._credentials.refused(await self._key())
+                log.warning("the stream refuses us: %s", why)
             except psycopg.Error as error:
                 log.warning("no key for the stream: %s", error)
             except Exception:
@@ -155,7 +158,7 @@ class Hub:
         self._stream = stream = AsyncStream(
             self._backend.url,
             key,
-            markets=wanted,
+            markets=wanted if len(wanted) <= MOST_NAMED else None,
             types=TYPES,
             resume_from=since,
             on_gap=self._missed,
@@ -192,7 +195,10 @@ class Hub:
             self._more.clear()
             await asyncio.sleep(SETTLE_S)
             now = frozenset(self._wanted)
-            if now - wanted or len(wanted) > 2 * len(now) + 100:
+            all_are = len(wanted) > MOST_NAMED
+            if all_are:
+                self._from = None  # whoever came since is told by this subscription
+            if (now - wanted and not all_are) or len(wanted) > 2 * len(now) + 100:
                 return
 
     def _missed(self, gap: Gap) -> None:

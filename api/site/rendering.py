@@ -7,7 +7,7 @@ import json
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
 from starlette.responses import Response
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from api.site.site import Site
 
 TEMPLATES = Path(__file__).parent / "templates"
+QUERY = "%/?:@!$&'()*+,;=~"  # what may stand in the query of an address
 NAVIGATION = (
     ("/markets", "Markets"),
     ("/wallets", "Wallets"),
@@ -98,8 +99,8 @@ def wants_markdown(request: Request) -> bool:
 
 def sibling(request: Request) -> str:
     """Give the address of the same page as Markdown."""
-    path = request.url.path
-    query = f"?{request.url.query}" if request.url.query else ""
+    path = quote(request.url.path)  # headers are Latin-1
+    query = f"?{quote(request.url.query, safe=QUERY)}" if request.url.query else ""
     return f"{'/index' if path == '/' else path.removesuffix('/')}.md{query}"
 
 

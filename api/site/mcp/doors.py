@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from api.site.backend import Backend
 
+A_KEY = re.compile(r"psg_[\w-]{1,100}", re.ASCII)
 KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a key is remembered, and that there is none
 MOST_KEYS = 10_000
 LONGEST_BODY = 64 << 10
@@ -93,16 +95,17 @@ class Keys:
         if not key:
             hint = "POST /register gives a key; then open /sse?key=KEY"
             return failure(401, "invalid_api_key", "The API key is missing", hint=hint)
+        no = failure(401, "invalid_api_key", "The API key is not valid", hint="POST /register gives one")
+        if not A_KEY.fullmatch(key):
+            return no
         until, valid = self._known.get(key, (0.0, False))
         if until <= self._clock():
             answer = await self._backend.request("GET", "/v1/time", key=key)
             if answer.status >= 500:
                 return failure(503, "overloaded", "The API does not answer", hint=LATER, headers={"Retry-After": "2"})
-            valid = answer.status != 401
+            valid = answer.ok or answer.status in {402, 429}  # of one whose credits are used up
             self._remember(key, valid=valid)
-        if valid:
-            return None
-        return failure(401, "invalid_api_key", "The API key is not valid", hint="POST /register gives one")
+        return None if valid else no
 
     def _remember(self, key: str, *, valid: bool) -> None:
         self._known[key] = self._clock() + (KNOWN_S if valid else UNKNOWN_S), valid

@@ -8,8 +8,10 @@ import httpx
 import pytest
 
 from api import keys
+from api.site import backend as backends
 from api.site.backend import Backend
 from api.site.credentials import Credentials
+from api.site.mcp.doors import Keys
 
 
 class Clock:
@@ -136,6 +138,55 @@ def test_refusals_for_credits_are_not_kept(backend, api):
         return first.status, (await backend.get("/v1/stats")).status
 
     assert asyncio.run(ask()) == (429, 200)
+
+
+@pytest.mark.parametrize(("status", "asked"), [(200, 1), (404, 1), (400, 2), (405, 2)])
+def test_only_what_is_there_or_is_not_is_kept(backend, api, status, asked):
+    async def ask():
+        api.status = status
+        return [(await backend.get("/v1/stats")).status for _ in range(2)]
+
+    assert asyncio.run(ask()) == [status] * 2
+    assert len(api.asked) == asked
+
+
+def test_a_long_question_is_not_kept_and_the_length_of_others_counts(backend, api, monkeypatch):
+    monkeypatch.setattr(backends, "MOST_BYTES", 5000)  # room for one of those below, and not for two
+
+    async def ask(*questions):
+        for question in questions:
+            await backend.get("/v1/markets", {"q": question})
+
+    asyncio.run(ask("é" * 1500, "é" * 1500))
+    assert len(api.asked) == 2
+    asyncio.run(ask("a" * 1900, "b" * 1900, "b" * 1900, "a" * 1900))
+    assert len(api.asked) == 5
+
+
+def test_a_header_in_any_script_reaches_the_api(backend):
+    answer = asyncio.run(backend.request("GET", "/v1/stats", headers={"X-Forwarded-For": "日本"}))
+
+    assert answer.status == 200
+
+
+@pytest.mark.parametrize("key", ["", "wrong", "psg_", "psg_é", "psg_日本", "psg_a\n", "psg_" + "x" * 101, "psg_a b"])
+def test_what_cannot_be_a_key_is_refused_without_asking(backend, api, key):
+    refusal = asyncio.run(Keys(backend).refused(key))
+
+    assert refusal.status_code == 401
+    assert api.asked == []
+
+
+@pytest.mark.parametrize(("status", "opens"), [(200, True), (402, True), (429, True), (401, False), (400, False)])
+def test_a_key_opens_where_the_api_knows_it(backend, api, status, opens):
+    api.status = status
+    keys_ = Keys(backend)
+
+    refusals = [asyncio.run(keys_.refused("psg_user-1")) for _ in range(2)]
+
+    assert [refusal is None for refusal in refusals] == [opens] * 2
+    assert len(api.asked) == 1
+    assert keys_.known("psg_user-1") == opens
 
 
 def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(conn, database_url):

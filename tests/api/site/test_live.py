@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +17,7 @@ from api.site.backend import Backend
 from api.site.credentials import Credentials
 from api.site.live import Hub, Listener
 from orchestration import stream
+from presage.client import Refused
 from tests import factories
 from tests.api.test_shapes import book
 
@@ -173,6 +175,48 @@ def test_a_key_whose_time_is_over_is_replaced_and_nothing_is_missed(server, serv
     prices, heard = asyncio.run(listen())
 
     assert [data["price"] for kind, data in heard if kind == "trade"] == prices
+
+
+def test_beyond_what_one_subscription_can_name_all_markets_are_subscribed_to(server, markets, tell, monkeypatch):
+    monkeypatch.setattr(live, "MOST_NAMED", 1)
+    rain, snow, hail = markets
+
+    async def listen():
+        async with running(server) as hub:
+            first = events(hub, Listener([rain["market_id"], snow["market_id"]], ["trade"]))
+            await until(first, lambda kind, _: kind == "hello")
+            later = events(hub, Listener([hail["market_id"]], ["trade"]))
+            await until(later, lambda kind, _: kind == "hello")
+            for number, market in enumerate(markets, 1):
+                tell("trade", market, price=number / 10)
+            heard = await until(first, lambda kind, data: kind == "trade" and data["price"] == 0.2)
+            heard += await until(later, lambda kind, _: kind == "trade")
+            return [data["price"] for kind, data in heard if kind == "trade"], hub.subscriptions
+
+    heard, subscriptions = asyncio.run(listen())
+
+    assert heard == [0.1, 0.2, 0.3]
+    assert subscriptions <= 2
+
+
+@pytest.mark.parametrize(("code", "renewed"), [("forbidden", True), ("1008", True), ("invalid_parameter", False)])
+def test_only_a_refusal_of_the_key_asks_for_another(monkeypatch, code, renewed):
+    told = []
+    credentials = SimpleNamespace(key=lambda: "psg_ours", refused=told.append)
+    hub = Hub(None, credentials)
+
+    async def refuse():
+        raise Refused(code, "no")
+
+    async def run():
+        monkeypatch.setattr(hub, "_subscribe", refuse)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await hub.run()
+
+    asyncio.run(run())
+
+    assert told == ["psg_ours"] * renewed
 
 
 def test_what_a_slow_browser_has_not_taken_does_not_grow():

@@ -93,6 +93,13 @@ def test_every_page_has_a_sibling_that_is_markdown(site, market):
         assert f'href="{sibling}"' in site.get(path).text
 
 
+def test_an_address_in_any_script_has_a_page(site, market):
+    found = [site.get(path) for path in ("/markets/日本", "/markets/日本.md", "/日本", "/markets?q=日本")]
+
+    assert [answer.status_code for answer in found] == [404, 404, 404, 200]
+    assert found[0].headers["Link"].startswith("</markets/%E6%97%A5%E6%9C%AC.md>")
+
+
 def test_every_link_within_the_site_leads_somewhere(site, market):
     links = {link.partition("#")[0] for path in PAGES for link in Parsed(site.get(path).text).links}
 
