@@ -139,6 +139,10 @@ def scraped(server):
 def test_every_worker_tells_of_all_and_a_killed_ones_counts_remain(database_url, conn, tmp_path):
     key = generous(conn, "someone@example.com")
     with serving(database_url, workers=2, PRESAGE_METERING_DIR=str(tmp_path)) as server:
+        until = time.monotonic() + 20
+        while not answers(server):  # the second begins a moment after the first
+            assert time.monotonic() < until
+            time.sleep(0.05)
         for _ in range(40):
             assert ask(server, key, "/v1/time")[0].status == 200
         before = scraped(server)

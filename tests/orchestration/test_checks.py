@@ -170,7 +170,8 @@ def test_passes_of_data_quality_that_stop_are_told_of_while_ingestion_runs(conn)
     stats(conn, [100], ago=timedelta(minutes=16))
     never = judged()
     suite = {"suite": "trades", "stage": "ingestion", "until": NOW, "rows": 1, "seconds": 1}
-    insert(conn, "quality_suites", {**suite, "ran_at": NOW - timedelta(minutes=14)})
+    now = conn.execute("select now()").fetchone()[0]
+    insert(conn, "quality_suites", {**suite, "ran_at": now - timedelta(minutes=14)})
     lately = judged()
     conn.execute("update quality_suites set ran_at = ran_at - interval '2 minutes'")
     silent, seldom = judged(), judged(600)

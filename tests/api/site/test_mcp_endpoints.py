@@ -472,7 +472,7 @@ def test_a_session_ends_after_a_time_without_a_word(backend, client, monkeypatch
 
 
 def test_one_who_does_not_read_is_let_go_and_is_owed_only_so_much(backend, client, monkeypatch):
-    monkeypatch.setattr(sse, "UNREAD_S", 1.0)
+    monkeypatch.setattr(sse, "UNREAD_S", 4.0)
     monkeypatch.setattr(sse, "MOST_OWED", 8)
 
     async def ask():
