@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from functools import partial
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import ToolError
@@ -59,32 +60,32 @@ def embedded(uri, said, mime_type="text/plain"):
 
 def server():  # noqa: C901 (a list, not a knot)
     made = FastMCP("fixture", cache_ttl=60, dereference_schemas=False)
-    tool = made.tool(description="Answers with what its name says")
-    prompt = made.prompt(description="Says what its name says")
+    tool = partial(made.tool, description="Answers with what its name says")
+    prompt = partial(made.prompt, description="Says what its name says")
 
-    @tool
-    async def test_simple_text() -> ToolResult:
+    @tool("test_simple_text")
+    async def simple_text() -> ToolResult:
         return ToolResult(content=[text("This is a simple text response for testing.")])
 
-    @tool
-    async def test_image_content() -> ToolResult:
+    @tool("test_image_content")
+    async def image_content() -> ToolResult:
         return ToolResult(content=[IMAGE])
 
-    @tool
-    async def test_audio_content() -> ToolResult:
+    @tool("test_audio_content")
+    async def audio_content() -> ToolResult:
         return ToolResult(content=[AudioContent(type="audio", data=SOUND, mime_type="audio/wav")])
 
-    @tool
-    async def test_embedded_resource() -> ToolResult:
+    @tool("test_embedded_resource")
+    async def embedded_resource() -> ToolResult:
         return ToolResult(content=[embedded("test://embedded-resource", "This is an embedded resource content.")])
 
-    @tool
-    async def test_multiple_content_types() -> ToolResult:
+    @tool("test_multiple_content_types")
+    async def multiple_content_types() -> ToolResult:
         mixed = embedded("test://mixed-content-resource", '{"test":"data","value":123}', "application/json")
         return ToolResult(content=[text("Multiple content types test:"), IMAGE, mixed])
 
-    @tool
-    async def test_error_handling() -> str:
+    @tool("test_error_handling")
+    async def error_handling() -> str:
         raise ToolError("This tool intentionally returns an error for testing")
 
     made.add_tool(Echo(name="json_schema_2020_12_tool", description="Echoes", parameters=SCHEMA))
@@ -101,21 +102,21 @@ def server():  # noqa: C901 (a list, not a knot)
     async def template(id: str) -> str:  # noqa: A002
         return json.dumps({"id": id, "templateTest": True, "data": f"Data for ID: {id}"})
 
-    @prompt
-    async def test_simple_prompt() -> str:
+    @prompt("test_simple_prompt")
+    async def simple_prompt() -> str:
         return "This is a simple prompt for testing."
 
-    @prompt
-    async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    @prompt("test_prompt_with_arguments")
+    async def prompt_with_arguments(arg1: str, arg2: str) -> str:
         return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
 
-    @prompt
-    async def test_prompt_with_embedded_resource(resourceUri: str) -> list[Message]:  # noqa: N803
+    @prompt("test_prompt_with_embedded_resource")
+    async def prompt_with_embedded_resource(resourceUri: str) -> list[Message]:  # noqa: N803
         held = embedded(resourceUri, "Embedded resource content for testing.")
         return [Message(held), Message("Please process the embedded resource above.")]
 
-    @prompt
-    async def test_prompt_with_image() -> list[Message]:
+    @prompt("test_prompt_with_image")
+    async def prompt_with_image() -> list[Message]:
         return [Message(IMAGE), Message("Please analyze the image above.")]
 
     @made.completion
