@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.coverage.tape import Stopped, Tape
+from orchestration.coverage.tape import Found, Stopped, Tape
 from orchestration.live.filling import AROUND_MS, together
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
@@ -36,7 +36,7 @@ class Filled:
     listed: int = 0
     added: int = 0
     spans: list[tuple[int, int]] = field(default_factory=list)
-    """Between which instants (ms) trades were added."""
+    """Of gaps that trades were added to: from when to when (ms)."""
 
 
 def fill(
@@ -64,18 +64,19 @@ def _fill(conn: psycopg.Connection[Any], tape: Tape, gap: Gap, filled: Filled) -
     if gap.market_keys is not None:
         rows = feed_queries.tokens_of(conn, market_keys=sorted(gap.market_keys))
         markets = {market_id for _, market_id, _, _ in rows}
-    found = tape.fill(gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS, markets)
-    detail = {"listed": found.total("listed"), "trades": found.total("added")}
+    gap_ids, found = list(gap.gap_ids), Found()
+    try:
+        tape.fill(gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS, markets, gap_ids=gap_ids, found=found)
+    finally:
+        filled.listed += found.total("listed")
+        filled.added += found.total("added")
+        if feed_queries.count_added(conn, gap_ids=gap_ids, trades=0):  # perhaps by a pass that was interrupted
+            filled.spans.append((gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS))
     feed_queries.mark_filled(
         conn,
-        gap_ids=list(gap.gap_ids),
+        gap_ids=gap_ids,
         to_ms=gap.to_ms,
         filled_by=FILLED_BY,
-        detail=msgspec.json.encode(detail).decode(),
+        detail=msgspec.json.encode({"listed": found.total("listed")}).decode(),
     )
-    filled.gaps += len(gap.gap_ids)
-    filled.listed += detail["listed"]
-    filled.added += detail["trades"]
-    if found.added:
-        instants = [ts_ms for _, ts_ms in found.added]
-        filled.spans.append((min(instants), max(instants)))
+    filled.gaps += len(gap_ids)

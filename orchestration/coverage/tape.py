@@ -13,10 +13,11 @@ import numpy as np
 from orchestration.live.rows import Batch, Token
 from orchestration.live.writer import Writer
 from sql.queries import coverage as queries
+from sql.queries import feed as feed_queries
 from upstream.errors import Incomplete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import psycopg
 
@@ -81,12 +82,12 @@ class Tape:
         self._exchange = exchange
         self._should_stop = should_stop
 
-    def fill(self, from_ms: int, to_ms: int, markets: Collection[str] = ()) -> Found:
+    def fill(
+        self, from_ms: int, to_ms: int, markets: Collection[str] = (), *, gap_ids: Sequence[int] = (), found: Found
+    ) -> None:
         """Write what the exchange lists of a stretch of time and we do not have; of some markets, or of all."""
-        found = Found()
         for start, end in _windows(from_ms, to_ms):
-            self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else ())
-        return found
+            self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else (), gap_ids=gap_ids)
 
     def reconcile(self, day: date) -> Found:
         """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""
@@ -101,7 +102,14 @@ class Tape:
         return found
 
     def _compare(
-        self, found: Found, from_ms: int, to_ms: int, markets: Collection[str], *, counted: bool = True
+        self,
+        found: Found,
+        from_ms: int,
+        to_ms: int,
+        markets: Collection[str],
+        *,
+        counted: bool = True,
+        gap_ids: Sequence[int] = (),
     ) -> None:
         if self._should_stop():
             raise Stopped
@@ -113,7 +121,7 @@ class Tape:
         around = {"since": _instant(from_ms) - APART, "until": _instant(to_ms) + APART}
         held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, **around)}
         missing = [row for row in rows.values() if row.trade_id not in held]
-        added = self._add(missing, around)
+        added = self._add(missing, around, gap_ids)
         if refusals := self._exchange.take_refusals():
             self._writer.write(Batch(refusals=refusals), fill=True)
         if not counted:
@@ -140,10 +148,13 @@ class Tape:
                 raise
             return self._listed(markets, middle, to_ms) + self._listed(markets, from_ms, middle)
 
-    def _add(self, missing: list[Trade], around: dict[str, datetime]) -> set[tuple[int, int]]:
+    def _add(self, missing: list[Trade], around: dict[str, datetime], gap_ids: Sequence[int]) -> set[tuple[int, int]]:
         """Write trades, and give those that are new; one that a print without a hash told of is there already."""
         for first in range(0, len(missing), AT_ONCE):
-            self._writer.write(Batch(trades=missing[first : first + AT_ONCE]), fill=True, tell=False)
+            with self._conn.transaction():
+                written = self._writer.write(Batch(trades=missing[first : first + AT_ONCE]), fill=True, tell=False)
+                if gap_ids and written.trades:
+                    feed_queries.count_added(self._conn, gap_ids=list(gap_ids), trades=written.trades)
         if not missing:
             return set()
         return set(

@@ -111,20 +111,28 @@ class Filler:
         markets = named if len(named) <= MANY_MARKETS else ()
         from_ms, end_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
         listed = added = 0
+        gap_ids = list(gap.gap_ids)
+        queries.count_added(self.writer.conn, gap_ids=gap_ids, trades=0)  # 0 is said, too
         # A long gap is walked in short spans: what is held in memory, and what one commit spans, stays small.
         while tokens and from_ms < end_ms and not self.stopped:
             to_ms = min(from_ms + SPAN_MS, end_ms)
             trades = self._exchange.trades(tokens, markets, from_ms, to_ms)
             listed += len(trades)
-            added += self._add(trades)
+            added += self._add(trades, gap_ids)
             from_ms = to_ms
         if not self.stopped:
-            self._mark(gap.gap_ids, end_ms, "data_api", {"listed": listed, "trades": added})
+            self._mark(gap_ids, end_ms, "data_api", {"listed": listed})
         return added
 
-    def _add(self, trades: list[Trade]) -> int:
-        pieces = (trades[start : start + AT_ONCE] for start in range(0, len(trades), AT_ONCE))
-        return sum(self.writer.write(Batch(trades=some), fill=True).trades for some in pieces)
+    def _add(self, trades: list[Trade], gap_ids: Sequence[int] = ()) -> int:
+        added, writer = 0, self.writer
+        for start in range(0, len(trades), AT_ONCE):
+            with writer.conn.transaction():
+                new = writer.write(Batch(trades=trades[start : start + AT_ONCE]), fill=True).trades
+                if gap_ids and new:
+                    queries.count_added(writer.conn, gap_ids=list(gap_ids), trades=new)
+            added += new
+        return added
 
     def _mark(self, gap_ids: Iterable[int], to_ms: int, filled_by: str, detail: dict[str, Any]) -> None:
         queries.mark_filled(

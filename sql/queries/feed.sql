@@ -264,6 +264,16 @@ update coverage_gaps
 set filled_at = now(), to_ts = coalesce(to_ts, greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))), filled_by = :filled_by, detail = detail || :detail::jsonb
 where gap_id = any(:gap_ids::bigint[]) and filled_at is null;
 
+-- name: count_added(gap_ids, trades)$
+-- Count trades written into gaps, within the transaction that writes them, whatever comes of the rest; tells how many there are by now.
+with counted as (
+    update coverage_gaps
+    set detail = detail || jsonb_build_object('trades', coalesce((detail ->> 'trades')::bigint, 0) + :trades::bigint)
+    where gap_id = any(:gap_ids::bigint[])
+    returning (detail ->> 'trades')::bigint as trades
+)
+select coalesce(max(trades), 0) from counted;
+
 -- name: mark_attempt(gap_ids, next_s, fault)!
 -- An attempt that failed, and when to try again.
 update coverage_gaps

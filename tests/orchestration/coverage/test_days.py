@@ -12,7 +12,7 @@ from orchestration.coverage import days, filling, judging, tape
 from orchestration.live.exchange import Exchange
 from sql.queries import coverage as queries
 from tests.factories import insert
-from tests.orchestration.coverage.conftest import DAY, NOON
+from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
 
 AFTER = dt.datetime(DAY.year, DAY.month, DAY.day, 5, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
@@ -165,7 +165,7 @@ def test_a_list_that_does_not_end_is_read_in_halves(db, exchange, monkeypatch, t
         return Exchange.listed(exchange, markets, from_ms, to_ms)
 
     monkeypatch.setattr(exchange, "listed", listed)
-    tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000)
+    tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Found())
 
     assert held() == alike(traded)
     assert max(asked) > 60_000
@@ -271,3 +271,21 @@ def test_a_gap_that_cannot_be_filled_for_now_says_why_and_is_tried_again(db, exc
 
     assert (failed.failed, failed.gaps, "503" in fault) == (1, 0, True)
     assert (at_once.gaps, later.gaps) == (0, 1)
+
+
+def test_what_an_interrupted_pass_wrote_counts_when_the_gap_is_taken_up_again(db, exchange, traded, held, monkeypatch):
+    monkeypatch.setattr(tape, "WINDOW_MS", MINUTES * 60_000 // 2)
+    to_ts = NOON + dt.timedelta(minutes=MINUTES)
+    insert(db, "coverage_gaps", {"kind": "trades", "cause": "asleep", "from_ts": NOON, "to_ts": to_ts})
+    first = filling.fill(db, exchange, should_stop=lambda: held().total() > 0)
+    written = held().total()
+    (added,) = db.execute("select added from coverage_gap_records").fetchone()
+
+    second = filling.fill(db, exchange)
+
+    assert 0 < written < len(traded)
+    assert (first.gaps, first.added, added) == (0, written, written)
+    assert (second.gaps, second.added) == (1, len(traded) - written)
+    assert db.execute("select status, added from coverage_gap_records").fetchone() == ("filled", len(traded))
+    whole = (traded[0][-1], traded[-1][-1])
+    assert [from_ms <= whole[0] and whole[1] <= to_ms for from_ms, to_ms in second.spans] == [True]
