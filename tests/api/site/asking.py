@@ -15,7 +15,6 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from starlette.applications import Starlette
 
-from api.site.backend import Backend
 from api.site.guides import Guides
 from api.site.mcp.app import Mcp
 from settings import Settings
@@ -52,14 +51,6 @@ class Own:
 
     def refused(self, key):
         return False
-
-
-def backend_of(client):
-    """The site's way to the API of a test's client."""
-    transport = InProcess(client.app)
-    backend = Backend("http://api", Own(client.key), transport=transport)
-    backend.transport = transport
-    return backend
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from api.site.guides import Guides
 from api.site.live import Hub
 from api.site.reference import Reference
 from api.site.site import Site
+from tests.api.site import asking
 
 ROOT = Path(__file__).parents[3]
 TIERS = [
@@ -29,19 +30,6 @@ TIERS = [
     ("enterprise", None, None, None, None, None),
 ]
 COLUMNS = ("tier", "credits_month", "credits_burst", "max_keys", "max_webhooks", "max_connections")
-
-
-class Known:
-    """Credentials that are a key which the test has made."""
-
-    def __init__(self, key):
-        self._key = key
-
-    def key(self):
-        return self._key
-
-    def refused(self, key):
-        return False
 
 
 class InProcess(httpx.AsyncBaseTransport):
@@ -79,13 +67,22 @@ def documents():
 
 
 @pytest.fixture
+def backend(client):
+    """The way to the API of a test's client, which remembers what was asked."""
+    transport = asking.InProcess(client.app)
+    made = Backend("http://api", asking.Own(client.key), transport=transport)
+    made.transport = transport
+    return made
+
+
+@pytest.fixture
 def api(client):
     return InProcess(client)
 
 
 @pytest.fixture
 def made_site(client, api, documents):
-    known = Known(client.key)
+    known = asking.Own(client.key)
     backend = Backend("http://api", known, transport=api)
     return Site(
         backend=backend,

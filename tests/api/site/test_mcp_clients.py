@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.api.site import mcp_fixture
-from tests.api.site.asking import backend_of, serving, site
+from tests.api.site.asking import serving, site
 
 ROOT = Path(__file__).parents[3]
 MODULES = ROOT / "node_modules"
@@ -58,11 +58,6 @@ NOT_SERVED = {
     "2025-11-25": ASKS_BACK | TELLS_MEANWHILE | SESSIONS,
     "2026-07-28": {"tools-call-with-progress"} | NEEDS_MORE | NEEDS_CAPABILITY,
 }
-
-
-@pytest.fixture
-def backend(client):
-    return backend_of(client)
 
 
 async def run(*command, cwd=None):
