@@ -10,10 +10,11 @@ import pytest
 from orchestration.quality import judging, passes
 from orchestration.quality.suites import SUITES
 from sql import database
-from tests.orchestration.quality import corruptions, world
+from tests.orchestration.quality import world
+from tests.orchestration.quality.corruptions import markets, others
 
-OF_MARKETS = corruptions.TRADES | corruptions.FEED | corruptions.CATALOGUE | corruptions.COMPUTED
-EVERY = OF_MARKETS | corruptions.CHAIN | corruptions.OTHERS
+OF_MARKETS = markets.TRADES | markets.FEED | markets.CATALOGUE | markets.COMPUTED
+EVERY = OF_MARKETS | others.CHAIN | others.OTHERS
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def spoiled(new_database):
         subjects = {name: world.healthy_market(conn) for name in OF_MARKETS}
         for nth in range(12):
             world.healthy_market(conn, f"pair-{nth}")
-        subjects |= {name: world.healthy_block(conn) for name in corruptions.CHAIN}
+        subjects |= {name: world.healthy_block(conn) for name in others.CHAIN}
         whole = passes.run(url, datetime.now(UTC))
 
         named = {}
@@ -67,7 +68,7 @@ def test_what_is_spoiled_is_caught_by_the_checks_that_should(spoiled, name):
     _, found, named = spoiled
     corruption = EVERY[name]
     by = {result.name for result in found.failed if any(named[name] in subjects_of(row) for row in result.samples)}
-    if name in corruptions.OTHERS and named[name] in {"orphan", "rank", "pairs", "nameless"}:
+    if name in others.OTHERS and named[name] in {"orphan", "rank", "pairs", "nameless"}:
         by = {result.name for result in found.failed} & corruption.caught_by
 
     assert by == corruption.caught_by
