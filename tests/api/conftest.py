@@ -24,7 +24,8 @@ from api.ledgers import Opener
 from api.service import Service
 from api.stream.hub import Hub
 from sql import database
-from tests.api.listening import listening
+from tests.api.listening import Listener, listening
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -95,29 +96,34 @@ class Server:
     """gunicorn with our worker, on a port of its own."""
 
     def __init__(self, database_url: str, *, workers: int = 1, worker: str = "api.worker.Worker", **env: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.database_url = database_url
+        self.database_url, self.count = database_url, workers
         # Not a pipe: nobody reads it meanwhile, and a full one stops the writer.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "-k", worker),
-                *("-b", f"127.0.0.1:{self.port}", "-w", str(workers), "--access-logfile", "-", "api.app:app"),
-            ],
-            cwd=ROOT,
-            env={**os.environ, "DATABASE_URL": database_url, **env},
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-        )
+        # Bound here and handed on: of a port that is only chosen, another test may make use first.
+        with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
+            self.port = listener.getsockname()[1]
+            self.process = subprocess.Popen(
+                [
+                    *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "-k", worker),
+                    *("-b", f"fd://{listener.fileno()}", "-w", str(workers), "--access-logfile", "-", "api.app:app"),
+                ],
+                cwd=ROOT,
+                env={**os.environ, "DATABASE_URL": database_url, **env},
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                pass_fds=[listener.fileno()],
+            )
         self.log = ""
 
     def wait(self) -> None:
-        """Return when it answers."""
-        for _ in range(200):
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{self.url}/health", timeout=1) as answer:
-                if answer.status == 200:
+        """Return when it answers, and has begun all its workers."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            with (
+                contextlib.suppress(OSError),
+                urllib.request.urlopen(f"{self.url}/health", timeout=PATIENCE_S) as answer,
+            ):
+                if answer.status == 200 and len(self.workers()) == self.count:
                     return
             assert self.process.poll() is None, self.stop()
             time.sleep(0.05)
@@ -132,7 +138,7 @@ class Server:
         return f"ws://127.0.0.1:{self.port}/stream?api_key={key}{more}"
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
 
     def workers(self) -> list[int]:
         """The process ids of its workers."""
@@ -144,7 +150,7 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(timeout=20)
+            self.process.wait(timeout=PATIENCE_S)
         finally:
             self.process.kill()
             self.process.wait()
@@ -168,7 +174,14 @@ def serving(database_url: str, **how: Any) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(new_database: Any) -> Iterator[Server]:
-    """One server for a module's tests, with short patience."""
+    """One server for a module's tests."""
+    with new_database() as url, serving(url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hasty(new_database: Any) -> Iterator[Server]:
+    """One with short patience, for those who make it run out: a test that is kept waiting would do so as well."""
     with new_database() as url, serving(url, worker="tests.api.hasty.Worker") as running:
         yield running
 
@@ -186,11 +199,17 @@ def server_key(server_conn: psycopg.Connection[Any]) -> str:
 
 
 @pytest.fixture
-def listen(server: Server, server_key: str) -> Callable[..., Any]:
+def listen(server: Server, server_conn: psycopg.Connection[Any], server_key: str) -> Callable[..., Any]:
     """`with listen() as client:` gives a client of the stream that stands after all that is written by now."""
 
-    def connected(*, key: str = "", **params: Any) -> Any:
-        time.sleep(0.05)  # what was written before has been read: the greeting stands after it
-        return listening(server.stream(key or server_key, **params))
+    @contextmanager
+    def connected(*, key: str = "", **params: Any) -> Iterator[Listener]:
+        head = server_conn.execute("select last_seq from stream_head").fetchone()
+        assert head is not None
+        while True:
+            with listening(server.stream(key or server_key, **params)) as client:
+                if client.hello["seq"] >= head[0]:  # otherwise the server has not read so far yet
+                    yield client
+                    return
 
     return connected

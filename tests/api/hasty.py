@@ -15,5 +15,5 @@ class Worker(worker.Worker):
     wsgi_handler = Handler
 
     def init_process(self) -> None:
-        Hub.ping_s, Hub.dead_s = 0.4, 1.2
+        Hub.ping_s, Hub.dead_s = 0.4, 2.0
         super().init_process()

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from websockets.sync.client import connect
 
+from tests.patience import PATIENCE_S
+
 
 class Listener:
     """A client of the stream."""
@@ -21,25 +23,25 @@ class Listener:
     def say(self, action, **said):
         self.socket.send(json.dumps({"action": action, **said}))
 
-    def next(self, timeout=5):
+    def next(self, timeout=PATIENCE_S):
         while not self.waiting:
             self.waiting += [json.loads(line) for line in self.socket.recv(timeout).split("\n")]
         return self.waiting.pop(0)
 
-    def until(self, kind, timeout=5):
+    def until(self, kind, timeout=PATIENCE_S):
         """What comes before a message of a kind, and that message."""
         before = []
         while (message := self.next(timeout))["type"] != kind:
             before.append(message)
         return before, message
 
-    def events(self, count, timeout=10):
+    def events(self, count, timeout=PATIENCE_S):
         return [self.next(timeout) for _ in range(count)]
 
 
 @contextmanager
 def listening(url):
-    with connect(url, compression=None) as socket:
+    with connect(url, compression=None, open_timeout=PATIENCE_S) as socket:
         yield Listener(socket)
 
 

@@ -8,6 +8,8 @@ import socket
 import struct
 from typing import Any, NamedTuple, Self
 
+from tests.patience import PATIENCE_S
+
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 PING_WISH = b'{"action":"ping"}'
 
@@ -56,13 +58,20 @@ class Raw:
         self.socket = socket.socket()
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(30)
+        self.socket.settimeout(PATIENCE_S)
+        self._data = b""
+        try:
+            self._upgrade(address, path)
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def _upgrade(self, address: tuple[str, int], path: str) -> None:
         self.socket.connect(address)
         self.socket.sendall(
             f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
         )
-        self._data = b""
         while b"\r\n\r\n" not in self._data:
             more = self.socket.recv(65_536)
             assert more, self._data

@@ -6,7 +6,6 @@ import contextlib
 import json
 import socket
 import threading
-import time
 import urllib.request
 
 import pytest
@@ -17,6 +16,7 @@ from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import listening, seqs, trades, write
 from tests.factories import add_market
+from tests.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
@@ -136,6 +136,7 @@ def test_a_client_that_comes_back_is_told_what_it_missed_once_and_in_order(liste
         with listen(**({"resume_from": last} if way == "query" else {})) as client:
             if way == "action":
                 client.say("subscribe", resume_from=last)
+                client.until("subscribed")  # and before it, should that take long, what is new
             before, completed = client.until("replay_completed")
             after = client.events(200)
             stop.set()
@@ -143,7 +144,7 @@ def test_a_client_that_comes_back_is_told_what_it_missed_once_and_in_order(liste
         stop.set()
         writer.join()
     assert completed["complete"] is True
-    told = [message for message in [*before, *after] if message["type"] != "subscribed"]
+    told = [*before, *after]
     assert seqs(told) == [*missed, *later][: len(told)]
     assert len(told) >= 2700
 
@@ -162,7 +163,6 @@ def test_a_replay_heeds_the_filter(listen, server_conn):
 def test_what_is_no_longer_kept_is_not_promised(listen, server_conn):
     written = write(server_conn, trades(5))
     server_conn.execute("delete from stream_events where seq < %s", [written[3]])
-    time.sleep(0.1)
     with listen(resume_from=10**9) as client:
         assert client.until("replay_completed")[1]["complete"] is False
 
@@ -208,8 +208,8 @@ def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
         narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)  # so that the kernels hold less on the way
         narrow.connect(("127.0.0.1", server.port))
         slow = stack.enter_context(connect(server.stream(key), sock=narrow, max_queue=1, compression=None))
-        slow.recv()
-        time.sleep(0.4)
+        slow.send('{"action": "subscribe"}')  # so that it is told of what comes, rather than caught up with it
+        assert [json.loads(slow.recv(PATIENCE_S))["type"] for _ in range(2)] == ["hello", "subscribed"]
         written = []
         for _ in range(40):
             written += write(conn, [event] * 2)
@@ -217,7 +217,7 @@ def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
         heard = []
         with pytest.raises(ConnectionClosed) as closed:  # noqa: PT012 (the frames before the end are what this is about)
             while True:
-                heard += seqs(json.loads(line) for line in slow.recv(5).split("\n"))
+                heard += seqs(json.loads(line) for line in slow.recv(PATIENCE_S).split("\n"))
 
     assert closed.value.rcvd.code == 1013
     assert closed.value.rcvd.reason == f"too slow; last_seq={heard[-1]}"
@@ -242,7 +242,7 @@ def test_a_key_that_ends_takes_its_streams_with_it(server, server_conn):
     key = generous(server_conn, "rotating@example.com")
     request = urllib.request.Request(f"{server.url}/v1/keys/rotate", method="POST", headers={"X-API-Key": key})
     with listening(server.stream(key)) as client:
-        with urllib.request.urlopen(request) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             assert json.load(answer)["key"] != key
         with pytest.raises(ConnectionClosed) as closed:
             client.next()
