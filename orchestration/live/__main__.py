@@ -1,65 +1,42 @@
 """python -m orchestration.live: run the feed without Dagster; each observation is a line of JSON on stdout."""
 
-import argparse
-import signal
 import sys
-import uuid
-from types import FrameType
-from typing import Any
 
-import msgspec
-
-import logs
 import settings
+from orchestration import standalone
 from orchestration.live.exchange import Exchange
 from orchestration.live.feed import Feed
 
 
 def main() -> int:
-    """Run one feed from the settings in the environment until it leaves or is told to (SIGTERM, SIGINT)."""
+    """Run one feed from the settings in the environment."""
     configured = settings.get()
-    parser = argparse.ArgumentParser(prog="python -m orchestration.live", description="One live run, without Dagster.")
+    parser = standalone.arguments("live", configured.live_window_s)
     parser.add_argument("--feed", default="polymarket")
-    parser.add_argument("--run-id", default=f"cli-{uuid.uuid4().hex[:12]}")
-    parser.add_argument("--window", type=float, default=configured.live_window_s, help="seconds")
-    parser.add_argument("--observe", type=float, default=15.0, help="seconds between two lines of figures")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
-    logs.configure("live")
-    logs.bind(run_id=given.run_id)
-    if configured.database_url is None:
-        print("DATABASE_URL says where to write to", file=sys.stderr)
-        return 2
-
-    stopped = False
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal stopped
-        stopped = True
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-
-    def observe(said: dict[str, Any]) -> None:
-        print(msgspec.json.encode(said).decode(), flush=True)
-
-    Feed(
+    exchange = Exchange(
+        configured.gamma_url,
+        configured.clob_url,
+        configured.clob_socket_url,
+        configured.data_api_url,
+        configured.source,
+    )
+    return standalone.run(
+        "live",
         configured,
-        configured.database_url.get_secret_value(),
-        Exchange(
-            configured.gamma_url,
-            configured.clob_url,
-            configured.clob_socket_url,
-            configured.data_api_url,
-            configured.source,
+        given.run_id,
+        lambda url: Feed(
+            configured,
+            url,
+            exchange,
+            run_id=given.run_id,
+            feed=given.feed,
+            window_s=given.window,
+            settle_s=given.settle,
+            observe_s=given.observe,
         ),
-        run_id=given.run_id,
-        feed=given.feed,
-        window_s=given.window,
-        settle_s=given.settle,
-        observe_s=given.observe,
-    ).run(lambda: stopped, observe)
-    return 0
+    )
 
 
 if __name__ == "__main__":
