@@ -2,87 +2,43 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import random
-import signal
 import time
-import uuid
 
 from settings import Settings
 from sql import database
 from tests.orchestration.delivery.receiving import add_webhook, receiving, tell, trade
-
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["orchestration.delivery.feed", "settings"])  # a process is there in some milliseconds
+from tests.orchestration.running import Processes
 
 
-def deliver(url, run_id, window_s):
+def deliver(run_id, url):
     """What a process does: a feed, as `python -m orchestration.delivery` has it."""
     from orchestration.delivery.feed import Feed
 
     configured = Settings(_env_file=None, webhook_networks="127.0.0.0/8", webhook_poll_ms=10, webhook_timeout_s=5)
-    Feed(configured, url, run_id=run_id, window_s=window_s).run()
-
-
-class Deliverers:
-    """As many as wanted, always: who is killed is replaced."""
-
-    def __init__(self, url, *, window_s=600.0):
-        self.url, self.window_s = url, window_s
-        self.running = {}
-
-    def start(self):
-        run_id = f"test-{uuid.uuid4().hex[:8]}"
-        process = CONTEXT.Process(target=deliver, args=(self.url, run_id, self.window_s), daemon=True)
-        process.start()
-        self.running[run_id] = process
-
-    def kill(self, run_id):
-        process = self.running.pop(run_id)
-        os.kill(process.pid, signal.SIGKILL)
-        process.join()
-
-    def close(self):
-        for run_id in list(self.running):
-            self.kill(run_id)
-
-    def leader(self, conn):
-        """Who holds the lock: by the process at the other end of its connection's lease."""
-        row = conn.execute(
-            "select run_id from feed_leases where feed = 'delivery' and role = 'leader'"
-            " and beat_at > now() - interval '2 s' order by beat_at desc limit 1"
-        ).fetchone()
-        return row[0] if row and row[0] in self.running else None
+    Feed(configured, url, run_id=run_id, window_s=600.0).run()
 
 
 def kill_many(url, kills, seed, *, webhooks=3, failing=0.02):
     """Kill the leader so often, at random moments; give what was wrong, and how many messages came more than once."""
     rng = random.Random(seed)
-    deliverers = Deliverers(url)
-    with receiving() as receiver, database.connect(url, autocommit=True) as conn:
+    with (
+        receiving() as receiver,
+        database.connect(url, autocommit=True) as conn,
+        Processes("delivery", deliver, url) as deliverers,
+    ):
         hooks = [add_webhook(conn, f"{receiver.url}/{number}") for number in range(webhooks)]
         receiver.answer = lambda _number, _seen: 500 if rng.random() < failing else 200
         told = 0
-        try:
-            deliverers.start()
-            deliverers.start()
-            for _ in range(kills):
-                until = time.monotonic() + rng.uniform(0.2, 1.2)
-                while time.monotonic() < until:
-                    tell(conn, *(trade(told + number) for number in range(5)))
-                    told += 5
-                    time.sleep(0.02)
-                # Mostly the leader, sometimes its standby, sometimes both.
-                victims = {deliverers.leader(conn), *rng.sample(sorted(deliverers.running), rng.choice([0, 0, 1]))}
-                for run_id in victims - {None} or set(list(deliverers.running)[:1]):
-                    deliverers.kill(run_id)
-                while len(deliverers.running) < 2:
-                    deliverers.start()
-            receiver.answer = lambda _number, _seen: 200
-            _settled(conn, len(hooks) * told)
-        finally:
-            deliverers.close()
+        for _ in range(kills):
+            until = time.monotonic() + rng.uniform(0.2, 1.2)
+            while time.monotonic() < until:
+                tell(conn, *(trade(told + number) for number in range(5)))
+                told += 5
+                time.sleep(0.02)
+            deliverers.kill_some(conn, rng)
+        receiver.answer = lambda _number, _seen: 200
+        _settled(conn, len(hooks) * told)
         return _wrong(conn, receiver, hooks, told), len(receiver.seen) - len({seen.id for seen in receiver.seen})
 
 

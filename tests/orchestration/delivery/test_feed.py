@@ -18,6 +18,7 @@ from orchestration.delivery.feed import Feed
 from settings import Settings
 from tests.orchestration.delivery import killing
 from tests.orchestration.delivery.receiving import add_webhook, tell, trade
+from tests.orchestration.running import Running, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -26,35 +27,15 @@ ROOT = Path(__file__).parents[3]
 def start(database_url):
     running = []
 
-    class Running:
-        def __init__(self, name, **given):
-            self.said, self.stopped = [], threading.Event()
-            settings = Settings(_env_file=None, webhook_networks="127.0.0.0/8", webhook_poll_ms=10)
-            self.feed = Feed(settings, database_url, run_id=name, **{"window_s": 600.0, "observe_s": 0.2, **given})
-            self.thread = threading.Thread(target=self.run)
-            self.thread.start()
-            running.append(self)
+    def start(name, **given):
+        settings = Settings(_env_file=None, webhook_networks="127.0.0.0/8", webhook_poll_ms=10)
+        terms = {"window_s": 600.0, "observe_s": 0.2, **given}
+        running.append(Running(Feed(settings, database_url, run_id=name, **terms)))
+        return running[-1]
 
-        def run(self):
-            self.totals = self.feed.run(self.stopped.is_set, self.said.append)
-
-        def stop(self):
-            self.stopped.set()
-            self.thread.join(20)
-            assert not self.thread.is_alive()
-            return self.totals
-
-    yield Running
+    yield start
     for each in running:
         each.stop()
-
-
-def wait_until(what, within_s=15.0):
-    began = time.monotonic()
-    while not (found := what()):
-        assert time.monotonic() - began < within_s, f"not within {within_s} s"
-        time.sleep(0.03)
-    return found
 
 
 def stage(conn):

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from orchestration.settlement.feed import Feed
 from settings import Settings
 from tests.chain import Chain, Meddler, events
+from tests.orchestration.running import Running, wait_until
 from tests.orchestration.settlement import killing, truth
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
@@ -35,39 +36,18 @@ def fresh(anvil):
 @pytest.fixture
 def start(database_url, fresh):
     running = []
+    with ExitStack() as rpcs:
 
-    class Running:
-        def __init__(self, name, url=fresh.url, **given):
-            self.said = []
-            self.stopped = threading.Event()
+        def start(name, url=fresh.url, **given):
             settings = Settings(_env_file=None, settlement_poll_ms=50, chain_start_block=0)
-            self.rpc = Rpc([url], read_s=2, total_s=2, rounds=1)
+            rpc = rpcs.enter_context(Rpc([url], read_s=2, total_s=2, rounds=1))
             terms = {"window_s": 600.0, "observe_s": 0.2, **given}
-            self.feed = Feed(settings, database_url, self.rpc, POLYGON, run_id=name, **terms)
-            self.thread = threading.Thread(target=self.run)
-            self.thread.start()
-            running.append(self)
+            running.append(Running(Feed(settings, database_url, rpc, POLYGON, run_id=name, **terms)))
+            return running[-1]
 
-        def run(self):
-            self.totals = self.feed.run(self.stopped.is_set, self.said.append)
-
-        def stop(self):
-            self.stopped.set()
-            self.thread.join(20)
-            self.rpc.close()
-            assert not self.thread.is_alive()
-
-    yield Running
-    for each in running:
-        each.stop()
-
-
-def wait_until(what, within_s=15.0):
-    began = time.monotonic()
-    while not (found := what()):
-        assert time.monotonic() - began < within_s, f"not within {within_s} s"
-        time.sleep(0.03)
-    return found
+        yield start
+        for each in running:
+            each.stop()
 
 
 def roles(conn):
