@@ -9,9 +9,9 @@ import psycopg
 from orchestration.live.backlog import Backlog
 from orchestration.live.helping import Helping
 from orchestration.live.lag import Lag
+from orchestration.live.leader import LeaderConnection
 from orchestration.live.lease import Held, anybody_else, progress_ms
 from orchestration.live.losses import Loss, Losses
-from orchestration.live.pen import Pen
 from orchestration.live.rows import LiveBook, Token
 from orchestration.live.track import Track
 from orchestration.live.tracker import Tracker
@@ -34,10 +34,10 @@ class Recording:
         tracker: Tracker,
         backlog: Backlog,
         losses: Losses,
-        pen: Pen,
+        leader: LeaderConnection,
         helping: Helping,
         *,
-        in_pen: InThread,
+        in_thread: InThread,
         run_id: str,
         book_flush_s: float,
         ring_s: float,
@@ -53,9 +53,9 @@ class Recording:
         self._tracker = tracker
         self._backlog = backlog
         self._losses = losses
-        self._pen = pen
+        self._leader = leader
         self._helping = helping
-        self._in_pen = in_pen
+        self._in_thread = in_thread
         self._run_id = run_id
         self._book_flush_s = book_flush_s
         self._ring_ms = int(ring_s * 1000)
@@ -104,7 +104,7 @@ class Recording:
         await self._write(int(time() * 1000))
         self.role = "standby"
         await announce()
-        await self._in_pen(self._pen.resign)
+        await self._in_thread(self._leader.resign)
 
     async def leave(self) -> None:
         """Commit what is left, as far as that is possible."""
@@ -122,7 +122,7 @@ class Recording:
                 return
             replay = end - 1 < self._replay_end
             try:
-                written, refused = await self._in_pen(self._pen.write, batch, books, disavowed, replay=replay)
+                written, refused = await self._in_thread(self._leader.write, batch, books, disavowed, replay=replay)
             except psycopg.Error:
                 self._failed(tracks)
                 return
@@ -166,7 +166,7 @@ class Recording:
         for track in tracks:
             track.jumped, track.shown_verified = True, None
             self._tracker.touched[track.token.token_id] = track
-        if self._pen.broken:
+        if self._leader.broken:
             self.role = "standby"
         self._wait()
 
@@ -176,15 +176,15 @@ class Recording:
 
     async def _ask_for_the_lead(self, now_ms: int) -> None:
         try:
-            if not await self._in_pen(self._pen.try_lead):
+            if not await self._in_thread(self._leader.try_lead):
                 self._retry_s = RETRY_S
                 return
-            unverified = await self._in_pen(self._pen.unverified)
+            unverified = await self._in_thread(self._leader.unverified)
             since_ms = max(progress_ms(self.leases or (), self._run_id), self.written_ms if self._ever_led else 0)
-            since_ms = since_ms or await self._in_pen(self._pen.newest_ms)
+            since_ms = since_ms or await self._in_thread(self._leader.newest_ms)
             cold = self._note_what_was_missed(since_ms)
             if cold:
-                await self._in_pen(self._pen.disavow_all)
+                await self._in_thread(self._leader.disavow_all)
         except psycopg.Error:
             self.faults += 1
             self._wait()

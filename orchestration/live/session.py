@@ -13,17 +13,17 @@ import psycopg
 
 from orchestration.live.anchoring import Anchoring
 from orchestration.live.backlog import Backlog
-from orchestration.live.clerk import Clerk
 from orchestration.live.exchange import Exchange
 from orchestration.live.figures import Figures
 from orchestration.live.filling import Filler
 from orchestration.live.following import Following
 from orchestration.live.helping import BUSY, Helping
+from orchestration.live.housekeeping import Housekeeping
+from orchestration.live.leader import LeaderConnection
 from orchestration.live.lease import OVERSTAY, Lease, anybody_else, successor
 from orchestration.live.listener import Listener
 from orchestration.live.losses import Loss, Losses
 from orchestration.live.news import News
-from orchestration.live.pen import Pen
 from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
 from orchestration.live.tracker import Tracker
@@ -72,13 +72,13 @@ class Session:
         self._listed: deque[tuple[float, str, int, int]] = deque()  # new markets: when to fetch, which, from and to
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
-            for name in ("pen", "clerk", "filler", "news", "http")
+            for name in ("leader", "housekeeping", "filler", "news", "http")
         }
         self.tracker = Tracker(oldest_event_days=settings.books_retention_days)
         self.backlog = Backlog(settings.live_buffer_events)
         self.losses = Losses(lease.run_id)
-        self.clerk = Clerk(lease, all_tokens_s=ALL_TOKENS_S)
-        self.pen = Pen(url, lease.feed)
+        self.housekeeping = Housekeeping(lease, all_tokens_s=ALL_TOKENS_S)
+        self.leader = LeaderConnection(url, lease.feed)
         self.filler = Filler(url, lease.feed, lease.run_id, exchange)
         self.news = News(url, exchange)
         self.following = Following(
@@ -101,9 +101,9 @@ class Session:
             self.tracker,
             self.backlog,
             self.losses,
-            self.pen,
+            self.leader,
             self.helping,
-            in_pen=partial(self._run_in, "pen"),
+            in_thread=partial(self._run_in, "leader"),
             run_id=lease.run_id,
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
@@ -195,8 +195,8 @@ class Session:
             heard_ms = [now_ms - int(listener.pulse.silent_s(now) * 1000) for listener in busy]
             self._written_ms = recording.committed_ms(heard_ms)
         recording.leases = await self._run_in(
-            "clerk",
-            self.clerk.beat,
+            "housekeeping",
+            self.housekeeping.beat,
             recording.role,
             self._detail(now),
             ready=self.ready,
@@ -212,10 +212,10 @@ class Session:
         ):
             self.ending.set()
         if recording.leading:
-            await self._run_in("clerk", self.clerk.save, self.losses)
+            await self._run_in("housekeeping", self.housekeeping.save, self.losses)
             if now - self._told_at >= FIGURES_S:
                 self._told_at = now
-                await self._run_in("clerk", partial(self.clerk.stats, **self.figures.stats()))
+                await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
@@ -226,7 +226,7 @@ class Session:
     async def _look_at_tokens(self) -> None:
         strangers = bool(self.tracker.strangers)
         self.tracker.strangers.clear()
-        rows, whole = await self._run_in("clerk", self.clerk.tokens, strangers=strangers)
+        rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, strangers=strangers)
         self.following.take(rows, whole=whole, fresh=self.ready)
 
     async def _take_news(self) -> None:
@@ -248,7 +248,7 @@ class Session:
         if not self.recording.leading:
             await self.helping.look(now_ms)
         elif self.ready and not self.losses.open():
-            await self._run_in("clerk", self.clerk.close_abandoned, now_ms)
+            await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
             await self._catch_up()
             # What is still to be written must not be fetched from elsewhere meanwhile.
             behind_ms = now_ms - self.recording.written_ms
@@ -281,13 +281,15 @@ class Session:
             if self.recording.leading:
                 await self.recording.leave()
                 self._written_ms = self.recording.committed_ms([])
-                await self._run_in("clerk", self.clerk.save, self.losses)
+                await self._run_in("housekeeping", self.housekeeping.save, self.losses)
             now = monotonic()
-            await self._run_in("clerk", self.clerk.beat, "gone", self._detail(now), ready=False, newest_ms=0)
-        await self._run_in("pen", self.pen.resign)
+            await self._run_in(
+                "housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False, newest_ms=0
+            )
+        await self._run_in("leader", self.leader.resign)
         await self.following.stop()
         self._observed(self.figures.observation())
-        errands = (("clerk", self.clerk.close), ("filler", self.filler.close), ("news", self.news.close))
+        errands = (("housekeeping", self.housekeeping.close), ("filler", self.filler.close), ("news", self.news.close))
         with suppress(TimeoutError):  # one that waits for the exchange ends by itself
             async with asyncio.timeout(CLOSE_S):
                 await asyncio.gather(*(self._run_in(name, close) for name, close in errands))

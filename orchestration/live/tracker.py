@@ -7,7 +7,7 @@ import msgspec
 
 from orchestration.live import ids
 from orchestration.live.books import EMPTY_ASK
-from orchestration.live.doubts import Doubts
+from orchestration.live.disagreements import Disagreements
 from orchestration.live.plausible import AHEAD_MS, instant_fault, trade_fault
 from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Tick, Token, Trade, value_usd
 from orchestration.live.track import Track
@@ -58,7 +58,7 @@ class Tracker:
         self._clock = clock
         self._oldest_event_ms = oldest_event_days * 86_400_000
         self._priced: dict[str, Track] = {}
-        self._doubts = Doubts()
+        self._disagreements = Disagreements()
         self._batch = Batch()
         self._now_ms = int(clock() * 1000)
         self._heard_ms = 0  # the newest instant of the exchange
@@ -78,7 +78,7 @@ class Tracker:
         track = self.tracks.pop(token_id, None)
         if track is not None:
             self.astray.pop(token_id, None)
-            self._doubts.forget(token_id)
+            self._disagreements.forget(token_id)
             track.book.lose()
             self.touched[token_id] = track
         return track
@@ -121,7 +121,7 @@ class Tracker:
     def cut(self) -> Batch:
         """Close the batch: everything since the last one, with the live prices as they stand."""
         now_ms = self._now_ms = int(self._clock() * 1000)
-        for track in self._doubts.settle(now_ms, self._heard_ms):
+        for track in self._disagreements.settle(now_ms, self._heard_ms):
             self.touched[track.token.token_id] = track
             self._stray(track)
         batch, self._batch = self._batch, Batch()
@@ -146,7 +146,7 @@ class Tracker:
             elif isinstance(message, Book):
                 self.anchor(message)
             elif isinstance(message, BestBidAsk):
-                self._doubts.compare(track, message, self._now_ms)
+                self._disagreements.compare(track, message, self._now_ms)
             elif fault := instant_fault(message.ts_ms, self._now_ms):
                 self._refuse(SOURCE, fault, message)
             else:

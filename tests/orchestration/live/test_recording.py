@@ -5,8 +5,8 @@ import msgspec
 import pytest
 
 from orchestration.live.backlog import Backlog
+from orchestration.live.leader import LeaderConnection
 from orchestration.live.losses import Losses
-from orchestration.live.pen import Pen
 from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
 from orchestration.live.writer import Writer
@@ -16,10 +16,10 @@ YES = token(7, 0)
 
 
 @pytest.fixture
-def pen(database_url):
-    pen = Pen(database_url, "polymarket")
-    yield pen
-    pen.resign()
+def leader(database_url):
+    leader = LeaderConnection(database_url, "polymarket")
+    yield leader
+    leader.resign()
 
 
 class NoHelp:
@@ -29,12 +29,14 @@ class NoHelp:
         pass
 
 
-def recording(pen, *, capacity=1000):
-    async def in_pen(call, *args, **named):
+def recording(leader, *, capacity=1000):
+    async def in_thread(call, *args, **named):
         return call(*args, **named)
 
     following, backlog, losses = tracker(YES), Backlog(capacity), Losses("me")
-    made = Recording(following, backlog, losses, pen, NoHelp(), in_pen=in_pen, run_id="me", book_flush_s=0.3, ring_s=15)
+    made = Recording(
+        following, backlog, losses, leader, NoHelp(), in_thread=in_thread, run_id="me", book_flush_s=0.3, ring_s=15
+    )
     return made, following, backlog, losses
 
 
@@ -42,38 +44,41 @@ def tick(made, **how):
     asyncio.run(made.tick(ready=True, **how))
 
 
-def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_stored(pen, conn):
+def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_stored(leader, conn):
     rows = trades(9, YES)
     rows[4] = msgspec.structs.replace(rows[4], size=1 << 70)
-    assert pen.try_lead()
+    assert leader.try_lead()
 
-    written, refused = pen.write(Batch(trades=rows), (), (), replay=False)
+    written, refused = leader.write(Batch(trades=rows), (), (), replay=False)
 
     assert (written.trades, refused) == (8, 1)
     assert conn.execute("select count(*) from trades").fetchone() == (8,)
     assert str(1 << 70) in conn.execute("select payload from quarantine").fetchone()[0]
 
 
-def test_only_one_leads_until_it_resigns(database_url, pen):
-    with closing(Pen(database_url, "polymarket")) as other, closing(Pen(database_url, "elsewhere")) as elsewhere:
-        assert pen.try_lead()
+def test_only_one_leads_until_it_resigns(database_url, leader):
+    with (
+        closing(LeaderConnection(database_url, "polymarket")) as other,
+        closing(LeaderConnection(database_url, "elsewhere")) as elsewhere,
+    ):
+        assert leader.try_lead()
         assert not other.try_lead()
         assert elsewhere.try_lead()
 
-        pen.resign()
+        leader.resign()
         assert other.try_lead()
 
 
 @contextmanager
-def closing(pen):
+def closing(leader):
     try:
-        yield pen
+        yield leader
     finally:
-        pen.resign()
+        leader.resign()
 
 
-def test_a_standby_writes_nothing_and_keeps_everything(pen, conn):
-    made, following, backlog, _ = recording(pen)
+def test_a_standby_writes_nothing_and_keeps_everything(leader, conn):
+    made, following, backlog, _ = recording(leader)
     following.take([book(YES, [(400_000, 1)], [])])
     tick(made, may_lead=False)
 
@@ -81,8 +86,8 @@ def test_a_standby_writes_nothing_and_keeps_everything(pen, conn):
     assert conn.execute("select count(*) from book_events").fetchone() == (0,)
 
 
-def test_a_new_leader_writes_what_it_kept(pen, conn):
-    made, following, backlog, _ = recording(pen)
+def test_a_new_leader_writes_what_it_kept(leader, conn):
+    made, following, backlog, _ = recording(leader)
     following.take([book(YES, [(400_000, 1)], [])])
     tick(made, may_lead=False)
     made.leases = []
@@ -94,8 +99,8 @@ def test_a_new_leader_writes_what_it_kept(pen, conn):
     assert conn.execute("select bid_prices, verified from live_books").fetchall() == [([400_000], True)]
 
 
-def test_what_does_not_fit_while_the_database_is_away_becomes_a_gap(pen):
-    made, following, backlog, losses = recording(pen, capacity=10)
+def test_what_does_not_fit_while_the_database_is_away_becomes_a_gap(leader):
+    made, following, backlog, losses = recording(leader, capacity=10)
     following.take([book(YES, [(400_000, 1)], [])])
     for nth in range(30):
         following.take([change(YES, 1, 390_000, 1 + nth, ts_ms=NOW + nth)])
@@ -110,8 +115,8 @@ def test_what_does_not_fit_while_the_database_is_away_becomes_a_gap(pen):
     )
 
 
-def test_a_live_book_is_written_a_few_times_a_second_at_most_unless_it_is_wrong(pen, conn):
-    made, following, _, _ = recording(pen)
+def test_a_live_book_is_written_a_few_times_a_second_at_most_unless_it_is_wrong(leader, conn):
+    made, following, _, _ = recording(leader)
     made.leases = []
     following.take([book(YES, [(400_000, 1)], [])])
     tick(made)
@@ -125,8 +130,8 @@ def test_a_live_book_is_written_a_few_times_a_second_at_most_unless_it_is_wrong(
     assert conn.execute("select verified from live_books").fetchall() == [(False,)]
 
 
-def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(pen, conn):
-    made, following, backlog, _ = recording(pen)
+def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(leader, conn):
+    made, following, backlog, _ = recording(leader)
     made.leases = []
     tick(made)
     assert made.leading
@@ -143,10 +148,10 @@ def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(
     assert conn.execute("select count(*) from book_events").fetchone() == (1,)
 
 
-def test_the_newest_event_is_looked_for_only_where_no_progress_is_known(monkeypatch, pen, conn):
-    made, *_ = recording(pen)
+def test_the_newest_event_is_looked_for_only_where_no_progress_is_known(monkeypatch, leader, conn):
+    made, *_ = recording(leader)
     made.leases, asked = [], []
-    monkeypatch.setattr(pen, "newest_ms", lambda: asked.append("once") or 0)
+    monkeypatch.setattr(leader, "newest_ms", lambda: asked.append("once") or 0)
 
     tick(made)
     made.written_ms, made.role = NOW, "standby"
@@ -155,15 +160,15 @@ def test_the_newest_event_is_looked_for_only_where_no_progress_is_known(monkeypa
     assert (made.role, asked) == ("leader", ["once"])
 
 
-def test_the_newest_event_is_that_of_the_books_where_they_go_on_after_the_trades(pen, conn):
-    assert pen.try_lead()
+def test_the_newest_event_is_that_of_the_books_where_they_go_on_after_the_trades(leader, conn):
+    assert leader.try_lead()
     conn.execute("truncate trades, book_events")
-    assert pen.newest_ms() == 0
+    assert leader.newest_ms() == 0
     writer, follower = Writer(conn), tracker(YES)
     writer.write(Batch(trades=trades(1, YES, ts_ms=NOW - 60_000)))
-    assert pen.newest_ms() == NOW - 60_000
+    assert leader.newest_ms() == NOW - 60_000
 
     follower.take([change(YES, 1, 410_000, 1, ts_ms=NOW - 5000)])
     writer.write(follower.cut())
 
-    assert pen.newest_ms() == NOW - 5000
+    assert leader.newest_ms() == NOW - 5000

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from orchestration.live.track import Track
 from upstream.market_socket import BestBidAsk
 
-DOUBT_MS = 1_000  # of the exchange's time: however late we are, what it sent meanwhile has been heard
+GRACE_MS = 1_000  # of the exchange's time: however late we are, what it sent meanwhile has been heard
 QUIET_MS = 10_000  # of ours, when it sends nothing more
 
 
-class Doubts:
+class Disagreements:
     """The announcements that are still in question, one a token."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Doubts:
         due = [
             token_id
             for token_id, (since_ms, first_ms, _, _) in self._open.items()
-            if heard_ms >= first_ms + DOUBT_MS or now_ms >= since_ms + QUIET_MS
+            if heard_ms >= first_ms + GRACE_MS or now_ms >= since_ms + QUIET_MS
         ]
         for token_id in due:
             _, _, track, said = self._open.pop(token_id)

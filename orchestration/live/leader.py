@@ -1,4 +1,4 @@
-"""The leader's pen: one connection that holds the feed's lock and writes. If it dies, so does the right to write."""
+"""The leader's connection: it holds the feed's lock and writes. If it dies, so does the right to write."""
 
 import struct
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from sql.queries import feed as queries
 REFUSED = (psycopg.DataError, psycopg.errors.CheckViolation, struct.error)  # by the database, or by its formats
 
 
-class Pen:
+class LeaderConnection:
     """Holds, or tries for, the lead of a feed. Every call blocks."""
 
     def __init__(self, url: str, feed: str) -> None:

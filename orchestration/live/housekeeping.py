@@ -1,4 +1,4 @@
-"""The feed's small errands in the database, over the lease's connection: signs of life, tokens, gaps, figures."""
+"""The feed's housekeeping in the database, over the lease's connection: signs of life, tokens, gaps, figures."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -15,8 +15,8 @@ from sql.queries import feed as queries
 STAGE = "ingestion"
 
 
-class Clerk:
-    """Runs errands one after the other; every call blocks."""
+class Housekeeping:
+    """Every call blocks."""
 
     def __init__(self, lease: Lease, *, all_tokens_s: float) -> None:
         self.lease = lease
