@@ -22,6 +22,7 @@ from presage.client.session import Session
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import seqs, trades, write
+from tests.patience import until
 
 ROOT = Path(__file__).parents[2]
 RAIN, SNOW = "0x" + "a" * 64, "0x" + "b" * 64
@@ -35,13 +36,6 @@ def numbers(events, count):
 
 async def numbers_of(stream, count):
     return [(await anext(stream)).seq for _ in range(count)]
-
-
-def until(condition, within_s=40.0):
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s
-        time.sleep(0.02)
 
 
 @pytest.fixture(scope="module")
@@ -171,9 +165,18 @@ def test_a_reader_of_rare_events_moves_on(served, conn, monkeypatch):
     with Stream(served.url, served.key, types=["signal"], resume_from=served.at) as events:
         threading.Timer(0.5, lambda: write(conn, [*trades(20), ("signal", None, {})])).start()
         assert numbers(events, 1) == [served.at + 21]
-        threading.Timer(0.2, lambda: write(conn, trades(20))).start()
-        threading.Timer(1.0, events.close).start()
+
+        def close():
+            try:
+                write(conn, trades(20))
+                until(lambda: events.last == served.at + 41)
+            finally:
+                events.close()
+
+        closing = threading.Thread(target=close)
+        closing.start()
         assert list(events) == []
+        closing.join()
         assert events.last == served.at + 41
 
 
@@ -229,7 +232,7 @@ def test_who_cannot_be_reached_is_waited_for_only_as_long_as_asked():
 
     with pytest.raises(Unavailable):
         asyncio.run(read())
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def event(seq):

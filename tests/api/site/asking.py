@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from api.site.guides import Guides
 from api.site.mcp.app import Mcp
 from settings import Settings
+from tests.patience import PATIENCE_S
 
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
@@ -64,19 +65,18 @@ async def site(backend, **given):
 @asynccontextmanager
 async def serving(app):
     """An application on a port of its own."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve(sockets=[listener]))
-    while not server.started:
-        assert not task.done(), await task
-        await asyncio.sleep(0.005)
-    try:
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        await task
-        listener.close()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            assert not task.done(), await task
+            await asyncio.sleep(0.005)
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
 
 
 @asynccontextmanager
@@ -84,7 +84,7 @@ async def over_http(url, key=None, **how):
     """The official client, connected by Streamable HTTP."""
     headers = {"X-API-Key": key} if key else {}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=20) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
         Client(streamable_http_client(f"{url}/api/mcp", http_client=http), **how) as client,
     ):
         yield client
@@ -101,7 +101,7 @@ async def over_sse(url, key, **params):
 @contextlib.asynccontextmanager
 async def raw(url, **headers):
     """A plain HTTP client."""
-    async with httpx.AsyncClient(base_url=url, headers=BOTH | headers, timeout=20, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=url, headers=BOTH | headers, timeout=PATIENCE_S, trust_env=False) as client:
         yield client
 
 

@@ -20,6 +20,7 @@ from orchestration import stream
 from presage.client import Refused
 from tests import factories
 from tests.api.test_shapes import book
+from tests.patience import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,12 @@ def markets(server_conn):
     for market in made:
         factories.insert(server_conn, "live_books", book(market["market_key"]))
     return made
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Nobody is greeted before the stream has begun, however long that takes."""
+    monkeypatch.setattr(live, "BEGIN_S", PATIENCE_S)
 
 
 @pytest.fixture
@@ -50,9 +57,11 @@ async def running(server):
     async with Backend(server.url, credentials) as backend:
         hub = Hub(backend, credentials)
         following = asyncio.create_task(hub.run())
-        yield hub
-        following.cancel()
-        await asyncio.gather(following, return_exceptions=True)
+        try:
+            yield hub
+        finally:
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
 
 
 async def events(hub, listener):
@@ -67,7 +76,7 @@ async def events(hub, listener):
 async def until(found, wanted):
     """The events up to one that is wanted."""
     seen = []
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         async for event in found:
             seen.append(event)
             if wanted(*event):
@@ -165,7 +174,7 @@ def test_a_key_whose_time_is_over_is_replaced_and_nothing_is_missed(server, serv
                 ledgers.end(server_conn, ledgers.folder(settings.get()), key_id)
             before, prices = hub.subscriptions, [0.12]
             tell("trade", rain, price=0.12)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_S):
                 while hub.subscriptions == before:
                     await asyncio.sleep(0.05)
                     prices.append(prices[-1] + 0.0001)
@@ -205,14 +214,16 @@ def test_only_a_refusal_of_the_key_asks_for_another(monkeypatch, code, renewed):
     credentials = SimpleNamespace(key=lambda: "psg_ours", refused=told.append)
     hub = Hub(None, credentials)
 
+    turns = iter([Refused(code, "no"), asyncio.CancelledError()])
+
     async def refuse():
-        raise Refused(code, "no")
+        raise next(turns)
 
     async def run():
+        monkeypatch.setattr(live, "TURN_S", 0)
         monkeypatch.setattr(hub, "_subscribe", refuse)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(0.2):
-                await hub.run()
+        with contextlib.suppress(asyncio.CancelledError):
+            await hub.run()
 
     asyncio.run(run())
 
