@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -67,10 +68,8 @@ def server():
 
 def test_a_client_waits_for_the_whole_answer(server):
     port, asked = server
-    client = Client(port)
-
-    answer = client.ask(request("POST", "/x", {"A": "b"}, b"body"))
-    client.close()
+    with closing(Client(port)) as client:
+        answer = client.ask(request("POST", "/x", {"A": "b"}, b"body"))
 
     assert (answer.status, answer.size, b"".join(client.body)) == (200, 10, b"0123456789")
     assert asked == [b"POST /x HTTP/1.1\r\nHost: 127.0.0.1\r\nA: b\r\nContent-Length: 4\r\n\r\nbody"]
@@ -79,7 +78,7 @@ def test_a_client_waits_for_the_whole_answer(server):
 def test_pressing_counts_each_answer_once(server):
     port, asked = server
 
-    answered = press(port, [request("GET", "/x", {})], clients=3, seconds=0.1)
+    answered = press(port, [request("GET", "/x", {})], clients=3, seconds=0.5)
 
     assert answered == len(asked) > 3
 

@@ -12,6 +12,7 @@ import settings
 from api import keys
 from cli.main import app
 from tests.api.conftest import serving
+from tests.patience import PATIENCE_S
 
 LIMITS = "select tier, credits_month, credits_burst, max_connections, revoked_at is null from api_keys order by key_id"
 
@@ -96,7 +97,7 @@ def test_of_several_keys_one_must_be_named(presage, conn, key):
 def asked(server, key):
     request = urllib.request.Request(f"{server.url}/v1/time", headers={"X-API-Key": key})
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             return answer.status, answer.headers["X-Credits-Limit"]
     except urllib.error.HTTPError as refusal:
         with refusal:

@@ -16,6 +16,7 @@ from websockets.sync.client import connect
 
 from cli import replay
 from tests.api.past import HASHES, MS, lived
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
@@ -59,7 +60,7 @@ def test_a_program_written_for_the_exchange_is_played_the_past(database_url, con
             for _ in range(2):  # each connection is played all of it
                 with connect(address) as socket:
                     socket.send("PING")
-                    assert socket.recv(timeout=10) == "PONG"
+                    assert socket.recv(PATIENCE_S) == "PONG"
                     socket.send(json.dumps({"type": "market", "assets_ids": rain["tokens"][:1]}))
                     frames = [json.loads(frame) for frame in socket]
                 assert (socket.protocol.close_code, socket.protocol.close_reason) == (1000, "the replay is over")
@@ -67,4 +68,4 @@ def test_a_program_written_for_the_exchange_is_played_the_past(database_url, con
                 assert len(frames) == 7
         finally:
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=10) == 0
+            assert process.wait(PATIENCE_S) == 0

@@ -15,6 +15,7 @@ import pytest
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 WALLET = b"\xcc" * 20
@@ -57,14 +58,14 @@ def follow(snippet, server, key, *, after, count):
 def test_the_snippet_hears_everything_once_though_its_worker_is_killed(snippet, server, conn, key):
     written = write(conn, [*trades(20), ("price", None, {}), ("wallet_activity", None, {}, WALLET)])
     with follow(snippet, server, key, after=written[4], count=30) as node:
-        guard = threading.Timer(60, node.kill)
+        guard = threading.Timer(PATIENCE_S, node.kill)
         guard.start()
         try:
             heard = [json.loads(node.stdout.readline()) for _ in range(16)]
             os.kill(server.workers()[0], signal.SIGKILL)
             written += write(conn, trades(14))
             heard += [json.loads(line) for line in node.stdout]
-            assert node.wait(timeout=20) == 0
+            assert node.wait(PATIENCE_S) == 0
         finally:
             guard.cancel()
 
@@ -76,7 +77,7 @@ def test_the_snippet_tells_of_a_hole(snippet, server, conn, key):
     written = write(conn, trades(10))
     conn.execute("delete from stream_events where seq = any(%s)", [written[:5]])
     with follow(snippet, server, key, after=written[1], count=6) as node:
-        guard = threading.Timer(60, node.kill)
+        guard = threading.Timer(PATIENCE_S, node.kill)
         guard.start()
         try:
             heard = [json.loads(node.stdout.readline()) for _ in range(6)]

@@ -15,6 +15,7 @@ from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write
 from tests.api.past import HASHES, MS, lived
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     import psycopg
@@ -45,9 +46,9 @@ class Served(NamedTuple):
 
 @contextmanager
 def running(*command):
-    """A program with an open standard input; killed if it takes longer than half a minute."""
+    """A program with an open standard input; killed if it takes longer than any should."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
-        guard = threading.Timer(30, process.kill)
+        guard = threading.Timer(PATIENCE_S, process.kill)
         guard.start()
         try:
             yield process
@@ -57,7 +58,7 @@ def running(*command):
 
 
 def wscat(url, said):
-    return running(ROOT / "node_modules/.bin/wscat", "--no-color", "-c", url, "-x", said, "-w", "30")
+    return running(ROOT / "node_modules/.bin/wscat", "--no-color", "-c", url, "-x", said, "-w", str(int(PATIENCE_S)))
 
 
 def heard(process, enough):
@@ -97,6 +98,7 @@ def exchange_client():
     return EXCHANGE / "bin/python"
 
 
+@pytest.mark.timeout(400)  # the first time the client is installed
 def test_the_client_of_the_exchange_plays_the_past_as_it_is(served, exchange_client):
     script = ROOT / "tests/clients/exchange_client.py"
     with running(exchange_client, script, served.replay(), *served.market["tokens"]) as process:
