@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import http.server
-import json
-import threading
-
 import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
@@ -14,28 +10,13 @@ import settings
 from cli.diagnosis import exchange, host
 from cli.main import app
 from settings import Settings
+from tests.orchestration.delivery.receiving import receiving
 
 
 @pytest.fixture
 def receiver():
-    """A webhook's receiver, and what it got."""
-    got = []
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            got.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(200 if self.path == "/well" else 500)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", got
-        server.shutdown()
-        thread.join()
+    with receiving() as made:
+        yield made
 
 
 def run(monkeypatch, *arguments, **given):
@@ -44,18 +25,16 @@ def run(monkeypatch, *arguments, **given):
 
 
 def test_a_receiver_that_accepts_is_told_what_was_said(receiver, monkeypatch):
-    url, got = receiver
-
-    result = run(monkeypatch, "can you hear me", alert_webhook_url=SecretStr(f"{url}/well"))
+    result = run(monkeypatch, "can you hear me", alert_webhook_url=SecretStr(receiver.url))
 
     assert (result.exit_code, result.stdout) == (0, "webhook: accepted\n")
-    assert got[0]["alerts"][0]["said"] == "can you hear me"
+    assert receiver.seen[0].event["alerts"][0]["said"] == "can you hear me"
 
 
 def test_a_receiver_that_refuses_and_nobody_at_all_are_failures(receiver, monkeypatch):
-    url, _ = receiver
+    receiver.answer = lambda _number, _seen: 500
 
-    refused = run(monkeypatch, alert_webhook_url=SecretStr(f"{url}/ill"))
+    refused = run(monkeypatch, alert_webhook_url=SecretStr(receiver.url))
     nobody = run(monkeypatch)
 
     assert (refused.exit_code, nobody.exit_code) == (1, 1)
