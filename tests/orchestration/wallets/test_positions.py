@@ -65,6 +65,7 @@ class Histories(RuleBasedStateMachine):
     """Blocks come, go and turn up late, while the job runs now and then."""
 
     conn = None
+    compared = 0
 
     @initialize()
     def begin(self):
@@ -321,6 +322,7 @@ class Histories(RuleBasedStateMachine):
                 assert left_out == exact.left_out, (wallet, token)
                 assert (buys, sells) == (exact.buys, exact.sells)
                 assert (bought, sold) == (exact.bought * 10**6, exact.sold * 10**6)
+                Histories.compared += 1
 
 
 def test_positions_are_those_of_exact_fractions_property(database_url):
@@ -335,6 +337,8 @@ def test_positions_are_those_of_exact_fractions_property(database_url):
                 suppress_health_check=list(hypothesis.HealthCheck),
             ),
         )
+
+    assert Histories.compared > 0
 
 
 @pytest.fixture
