@@ -36,6 +36,9 @@ create temp table if not exists fresh_position_changes as table position_changes
 create temp table if not exists fresh_wallet_activity as table wallet_activity with no data;
 create temp table if not exists fresh_wallet_positions as table wallet_positions with no data;
 create temp table if not exists fresh_leaderboards as table leaderboards with no data;
+-- Numbers of the blocks, and those that a row of a newer one may have.
+create or replace temp view fresh_numbers as
+select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks;
 
 -- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
 
@@ -182,47 +185,32 @@ select * from chain_blocks where number > (select max(number) from chain_blocks)
 -- name: settlements()!
 -- Those of the blocks, and whatever names a newer one.
 insert into fresh_settlements
-select s.* from settlements s
-where s.block_number in (
-    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
-)
-    and s.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+select * from settlements
+where block_number in (select number from fresh_numbers) and ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
 
 -- name: wallet_fills()!
 -- Those of the blocks, and whatever names a newer one.
 insert into fresh_wallet_fills
-select f.* from wallet_fills f
-where f.block_number in (
-    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
-)
-    and f.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+select * from wallet_fills
+where block_number in (select number from fresh_numbers) and ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
 
 -- name: ledger_entries()!
 -- Those of the blocks, and whatever names a newer one.
 insert into fresh_ledger_entries
-select e.* from ledger_entries e
-where e.block_number in (
-    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
-)
-    and e.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+select * from ledger_entries
+where block_number in (select number from fresh_numbers) and ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
 
 -- name: position_changes()!
 -- Those of the blocks, and whatever names a newer one.
 insert into fresh_position_changes
-select c.* from position_changes c
-where c.block_number in (
-    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
-)
-    and c.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+select * from position_changes
+where block_number in (select number from fresh_numbers) and ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
 
 -- name: wallet_activity()!
 -- That of the blocks, and whatever names a newer one.
 insert into fresh_wallet_activity
-select a.* from wallet_activity a
-where a.block_number in (
-    select number from fresh_chain_blocks union select generate_series(max(number) + 1, max(number) + 100) from fresh_chain_blocks
-)
-    and a.ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
+select * from wallet_activity
+where block_number in (select number from fresh_numbers) and ts >= (select min(ts) from fresh_chain_blocks) - interval '1 hour';
 
 -- name: wallet_positions()!
 -- Those of wallets that have traded in the blocks.
