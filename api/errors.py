@@ -59,6 +59,16 @@ class Problem(falcon.HTTPError):
         self.problem, self.hint, self.errors = code, hint, errors
 
 
+def invalid(name: str, what: str, allowed: str) -> Problem:
+    """Make the problem of one parameter that is not allowed beside the others."""
+    return Problem(
+        "invalid_parameter",
+        f"`{name}` {what}",
+        hint=f"Allowed: {allowed}",
+        errors=[{"name": name, "detail": what, "allowed": allowed}],
+    )
+
+
 def document(
     code: str,
     detail: str | None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from api.errors import Problem
+from api.errors import Problem, invalid
 from api.parameters_books import LONGEST_S, MOST_STEPS
 from api.past_books import Past
 from api.resource import AboutOutcome
@@ -67,20 +67,11 @@ class OrderbookHistory(AboutOutcome):
         since = given.from_ or until - timedelta(hours=1)
         span_s = (until - since).total_seconds()
         if span_s < 0:
-            raise _invalid("from", "lies behind `to`", "a moment before `to`")
+            raise invalid("from", "lies behind `to`", "a moment before `to`")
         if span_s > LONGEST_S:
-            raise _invalid("from", "lies more than a day before `to`", "a moment within the day before `to`")
+            raise invalid("from", "lies more than a day before `to`", "a moment within the day before `to`")
         if span_s / given.step >= MOST_STEPS:
-            raise _invalid("step", f"makes more than {MOST_STEPS} books", f"{int(span_s / MOST_STEPS) + 1} and more")
+            raise invalid("step", f"makes more than {MOST_STEPS} books", f"{int(span_s / MOST_STEPS) + 1} and more")
         return msgspec.json.encode(
             Past(self.rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
         )
-
-
-def _invalid(name: str, what: str, allowed: str) -> Problem:
-    return Problem(
-        "invalid_parameter",
-        f"`{name}` {what}",
-        hint=f"Allowed: {allowed}",
-        errors=[{"name": name, "detail": what, "allowed": allowed}],
-    )
