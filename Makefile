@@ -14,10 +14,10 @@ help: ## Print this help
 	@echo '  Options go in ARGS: make demo ARGS="--for 90 --json out.json"'
 
 # Python packages, hash-checked and compiled; Node packages, by exact version. Again only when one of the lists has changed.
-$(VENV)/.installed: requirements.lock pyproject.toml
+$(VENV)/.installed: requirements-dev.lock pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements.lock)"
-	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes --compile-bytecode -r requirements.lock
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements-dev.lock)"
+	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes --compile-bytecode -r requirements-dev.lock
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -64,9 +64,12 @@ soak: setup browser ## Long proofs: kill -9 of everything under load
 fuzz: setup ## Long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz" --timeout 3600 $(ARGS)
 
-lock: ## Pin what pyproject.toml asks for, with hashes
-	$(BIN)/uv pip compile -q pyproject.toml --all-extras --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --output-file requirements.lock
-	$(BIN)/uv pip compile -q tests/clients/exchange.in --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --output-file tests/clients/exchange.lock
+PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal
+
+lock: ## Pin what pyproject.toml asks for, with hashes: what runs, and with it what developers need
+	$(PIN) pyproject.toml --extra docker --extra install --output-file requirements.lock
+	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
+	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)
 	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)

@@ -4,6 +4,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 import settings
 
 ROOT = Path(__file__).parent.parent
@@ -55,9 +57,21 @@ def test_the_alembic_folder_does_not_hide_the_library():
     assert not (ROOT / "alembic" / "__init__.py").exists()
 
 
-def test_packages_are_pinned_by_hash_and_name_no_registry():
-    lock = (ROOT / "requirements.lock").read_text()
-    requirements = re.findall(r"^[a-z0-9][^\s=]*==", lock, re.MULTILINE)
+def pinned(lock):
+    return set(re.findall(r"^[a-z0-9]\S*==\S+", lock, re.MULTILINE))
+
+
+def test_what_runs_is_what_developers_have_without_their_tools():
+    runs, all_ = (pinned((ROOT / name).read_text()) for name in ("requirements.lock", "requirements-dev.lock"))
+
+    assert runs < all_
+    assert {"pytest", "mypy", "web3"} <= {each.partition("==")[0] for each in all_ - runs}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])
+def test_packages_are_pinned_by_hash_and_name_no_registry(name):
+    lock = (ROOT / name).read_text()
+    requirements = pinned(lock)
 
     assert len(requirements) > 50
     assert not re.search(r"^(--|-i |-f )|https?://", lock, re.MULTILINE)
