@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from api.connections import Connections
+from tests.patience import PATIENCE_S, until
 
 ROOT = Path(__file__).parent.parent.parent
 WORKER = """
@@ -58,7 +59,7 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.close()
         self.process.stdout.close()
-        self.process.wait(timeout=10)
+        self.process.wait(timeout=PATIENCE_S)
 
 
 @pytest.fixture
@@ -76,8 +77,7 @@ def workers(path):
 
     yield start
     for worker in started:
-        if worker.process.poll() is None:
-            worker.end()
+        worker.end()
 
 
 def test_a_key_has_so_many_over_all_workers_and_keys_do_not_share(workers):
@@ -127,13 +127,9 @@ def test_a_living_process_with_the_number_of_a_dead_worker_changes_nothing(worke
     assert one.opens(7, 1)
     one.process.send_signal(signal.SIGKILL)
     # Not reaped yet: its number is still taken, as it would be by another process that got it anew.
-    for _ in range(200):
-        if two.opens(7, 1):
-            break
-        time.sleep(0.01)
+    until(lambda: two.opens(7, 1))
     os.kill(one.process.pid, 0)
     assert not two.opens(7, 1)
-    one.end()
 
 
 def test_many_keys_and_a_worker_that_comes_back_do_not_use_up_the_rows(path):

@@ -15,6 +15,7 @@ from api.address import Networks
 from api.counts import BOUNDS, Counts, Number
 from tests.api.conftest import generous, serving
 from tests.api.test_metering_servers import ask
+from tests.patience import PATIENCE_S, until
 
 
 class Read:
@@ -49,7 +50,7 @@ def test_requests_are_counted_by_endpoint_and_status_with_how_long_they_took(cli
     assert told("presage_http_requests_total", endpoint="markets", status="400") == 1
     assert told("presage_http_requests_total", endpoint="none", status="404") == 1
     assert told("presage_http_request_duration_seconds_count", endpoint="market") == 3
-    assert 0 < told("presage_http_request_duration_seconds_sum", endpoint="market") < 5
+    assert 0 < told("presage_http_request_duration_seconds_sum", endpoint="market") < 60
     assert told("presage_http_request_duration_seconds_bucket", endpoint="market", le="+Inf") == 3
     assert told("presage_http_problems_total", code="not_found") == 2
     assert told("presage_http_problems_total", code="invalid_parameter") == 1
@@ -81,7 +82,7 @@ def test_stages_are_told_with_their_lateness(conn, read):
 
     told = read()
 
-    assert 90 <= told("presage_stage_lag_seconds", stage="ingestion") < 120
+    assert 90 <= told("presage_stage_lag_seconds", stage="ingestion") < 200
     assert told("presage_stage_fresh", stage="ingestion") == 0
     assert told("presage_stage_fresh", stage="discovery") == 0
     assert "discovery" not in {
@@ -132,17 +133,14 @@ def test_whoever_runs_the_service_may_limit_who_reads_them(client, service):
 
 
 def scraped(server):
-    with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE_S) as answer:
         return Read(answer.read().decode())
 
 
 def test_every_worker_tells_of_all_and_a_killed_ones_counts_remain(database_url, conn, tmp_path):
     key = generous(conn, "someone@example.com")
     with serving(database_url, workers=2, PRESAGE_METERING_DIR=str(tmp_path)) as server:
-        until = time.monotonic() + 20
-        while not answers(server):  # the second begins a moment after the first
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: answers(server))  # the second begins a moment after the first
         for _ in range(40):
             assert ask(server, key, "/v1/time")[0].status == 200
         before = scraped(server)
@@ -157,10 +155,7 @@ def test_every_worker_tells_of_all_and_a_killed_ones_counts_remain(database_url,
             first, second = server.workers()
             os.kill(first, signal.SIGKILL)
             os.kill(second, signal.SIGKILL)
-        until = time.monotonic() + 20
-        while len(set(server.workers()) - {first, second}) < 2 or not answers(server):
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        until(lambda: len(set(server.workers()) - {first, second}) == 2 and answers(server))
         for _ in range(20):
             assert ask(server, key, "/v1/time")[0].status == 200
 
