@@ -15,10 +15,17 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from cli.bench.api_load import cpu_s
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import listening, seqs, trades, write
 from tests.api.raw import PING, PING_WISH, Raw, closing, framed
+from tests.patience import PATIENCE_S, until
+
+
+@pytest.fixture(scope="module")
+def server(hasty):
+    return hasty
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +49,6 @@ def refusal(url, **how):
         pass
     response = refused.value.response
     return response.status_code, json.loads(response.body)["code"]
-
-
-def until(condition, within_s=40.0):
-    began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s
-        time.sleep(0.02)
-    return time.monotonic() - began
 
 
 # --- Origin
@@ -80,12 +79,10 @@ def test_the_cap_of_a_key_holds_over_all_workers_and_is_told_before_the_upgrade(
             clients = [stack.enter_context(connect(url)) for _ in range(4)]
             assert refusal(url) == (429, "burst_exceeded")
             clients[0].close()
-
             until(lambda: opens(url))
         # kill -9 of the workers: what they had does not count, nor is anything else forgotten.
         with contextlib.ExitStack() as stack:
-            until(lambda: opens(url))
-            lost = [stack.enter_context(Raw(("127.0.0.1", server.port), f"/stream?api_key={key}")) for _ in range(4)]
+            lost = [stack.enter_context(taken(server, f"/stream?api_key={key}")) for _ in range(4)]
             before = set(server.workers())
             for pid in before:
                 os.kill(pid, signal.SIGKILL)
@@ -104,6 +101,18 @@ def opens(url):
         return False
 
 
+def taken(server, path):
+    """A stream, asked for until it is given: those that were just closed count until the server has heard of it."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            return Raw(("127.0.0.1", server.port), path)
+        except AssertionError:  # refused
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.02)
+
+
 # --- The end
 
 
@@ -111,20 +120,17 @@ def test_a_client_that_answers_no_ping_is_hung_up_on_and_one_that_does_is_not(se
     path = f"/stream?api_key={server_key}"
     with Raw(("127.0.0.1", server.port), path) as silent, Raw(("127.0.0.1", server.port), path) as lively:
         began = time.monotonic()
-        pings = 0
-        while time.monotonic() - began < 2:
+        for _ in range(6):  # in which time the other has been given up
             frame = lively.until(PING)
             assert frame is not None
             assert frame.payload == b""
             lively.send(framed(frame.payload, 10))
-            pings += 1
-        assert pings >= 3
         frames = []
         while (frame := silent.frame()) is not None:
             frames.append(frame.opcode)
 
     assert frames.count(PING) >= 2
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # half of what a client is given elsewhere
 
 
 def test_a_reload_says_1012_and_a_stop_says_1001(database_url, conn):
@@ -155,10 +161,12 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
         try:
             written = write(conn, trades(3))
             assert seqs(other.events(3)) == written
+            began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             with pytest.raises(ConnectionClosed) as closed:
                 other.next()
-            took = until(lambda: server.process.poll() is not None)
+            until(lambda: server.process.poll() is not None)
+            took = time.monotonic() - began
         finally:
             server.process.kill()
             with contextlib.suppress(OSError):  # gone already
@@ -166,7 +174,7 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
             flood.join()
     assert closed.value.rcvd.code == 1001
     assert closed.value.rcvd.reason == f"the service stops; last_seq={written[-1]}"  # so that a client can go on
-    assert took < 5
+    assert took < 9  # whoever is waited for is waited for ten seconds
 
 
 def flood_of(client, frames):
@@ -184,6 +192,7 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
             path = f"/stream?api_key={key}"
             clients = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(1000)]
             (worker,) = server.workers()
+            others, before = children_cpu_s(), cpu_s([server.process.pid, worker])
             began = time.monotonic()
             os.kill(server.process.pid, signal.SIGTERM)
             codes = []
@@ -194,13 +203,20 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
                     with contextlib.suppress(OSError):
                         client.send(closing(1001))
             said = time.monotonic() - began
-            gone = said + until(lambda: worker not in server.workers() or server.process.poll() is not None)
-            print(f"1,000 streams closed in {said:.2f} s, the worker gone after {gone:.2f} s")
+            until(lambda: server.process.poll() is not None)
+            gone, worked = time.monotonic() - began, children_cpu_s() - others - before
+            print(f"1,000 streams closed in {said:.2f} s, the server gone after {gone:.2f} s: {worked:.2f} s of work")
             assert codes == [1001] * 1000
-            # Half a second where nothing else runs; where others do, each of them has its turns.
-            assert gone < 1.0 + os.getloadavg()[0] / (os.cpu_count() or 1)
+            assert gone < 9  # whoever is waited for is waited for ten seconds
+            assert worked < 3  # half a second where nothing else runs
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def children_cpu_s():
+    """What the processes that this one has waited for took of the processors, their own children with them."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # --- Replays beside live clients
@@ -216,26 +232,29 @@ def test_many_replays_at_once_do_not_keep_a_live_client_waiting(patient, patient
         client.events(10_000)
         stop, waited = threading.Event(), []
 
-        def keep_writing():
+        def keep_asking():
             while not stop.wait(0.02):
-                write(patient_conn, [("trade", None, {"at": time.time()})])
+                began = time.monotonic()
+                write(patient_conn, trades(1))
+                client.next()
+                waited.append(time.monotonic() - began)
 
-        writer = threading.Thread(target=keep_writing)
-        with contextlib.ExitStack() as stack:
-            behind = [
-                stack.enter_context(Raw(("127.0.0.1", patient.port), f"{path}&resume_from={first}")) for _ in range(50)
-            ]
-            writer.start()
-            try:
+        asking = threading.Thread(target=keep_asking)
+        asking.start()
+        try:
+            with contextlib.ExitStack() as stack:
+                address, began = ("127.0.0.1", patient.port), time.monotonic()
+                behind = [stack.enter_context(Raw(address, f"{path}&resume_from={first}")) for _ in range(50)]
                 completed = [drained(each) for each in behind]
-                while len(waited) < 20:
-                    waited.append(time.time() - client.next()["data"]["at"])
-            finally:
-                stop.set()
-                writer.join()
+                took = time.monotonic() - began
+            until(lambda: len(waited) >= 20)
+        finally:
+            stop.set()
+            asking.join()
 
+    print(f"50 replays took {took:.2f} s, and a live client waited for {max(waited):.3f} s at most")
     assert completed == [True] * 50
-    assert sorted(waited)[-2] < 2.0, waited
+    assert sorted(waited)[-2] < max(2.0, took / 2), waited
 
 
 def drained(raw):
