@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import ExitStack, suppress
-from datetime import date
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -85,19 +85,11 @@ class Download(Resource):
     def on_get(self, req: falcon.Request, resp: Answer, topic: str, day: str, file: str) -> None:
         """Give the file, or the range of it that was asked for; its tag is its digest."""
         self.admit(req)
-        name = f"{topic}/{day_of(day)}/{file}"
-        known = None if "\0" in name else self.read(file=name)
-        data: BinaryIO | None = None
-        if known is not None:
-            with suppress(OSError):
-                data = (self.service.exports / name).open("rb")
-        if known is None or data is None:
-            raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
-        size, sha256, written_at = known
+        data, size, sha256, written_at = self._found(topic, day_of(day), file)
         with ExitStack() as opened:
             opened.enter_context(data)
             if os.fstat(data.fileno()).st_size != size:  # its digest and its ranges would be another file's
-                raise overloaded("The file is being replaced")
+                raise overloaded("The file is not as it was written")
             tag = f'"{sha256}"'
             resp.carry({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
             resp.last_modified = written_at
@@ -115,6 +107,15 @@ class Download(Resource):
     def on_head(self, req: falcon.Request, resp: Answer, topic: str, day: str, file: str) -> None:
         """Answer with the headers alone."""
         self.on_get(req, resp, topic, day, file)
+
+    def _found(self, topic: str, day: date, file: str) -> tuple[BinaryIO, int, str, datetime]:
+        for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the question and its opening
+            known = self.read(topic=topic, day=day, name=file)
+            if known is None:
+                break
+            with suppress(OSError):
+                return (self.service.exports / known[0]).open("rb"), *known[1:]
+        raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
 
     def _body(self, req: falcon.Request, resp: Answer, file: BinaryIO, size: int, tag: str) -> None:
         first, last = 0, size - 1

@@ -11,7 +11,7 @@ from sql.queries import exports
 EXPLAINED = {
     "topic": "markets, trades, candles, settlements or book_events",
     "day": "A day (UTC): 2026-11-20",
-    "file": "A file's `name`, from the manifest",
+    "file": "A file's `name`, from the manifest; without the digits in it, whichever version there is",
 }
 
 ENDPOINTS: tuple[Endpoint, ...] = (

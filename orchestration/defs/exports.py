@@ -2,12 +2,19 @@
 
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import dagster as dg
+import psycopg
 
 import settings
 from orchestration.exports.topics import TOPICS, Topic
 from orchestration.resources import Database
+from sql.queries import coverage
+from sql.queries import exports as queries
+
+DAYS_BACK = 7  # what was not exported for longer than that, an operator may still have exported
+FORMATS = 2  # `files.SUFFIX`, which brings Arrow along
 
 daily = dg.DailyPartitionsDefinition(start_date="2024-01-01", end_offset=1)  # today as well: as far as it has come
 
@@ -70,9 +77,10 @@ exports = [export_of(topic) for topic in TOPICS]
 job = dg.define_asset_job(
     "exports",
     selection=dg.AssetSelection.assets(*exports),
-    description="Each night: yesterday's data as files. By hand: any day, and what is missing of it.",
+    description="Each night: yesterday's data as files, and what of the last week is missing. By hand: any day.",
     executor_def=dg.in_process_executor,
-    tags={"dagster/max_runtime": "21600"},
+    # dagster.yaml lets one of them run at a time, as with days that are counted.
+    tags={"dagster/max_runtime": "21600", "dagster/priority": "-2", "presage/exports": "day"},
 )
 
 
@@ -80,9 +88,33 @@ job = dg.define_asset_job(
     job=job,
     cron_schedule="25 0 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Exports yesterday, once it is settled; the run deletes files beyond their time.",
+    description="Exports yesterday, once it is settled, and what of the last week is missing; the run deletes files "
+    "beyond their time.",
 )
-def exports_each_night(context: dg.ScheduleEvaluationContext) -> dg.RunRequest:
-    """Ask for yesterday."""
-    yesterday = (context.scheduled_execution_time.astimezone(UTC) - timedelta(days=1)).date()
-    return dg.RunRequest(run_key=f"{yesterday}", partition_key=f"{yesterday}")
+def exports_each_night(
+    context: dg.ScheduleEvaluationContext, database: Database
+) -> list[dg.RunRequest] | dg.SkipReason:
+    """Ask for each day that is not there whole: one for which a night failed as well."""
+    with database.connection(autocommit=True, name="presage exports_each_night") as conn:
+        due = missing(conn, context.scheduled_execution_time.astimezone(UTC))
+    if not due:
+        return dg.SkipReason("every day is there")
+    return [dg.RunRequest(partition_key=f"{day}") for day in due]
+
+
+def missing(conn: psycopg.Connection[Any], now: datetime) -> list[date]:
+    """List the days that are over and not exported whole, the newest first: yesterday, and since data is recorded."""
+    coverage.remember_since(conn)
+    since_ms = coverage.recorded_since(conn)
+    days = [now.date() - timedelta(days=n) for n in range(1, DAYS_BACK + 1)]
+    first = days[0] if since_ms is None else datetime.fromtimestamp(since_ms / 1000, UTC).date()
+    oldest = (now - timedelta(days=settings.get().exports_retention_days)).date()  # the run would delete older ones
+    return [
+        day
+        for (day,) in queries.unfinished(
+            conn,
+            days=[days[0], *(day for day in days[1:] if day >= max(first, oldest))],
+            topics=[topic.name for topic in TOPICS],
+            files=[topic.parts * FORMATS for topic in TOPICS],
+        )
+    ]

@@ -103,15 +103,17 @@ def export(
         progress(f"{topic.name} {day}, part {part.number + 1} of {topic.parts}: {found[0].rows:,} rows")
     if done.written:
         _tell(conn, topic, day, folder)
+        _sweep(conn, topic, day, folder)
     return done
 
 
 def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: date) -> int:
     """Delete a topic's files of days long ago; give how many."""
-    gone = [folder / name for (name,) in queries.forget(conn, topic=topic.name, before=before)]
-    for path in gone:
-        path.unlink(missing_ok=True)
-    for place in {path.parent for path in gone}:
+    queries.alone(conn, topic=topic.name)
+    gone = list(queries.forget(conn, topic=topic.name, before=before))
+    for day in {day for day, _ in gone}:
+        _sweep(conn, topic, day, folder)
+        place = folder / topic.name / str(day)
         (place / MANIFEST).unlink(missing_ok=True)
         if place.is_dir() and not any(place.iterdir()):
             place.rmdir()
@@ -145,6 +147,14 @@ def _unpack(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
         for market_key, outcome, data in found:
             for event in packs.unpack(data).events():
                 copy.write_row((EPOCH + timedelta(microseconds=event.ts), market_key, outcome, *event[1:]))
+
+
+def _sweep(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
+    """Delete what no row names (any more): versions that were replaced, and what was left by a run that was ended."""
+    named = {folder / row[2] for row in queries.written(conn, topic=topic.name, day=day)}
+    for path in (folder / topic.name / str(day)).glob(f"{topic.name}-*"):
+        if path not in named:
+            path.unlink(missing_ok=True)
 
 
 def _tell(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:

@@ -30,6 +30,7 @@ SUFFIX: dict[Format, str] = {"parquet": "parquet", "csv": "csv.gz"}
 ROW_GROUP = 131_072
 BLOCK = 4 << 20
 LEVEL = 6
+DIGITS = 16  # of its digest that a file is named by
 UNFINISHED = ".unfinished"
 
 
@@ -45,9 +46,13 @@ class Written:
 
 
 def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any], stem: Path) -> list[Written]:
-    """Write what a topic's query gives to `stem`.csv.gz and `stem`.parquet; they are seen once they are whole."""
-    paths: dict[Format, Path] = {form: stem.with_name(f"{stem.name}.{suffix}") for form, suffix in SUFFIX.items()}
-    unfinished = {form: path.with_name(path.name + UNFINISHED) for form, path in paths.items()}
+    """Write what a topic's query gives to `stem`.DIGEST.csv.gz and `stem`.DIGEST.parquet, seen once they are whole.
+
+    What is there already stays: another version has another digest, and so another name.
+    """
+    unfinished: dict[Format, Path] = {
+        form: stem.with_name(f"{stem.name}.{suffix}{UNFINISHED}") for form, suffix in SUFFIX.items()
+    }
     stem.parent.mkdir(parents=True, exist_ok=True)
     copied = sql.SQL("copy ({}) to stdout (format csv, header)").format(sql.SQL(topic.text.rstrip("; \n")))
     with (
@@ -59,10 +64,11 @@ def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any]
     ):
         rows = _columns(columns, topic, Tee(iter(copy), compressed))
     found = []
-    for form, path in paths.items():
-        _settle(unfinished[form])
-        unfinished[form].replace(path)
-        found.append(Written(form, path, rows, path.stat().st_size, digest(path)))
+    for form, path in unfinished.items():
+        _settle(path)
+        sha256 = digest(path)
+        whole = path.replace(stem.with_name(f"{stem.name}.{sha256.hex()[:DIGITS]}.{SUFFIX[form]}"))
+        found.append(Written(form, whole, rows, whole.stat().st_size, sha256))
     _settle(stem.parent)
     return found
 

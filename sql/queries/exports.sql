@@ -103,8 +103,19 @@ on conflict (topic, day, part, format) do update set
     created_at = excluded.created_at;
 
 -- name: forget(topic, before)
--- A topic's files of days long ago: their names.
-delete from exports where topic = :topic and day < :before returning file;
+-- A topic's files of days long ago: their days and names.
+delete from exports where topic = :topic and day < :before returning day, file;
+
+-- name: unfinished(days, topics, files)
+-- Days of which some topic has fewer complete files than it should, the newest first.
+select asked.day
+from unnest(:days::date[]) as asked (day)
+where exists (
+    select
+    from unnest(:topics::text[], :files::int[]) as t (topic, files)
+    where (select count(*) from exports e where e.topic = t.topic and e.day = asked.day and e.complete) < t.files
+)
+order by asked.day desc;
 
 -- --- As the API shows them ----------------------------------------------------------------------------------------------------
 
@@ -151,6 +162,9 @@ from exports
 where topic = :topic and day = :day
 group by topic, day;
 
--- name: file(file)^
--- A file: bytes, digest, when it was written.
-select bytes, encode(sha256, 'hex'), created_at from exports where file = :file;
+-- name: file(topic, day, name)^
+-- A file, by its name or by the same without digits of the digest, which is whichever version there is: where, bytes, digest, when written.
+select file, bytes, encode(sha256, 'hex'), created_at
+from exports
+where topic = :topic and day = :day
+    and :name in (split_part(file, '/', 3), regexp_replace(split_part(file, '/', 3), '\.[0-9a-f]{16}\.', '.'));

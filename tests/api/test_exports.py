@@ -70,7 +70,8 @@ def fetch(client, service, exported):
 
 @pytest.fixture
 def whole(exported):
-    return (exported[1] / f"trades/{DAY}/{NAME}").read_bytes()
+    (path,) = (exported[1] / f"trades/{DAY}").glob("*.parquet")
+    return path.read_bytes()
 
 
 def listed(answer):
@@ -194,9 +195,31 @@ def test_a_file_that_this_host_does_not_have_is_not_found(fetch, service, tmp_pa
     assert fetch().status_code == 404
 
 
-def test_a_file_of_another_length_than_was_written_down_is_not_given(fetch, service, tmp_path):
+def test_a_version_that_was_replaced_is_found_by_the_days_name_alone(fetch, conn, exported, whole):
+    folder = exported[1] / f"trades/{DAY}"
+    (path,) = folder.glob("*.parquet")
+    named = f"/v1/exports/trades/{DAY}/{path.name}"
+    before = fetch(named)
+    other = folder / f"trades-{DAY}.{'0' * 16}.parquet"
+    other.write_bytes(b"another")
+    conn.execute(
+        "update exports set file = %s, bytes = 7, sha256 = %s where file = %s",
+        [f"trades/{DAY}/{other.name}", b"\0" * 32, f"trades/{DAY}/{path.name}"],
+    )
+    try:
+        after, current = fetch(named), fetch()
+    finally:
+        other.unlink()
+
+    assert (before.status_code, before.content) == (200, whole)
+    assert (after.status_code, after.json["code"]) == (404, "not_found")
+    assert (current.status_code, current.content, current.headers["ETag"]) == (200, b"another", f'"{"0" * 64}"')
+
+
+def test_a_file_of_another_length_than_was_written_down_is_not_given(fetch, service, exported, tmp_path):
     service.exports = tmp_path
-    path = tmp_path / f"trades/{DAY}/{NAME}"
+    (there,) = (exported[1] / f"trades/{DAY}").glob("*.parquet")
+    path = tmp_path / f"trades/{DAY}/{there.name}"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"half of it")
 

@@ -15,6 +15,7 @@ from pyarrow import csv
 from orchestration.exports import days, files
 from orchestration.exports.topics import BY_NAME, TOPICS
 from sql import packs
+from sql.queries import exports as queries
 from tests.factories import insert
 
 DAY = dt.date(2026, 11, 19)
@@ -42,14 +43,17 @@ def export(database_url, conn, folder):
     return go
 
 
+def only(folder, name, suffix):
+    (path,) = (folder / name.partition("-")[0] / str(DAY)).glob(f"{name}.*.{suffix}")
+    return path
+
+
 def parquet(folder, name):
-    topic, day = name.partition("-")[0], DAY
-    return pq.read_table(folder / topic / str(day) / f"{name}.parquet")
+    return pq.read_table(only(folder, name, "parquet"))
 
 
 def comma_separated(folder, name):
-    topic = name.partition("-")[0]
-    return gzip.decompress((folder / topic / str(DAY) / f"{name}.csv.gz").read_bytes()).decode()
+    return gzip.decompress(only(folder, name, "csv.gz").read_bytes()).decode()
 
 
 def candle(market, minute, **columns):
@@ -209,11 +213,38 @@ def test_what_was_lost_or_not_over_is_written_anew(conn, market, add_trades, exp
 
     assert export("trades").rows == 2
     assert export("trades").kept == 1
-    (folder / "trades" / str(DAY) / f"trades-{DAY}.csv.gz").unlink()
+    only(folder, f"trades-{DAY}", "csv.gz").unlink()
     assert export("trades").written == 1
     add_trades(market, [{"ts": NOON + dt.timedelta(hours=3)}])
     assert export("trades").kept == 1
     assert export("trades", again=True).rows == 3
+
+
+def test_a_version_goes_once_another_is_written_down_and_what_no_row_names_goes_with_it(
+    conn, market, add_trades, export, folder, monkeypatch
+):
+    export("trades")
+    first = only(folder, f"trades-{DAY}", "parquet")
+    add_trades(market, [{"ts": NOON}])
+    put = queries.put
+
+    def failing(*given, **columns):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(queries, "put", failing)
+    with pytest.raises(KeyboardInterrupt):
+        export("trades", again=True)
+    monkeypatch.setattr(queries, "put", put)
+
+    names = {folder / name for (name,) in conn.execute("select file from exports")}
+    there = set(folder.glob("trades/*/trades-*"))
+    assert (len(names), len(there), names <= there) == (2, 4, True)
+    add_trades(market, [{"ts": NOON}])
+    export("trades", again=True)
+    assert set(folder.glob("trades/*/trades-*")) == {
+        folder / name for (name,) in conn.execute("select file from exports")
+    }
+    assert not first.exists()
 
 
 def test_of_a_day_that_is_not_over_only_hours_that_have_begun_are_written(conn, export, market):
@@ -242,7 +273,7 @@ def test_columns_are_written_in_groups_of_one_size(conn, market, add_trades, exp
 
     export("trades")
 
-    file = pq.ParquetFile(folder / "trades" / str(DAY) / f"trades-{DAY}.parquet")
+    file = pq.ParquetFile(only(folder, f"trades-{DAY}", "parquet"))
     groups = [file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)]
     assert groups == [7] * 7 + [1]
     assert file.read().num_rows == 50
