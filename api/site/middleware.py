@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from api.address import Proxies
 
 OTHER_THAN_PAGES = ("/api/", "/static/", "/udf/", "/live", "/sse", "/messages", "/health")
+ASCII = bytes(range(0x80))
 MOST_GUESTS = 50_000
 SECONDS_SAVED = 5  # of what one did not ask
 
@@ -42,7 +44,10 @@ class Siblings:
 
 
 class Named:
-    """Gives each request a name, its client's own if it has one: the answer says it, and lines of the log."""
+    """Gives each request a name, its client's own if it has one: the answer says it, and lines of the log.
+
+    It is the outermost layer, and so what makes a query readable for all others.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -52,6 +57,8 @@ class Named:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if not scope["query_string"].isascii():  # as bytes came, unescaped: routes, and the server's log, read ASCII
+            scope["query_string"] = quote(scope["query_string"], safe=ASCII).encode()
         given = Headers(scope=scope).get("x-request-id")
         name = given if given and SANE.match(given) else new_id()
         logs.request_id.set(name)

@@ -6,10 +6,12 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from fastmcp.server.http import HostOriginGuardMiddleware
 from mcp.server.transport_security import RequestBodyLimitMiddleware
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
 from api.site.feeds import failure
@@ -29,18 +31,57 @@ MOST_KEYS = 10_000
 LONGEST_BODY = 64 << 10
 BODY_WITHIN_S = 20.0
 LATER = "Try again in a moment"
+REFUSALS = {
+    403: ("forbidden", "Pages of other origins are let in by PRESAGE_MCP_ORIGINS"),
+    404: ("not_found", "The session has ended: open another one"),
+    405: ("method_not_allowed", "POST JSON-RPC messages"),
+    413: ("body_too_large", f"A message has {LONGEST_BODY >> 10} KiB at most"),
+    421: ("misdirected", "Ask by the site's own address, or name the host in PRESAGE_MCP_HOSTS"),
+}
 EXPOSED = ["MCP-Protocol-Version", "Retry-After"]
 
 
 def guarded(app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> ASGIApp:
     """Let in only who asks for a host of ours, and no page of others: a browser may be led here by a name of theirs."""
     app = RequestBodyLimitMiddleware(app, LONGEST_BODY)
-    app = HostOriginGuardMiddleware(_Prompt(app), [*hosts], [*origins], mode="strict")
+    app = _InOurWords(HostOriginGuardMiddleware(_Prompt(app), [*hosts], [*origins], mode="strict"))
     if not origins:
         return app
     return CORSMiddleware(
         app, allow_origins=[*origins], allow_methods=["GET", "POST"], allow_headers=["*"], expose_headers=EXPOSED
     )
+
+
+class _InOurWords:
+    """Says what the layers within refuse by a bare text as the site says it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        bare: Message | None = None
+
+        async def said(message: Message) -> None:
+            nonlocal bare
+            if message["type"] == "http.response.start" and message["status"] >= 400 and not _is_json(message):
+                bare = message
+                return
+            if bare is None:
+                await send(message)
+                return
+            status, headers = bare["status"], MutableHeaders(raw=bare["headers"])
+            code, hint = REFUSALS.get(status, ("invalid_body", "See /guides/mcp"))
+            no = failure(status, code, message.get("body", b"").decode() or HTTPStatus(status).phrase, hint=hint)
+            del no.headers["Access-Control-Allow-Origin"]  # pages of others learn nothing here
+            if "allow" in headers:
+                no.headers["Allow"] = headers["allow"]
+            await no(scope, receive, send)
+
+        await self._app(scope, receive, said)
+
+
+def _is_json(start: Message) -> bool:
+    return "json" in Headers(raw=start["headers"]).get("content-type", "")
 
 
 class _Prompt:
