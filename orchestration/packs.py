@@ -25,7 +25,7 @@ from sql.queries import packs as queries
 from sql.queries import retention
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Place = tuple[int, int]  # market key and outcome
@@ -36,6 +36,7 @@ LOCK_MS = 2000
 DAY_US = 86_400_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNPACKED = "copy unpacked (market_key, outcome, event_id, ts, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash) from stdin"  # fmt: skip  # noqa: E501
+EVENT = slice(2, 2 + len(Event._fields))  # of a row: behind its place
 IN_ORDER = itemgetter(0, 1)  # of an event: instant and seq
 
 
@@ -65,7 +66,9 @@ def horizon(now: datetime) -> datetime:
     return (now - SETTLED).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
-def bring_up_to_date(conn: Connection, now: datetime, *, most_s: float = 600.0) -> Packed:
+def bring_up_to_date(
+    conn: Connection, now: datetime, *, most_s: float = 600.0, report: Callable[[Packed], None] = lambda _: None
+) -> Packed:
     """Pack what is due. Takes an autocommit connection; what was packed when this is interrupted stays packed."""
     packed, before, until = Packed(), horizon(now), monotonic() + most_s
     emptied: set[int] = set()
@@ -78,6 +81,7 @@ def bring_up_to_date(conn: Connection, now: datetime, *, most_s: float = 600.0) 
                 return packed
             with conn.transaction():
                 _pack(conn, places, before, packed, emptied)
+            report(packed)
         packed.chunks = _give_room_back(conn, before, emptied)
         packed.anchors = retention.drop_before(conn, hypertable="book_anchors", before=before)
     finally:
@@ -115,13 +119,16 @@ def put_back(conn: Connection, since: datetime, until: datetime) -> int:
 
 
 def remade(moved: Sequence[Event], taken: Sequence[Pack], last: Pack | None, stay: Sequence[Event]) -> Iterator[Made]:
-    """Pack one outcome's events, those of the packs `taken` among them.
+    """Pack one outcome's events, given in order, those of the packs `taken` among them.
 
     `last` is the pack before all of these. Events that `stay` rows are in no pack, but what follows builds on them.
     No two packs begin at the same instant.
     """
-    every = {_identity(event): event for event in chain(moved, *(each.events() for each in taken))}
-    events = sorted(every.values(), key=IN_ORDER)
+    if taken:
+        every = {_identity(event): event for event in chain(moved, *(each.events() for each in taken))}
+        events: Sequence[Event] = sorted(every.values(), key=IN_ORDER)
+    else:
+        events = moved
     first = IN_ORDER(events[0])
     levels: Levels = {}
     known = False
@@ -164,11 +171,12 @@ def _made(run: Sequence[Event], base: Levels, *, known: bool) -> tuple[Made, Lev
 def _pack(conn: Connection, places: Sequence[Place], before: datetime, packed: Packed, emptied: set[int]) -> None:
     conn.execute("set local enable_seqscan = off")  # a portion is a small part of its chunk
     queries.alone(conn)
-    rows = list(queries.move_out(conn, before=before, **_asked(places)))
+    # Millions of rows: fetched at once and in binary, in half the time that an iterator takes.
+    rows = conn.execute(queries.move_out.sql, {"before": before, **_asked(places)}, binary=True).fetchall()
     if not rows:
         return
-    emptied.update(chunk for chunk, *_ in rows)
-    moved = _by_place(row for _, *row in rows)
+    emptied.update({row[-1] for row in rows})
+    moved = _by_place(rows)
     stay = _by_place(queries.left_behind(conn, before=before, **_asked([*moved])))
     since = {**_asked([*moved]), "since_us": [events[0].ts for events in moved.values()]}
     # What comes late goes where it belongs: the packs from there on are made anew.
@@ -209,10 +217,10 @@ def _asked(places: Sequence[Place]) -> dict[str, list[int]]:
     return {"market_keys": [key for key, _ in places], "outcomes": [outcome for _, outcome in places]}
 
 
-def _by_place(rows: Iterable[Sequence[Any]]) -> dict[Place, list[Event]]:
+def _by_place(rows: Iterable[tuple[Any, ...]]) -> dict[Place, list[Event]]:
     found: dict[Place, list[Event]] = defaultdict(list)
-    for market_key, outcome, *event in rows:
-        found[market_key, outcome].append(Event(*event))
+    for row in rows:
+        found[row[0], row[1]].append(Event._make(row[EVENT]))
     for events in found.values():
         events.sort(key=IN_ORDER)
     return found

@@ -128,11 +128,7 @@ def compare(
 def cpu_us(url: str, server: Server, requests: Sequence[bytes]) -> float:
     """Give the CPU microseconds a request of a server and its database connections, at full load."""
     press(server.port, requests, clients=CLIENTS, seconds=WARM_UP_S)
-    pids = server.pids()
-    if server.application:
-        with connect(url, autocommit=True, name="presage bench") as conn:
-            rows = conn.execute("select pid from pg_stat_activity where application_name = %s", [server.application])
-            pids += [int(row[0]) for row in rows]
+    pids = server.pids() + (server.connections(url) if server.application else [])
     before = cpu_s(pids)
     answered = press(server.port, requests, clients=CLIENTS, seconds=TURN_S)
     return (cpu_s(pids) - before) / answered * 1e6

@@ -11,6 +11,7 @@ from cli.plan import ROOT
 from cli.ports import choose
 from cli.processes import Program
 from cli.readiness import answers, listens
+from sql.database import connect
 
 if TYPE_CHECKING:
     from cli.bench.database import Bench
@@ -31,6 +32,12 @@ class Server(NamedTuple):
         pid = self.program.pid
         assert pid is not None
         return children(pid) or [pid]
+
+    def connections(self, url: str) -> list[int]:
+        """Give the database's processes that it is connected to."""
+        with connect(url, autocommit=True, name="presage bench") as conn:
+            rows = conn.execute("select pid from pg_stat_activity where application_name = %s", [self.application])
+            return [int(row[0]) for row in rows]
 
 
 def servers(bench: Bench) -> dict[str, Server]:

@@ -6,16 +6,19 @@ the Apache licence. Each time the same moments are asked for, and held against t
 
 from __future__ import annotations
 
+import contextlib
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from rich.console import Console
+from rich.progress import Progress
 
 from api.endpoints import ENDPOINTS
 from api.records import Orderbook
 from cli.bench.api import generous, quantile
-from cli.bench.api_load import Client, request
+from cli.bench.api_load import Client, cpu_s, request
 from cli.bench.api_servers import OURS, servers
 from cli.bench.books_data import Day
 from cli.bench.database import fresh
@@ -30,7 +33,10 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from cli.bench.books_data import Probe
+    from cli.bench.api_load import Answer
+    from cli.bench.api_servers import Server
+    from cli.bench.books_data import Probe, Sides
+    from cli.bench.database import Bench
     from cli.bench.figures import Figure
     from cli.bench.harness import Options
 
@@ -53,13 +59,31 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         with connect(bench.url, autocommit=True, name="presage bench") as conn:
             day.catalogue(conn)
             messages = bench.folder / "messages.gz"
-            day.load(conn, messages, report)
+            bounded(conn)
+            began = time.monotonic()
+            with bar("loading", 1) as advance:
+                day.load(conn, messages, advance)
             conn.execute("vacuum analyze book_events, book_anchors, markets, tokens")
+            report(f"{day.events:,} events loaded in {time.monotonic() - began:,.0f} s")
             yield from stored(conn, day, messages, "rows")
-            yield from asked(server.port, key, day.probes, "rows")
-            yield from packing(conn, now, report)
+            yield from asked(bench, server, key, day.probes, "rows")
+            yield from packing(conn, now, day.events)
             yield from stored(conn, day, messages, "packs")
-            yield from asked(server.port, key, day.probes, "packs")
+            yield from asked(bench, server, key, day.probes, "packs")
+
+
+@contextlib.contextmanager
+def bar(what: str, total: float) -> Iterator[Callable[[float], None]]:
+    """Show how far something is while it lasts, on a terminal; gives what is told of each step."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def bounded(conn: psycopg.Connection[Any]) -> None:
+    """Let no more than a gigabyte of WAL stand beside the day: with it, all would be beyond ten."""
+    conn.execute("alter system set max_wal_size = '1GB'")
+    conn.execute("select pg_reload_conf()")
 
 
 def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) -> Iterator[Figure]:
@@ -83,42 +107,55 @@ def size(conn: psycopg.Connection[Any], table: str) -> int:
     return int(found or 0)
 
 
-def packing(conn: psycopg.Connection[Any], now: datetime, report: Callable[[str], None]) -> Iterator[Figure]:
+def packing(conn: psycopg.Connection[Any], now: datetime, events: int) -> Iterator[Figure]:
     """Pack the day."""
-    report("packing")
     began = time.monotonic()
-    packed = packs.bring_up_to_date(conn, now, most_s=EVERYTHING.total_seconds())
+    with bar("packing", events) as advance:
+        packed = packs.bring_up_to_date(
+            conn, now, most_s=EVERYTHING.total_seconds(), report=lambda packed: advance(packed.events)
+        )
     took = time.monotonic() - began
     conn.execute("vacuum analyze book_packs")
     detail = {"events": packed.events, "packs": packed.packs, "seconds": took, "payload": packed.bytes / packed.events}
     yield figure("packing", packed.events / took, "events/s", detail=detail)
 
 
-def asked(port: int, key: str, probes: list[Probe], how: str) -> Iterator[Figure]:
+def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str) -> Iterator[Figure]:
     """Ask for the book of each moment; hold the answers against what it was."""
     (endpoint,) = (each for each in ENDPOINTS if each.name == "market_orderbook")
     headers = {"X-API-Key": key, "Accept": "*/*"}
-    client = Client(port)
-    times, wrong, longest = [], 0, 0
-    try:
-        for n, probe in enumerate([*probes[:20], *probes]):  # the first ones, which prepare, do not count
-            path = endpoint.path.replace("{id}", Day.condition(probe.market_key - 1))
-            answer = client.ask(request("GET", f"{path}?at={probe.ms}&outcome={probe.outcome}", headers))
-            if n < 20:
-                continue
-            times.append(answer.seconds * 1000)
-            if answer.status != 200:
-                wrong += 1
-                continue
-            book = msgspec.json.decode(b"".join(client.body), type=Orderbook)
-            assert book.integrity is not None
-            longest = max(longest, book.integrity.changes)
-            sides = tuple(
-                {round(level.price * 1e6): round(level.size * 1e6) for level in side} for side in (book.bids, book.asks)
-            )
-            wrong += sides != probe.sides
-    finally:
-        client.close()
-    detail = {"p50": quantile(times, 0.5), "p99": quantile(times, 0.99), "asked": len(times), "most_changes": longest}
+    client = Client(server.port)
+
+    def ask(probe: Probe) -> Answer:
+        path = endpoint.path.replace("{id}", Day.condition(probe.market_key - 1))
+        return client.ask(request("GET", f"{path}?at={probe.ms}&outcome={probe.outcome}", headers))
+
+    with contextlib.closing(client):
+        for probe in probes[:20]:  # these prepare, and do not count
+            ask(probe)
+        api, database = server.pids(), server.connections(bench.url)
+        before = cpu_s(api), cpu_s(database)
+        answers = [(ask(probe), b"".join(client.body)) for probe in probes]
+        each_ms = 1000 / len(probes)
+        spent = [(now - then) * each_ms for now, then in zip((cpu_s(api), cpu_s(database)), before, strict=True)]
+    times = [answer.seconds * 1000 for answer, _ in answers]
+    books = [msgspec.json.decode(body, type=Orderbook) if answer.status == 200 else None for answer, body in answers]
+    detail = {
+        "p50": quantile(times, 0.5),
+        "p99": quantile(times, 0.99),
+        "asked": len(times),
+        "most_changes": max((found.integrity.changes for found in books if found and found.integrity), default=0),
+        "CPU ms, API": spent[0],
+        "CPU ms, database": spent[1],
+    }
     yield figure(f"the book of a past moment, {how}: p95", quantile(times, 0.95), "ms", target=P95, detail=detail)
+    wrong = sum(found is None or sides(found) != probe.sides for found, probe in zip(books, probes, strict=True))
     yield figure(f"books that differ, {how}", wrong, "books", target=NONE)
+
+
+def sides(book: Orderbook) -> Sides:
+    """Give bids and asks by price, as the day has them."""
+    bids, asks = (
+        {round(level.price * 1e6): round(level.size * 1e6) for level in side} for side in (book.bids, book.asks)
+    )
+    return bids, asks

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import gzip
 import random
+from array import array
 from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
+from psycopg import sql
 
 from orchestration.anchors import APART
 from orchestration.live import packing
@@ -21,31 +23,43 @@ from upstream.sandbox.micro import text
 from upstream.sandbox.wire import BookMessage, Level, LevelChange, PriceChange
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     import psycopg
+    from numpy.typing import NDArray
 
 HOURS = 24
 WHOLE_EACH = 20  # changes of an outcome between two whole books, about: as in captures of 2026
 TICK, ONE = 10_000, 1_000_000
-WRITTEN = 1_000_000  # events whose messages are gzipped
-CHANGE = np.dtype(
-    [
-        ("fields", ">i2"),
-        *(part for name, type_ in (
-            ("ts", ">i8"), ("market_key", ">i4"), ("outcome", ">i2"), ("event_id", ">i8"), ("seq", ">i8"),
-            ("side", ">i2"), ("price", ">i4"), ("size", ">i8"), ("hash", "V20"),
-        ) for part in ((f"{name}_length", ">i4"), (name, type_))),
-    ]
-)  # fmt: skip
-CHANGES = (
-    "copy book_events (ts, market_key, outcome, event_id, seq, side, price, size, hash) from stdin (format binary)"
-)
-WHOLES = "copy book_events (ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash) from stdin"  # fmt: skip  # noqa: E501
-ANCHORS = "copy book_anchors (ts, market_key, outcome, seq, bid_prices, bid_sizes, ask_prices, ask_sizes) from stdin"
+DEEP, FURTHEST = 39, 14  # levels of a side; ticks from the middle at which they change
+WRITTEN = 300_000  # events whose messages are gzipped: what one of them takes does not depend on how many there are
+AT_ONCE = 10_000  # whole books in memory, as they are copied
+
 Sides = tuple[dict[int, int], dict[int, int]]
+
+
+def _array(width: int) -> np.dtype[Any]:
+    """Lay out an array of numbers as COPY sends it, all levels of a side there."""
+    element = np.dtype([("length", ">i4"), ("value", f">i{width}")])
+    head = [(name, ">i4") for name in ("dimensions", "nulls", "type", "count", "first")]
+    return np.dtype([*head, ("levels", element, (DEEP,))])
+
+
+def _row(**columns: Any) -> np.dtype[Any]:
+    """Lay out a row as COPY sends it: each value behind its length."""
+    parts = [part for name, type_ in columns.items() for part in ((f"{name}_length", ">i4"), (name, type_))]
+    return np.dtype([("fields", ">i2"), *parts])
+
+
+PLACE = {"ts": ">i8", "market_key": ">i4", "outcome": ">i2", "seq": ">i8"}
+EVENT = {"event_id": ">i8", "hash": "V20"}
+LEVELS = {"bid_prices": _array(4), "bid_sizes": _array(8), "ask_prices": _array(4), "ask_sizes": _array(8)}
+CHANGE = _row(**PLACE, **EVENT, side=">i2", price=">i4", size=">i8")
+WHOLE = _row(**PLACE, **EVENT, **LEVELS)
+ANCHOR = _row(**PLACE, **LEVELS)
+INT4, INT8 = 23, 20  # object ids of the types, as arrays name them
 
 
 class Probe(NamedTuple):
@@ -55,6 +69,19 @@ class Probe(NamedTuple):
     outcome: int
     ms: int
     sides: Sides
+
+
+class Wholes:
+    """Whole books as they stood after some changes of an hour."""
+
+    def __init__(self) -> None:
+        self.after: list[int] = []
+        self.sizes = bytearray()
+
+    def add(self, n: int, sizes: array[int]) -> None:
+        """Keep one."""
+        self.after.append(n)
+        self.sizes += sizes.tobytes()
 
 
 class Day:
@@ -71,23 +98,26 @@ class Day:
         weights = 1 / np.arange(1, markets + 1) ** 1.05
         self._shares = weights / weights.sum()
         self._mids = self._dice.integers(15, 85, markets)
-        self._books: list[Sides] = [self._begin(int(mid)) for mid in self._mids]
-        self._anchored = np.full(markets, int(day.timestamp() * 1000))
+        self._books = [self._begin(int(mid)) for mid in self._mids]
+        self._anchored = [int(day.timestamp() * 1000)] * markets
         self._heard = self._anchored.copy()
 
-    def load(self, conn: psycopg.Connection[Any], messages: Path, report: Callable[[str], None]) -> None:
+    def load(self, conn: psycopg.Connection[Any], messages: Path, report: Callable[[float], None]) -> None:
         """Load hour after hour, after the books that a feed is greeted with; write the first messages."""
-        ms = int(self.since.timestamp() * 1000)
-        self._copy(conn, WHOLES, [row for market in range(self.markets) for row in self._sent(ms, market)])
+        greetings = Wholes()
+        for book in self._books:
+            greetings.add(-1, book)
+        every = np.arange(self.markets)
+        self._copy_wholes(conn, "book_events", WHOLE, greetings, np.full(self.markets, self._anchored[0]), every)
         with gzip.open(messages, "wb", compresslevel=6) as file:
             for hour in range(HOURS):
-                self._hour(conn, hour, file if hour * self._changes * 2 < WRITTEN else None)
-                report(f"hour {hour + 1} of {HOURS}: {self.events:,} events")
+                self._hour(conn, hour, file)
+                report((hour + 1) / HOURS)
 
-    def _begin(self, mid: int) -> Sides:
-        bids = {(mid - n) * TICK: self._few.randrange(1, 10**6) * TICK for n in range(1, min(40, mid))}
-        asks = {(mid + n) * TICK: self._few.randrange(1, 10**6) * TICK for n in range(1, min(40, 100 - mid))}
-        return bids, asks
+    def _begin(self, mid: int) -> array[int]:
+        """Give sizes by distance from the middle, bids first; 0 where there is no level."""
+        there = [n < min(DEEP + 1, most) for most in (mid, 100 - mid) for n in range(1, DEEP + 1)]
+        return array("q", [self._few.randrange(1, 10**6) * TICK if level else 0 for level in there])
 
     def _hour(self, conn: psycopg.Connection[Any], hour: int, file: Any) -> None:
         count, dice = self._changes, self._dice
@@ -95,106 +125,122 @@ class Day:
         ms = start_ms + np.sort(dice.integers(0, 3_600_000, count))
         market = dice.choice(self.markets, count, p=self._shares)
         bids = dice.random(count) < 0.5
-        away = np.minimum(dice.geometric(0.15, count), 14)
-        price = (self._mids[market] + np.where(bids, -away, away)) * TICK
+        away = np.minimum(dice.geometric(0.15, count), FURTHEST)
         size = np.where(
             dice.random(count) < 0.35, 0, np.round(dice.lognormal(5, 1.5, count) * 100).astype(np.int64) * TICK
         )
         hashes = dice.bytes(40 * count)
-        rows = np.empty(count * 2, CHANGE)
-        rows["fields"] = 9
-        for name in CHANGE.names or ():
-            if name.endswith("_length"):
-                rows[name] = CHANGE[name.removesuffix("_length")].itemsize
         both = np.repeat(np.arange(count), 2)
         second = np.tile([False, True], count)
-        rows["ts"] = (ms[both] - packing.PG_EPOCH_MS) * 1000
-        rows["market_key"], rows["outcome"] = market[both] + 1, second
+        price = (self._mids[market] + np.where(bids, -away, away)) * TICK
+        rows = _rows(CHANGE, ms[both], market[both], second, 2 * both + 1)
         rows["event_id"] = dice.integers(-(2**63), 2**63 - 1, count * 2)
-        rows["seq"] = (ms[both] << 20) + 2 * both % (1 << 20)
         rows["side"] = np.where(bids[both] ^ second, 1, -1)
         rows["price"] = np.where(second, ONE - price[both], price[both])
         rows["size"] = size[both]
         rows["hash"] = np.frombuffer(hashes, "V20")
-        with conn.cursor() as cursor, cursor.copy(CHANGES) as copy:
-            copy.write(packing.HEADER)
-            data = rows.tobytes()
-            for at in range(0, len(data), 1 << 20):
-                copy.write(data[at : at + (1 << 20)])
-            copy.write(packing.TRAILER)
+        _copy(conn, "book_events", CHANGE, [rows.tobytes()])
         self.events += count * 2
-        self._wholes(
-            conn, zip(*(column.tolist() for column in (ms, market, bids, price, size)), strict=True), hashes, file
-        )
+        told, kept = self._follow(ms, market, np.where(bids, 0, DEEP) + away - 1, size, hashes, file)
+        self._copy_wholes(conn, "book_events", WHOLE, told, ms, market)
+        self._copy_wholes(conn, "book_anchors", ANCHOR, kept, ms, market)
 
-    def _wholes(
-        self,
-        conn: psycopg.Connection[Any],
-        changes: Iterator[tuple[int, int, bool, int, int]],
-        hashes: bytes,
-        file: Any,
-    ) -> None:
+    def _follow(  # noqa: PLR0917 (columns of the hour's changes)
+        self, ms: Any, market: Any, level: Any, size: Any, hashes: bytes, file: Any
+    ) -> tuple[Wholes, Wholes]:
         """Follow the books: whole ones after some changes, anchors as they are kept, probes."""
-        wholes: list[tuple[Any, ...]] = []
-        anchors: list[tuple[Any, ...]] = []
+        told, kept = Wholes(), Wholes()
+        count = self._changes
+        sent = self._dice.random(count) < 1 / WHOLE_EACH
+        probed = self._dice.random(count) < self._probes / (count * HOURS)
         apart_ms = int(APART.total_seconds() * 1000)
-        chance, probing = self._few.random, self._probes / (self._changes * HOURS)
-        for n, (ms, market, bid, price, size) in enumerate(changes):
-            if chance() < probing and self._heard[market] < ms:
+        books, anchored, heard = self._books, self._anchored, self._heard
+        columns = (column.tolist() for column in (ms, market, level, size, sent, probed))
+        for n, (at, which, place, total, sends, probes) in enumerate(zip(*columns, strict=True)):
+            book = books[which]
+            if probes and heard[which] < at:
                 outcome = self._few.randrange(2)
-                self.probes.append(Probe(market + 1, outcome, ms - 1, self._sides(market, outcome)))
-            self._heard[market] = ms
-            levels = self._books[market][0 if bid else 1]
-            if size:
-                levels[price] = size
-            else:
-                levels.pop(price, None)
-            if file is not None:
-                file.write(self._said((ms, market, bid, price, size), hashes[n * 40 : n * 40 + 40]))
-            if ms - self._anchored[market] > apart_ms:
-                self._anchored[market] = ms
-                anchors += [(*place, *whole) for *place, whole in self._whole(ms, market, n)]
-            if chance() < 1 / WHOLE_EACH:
-                wholes += self._sent(ms, market, n)
-                self._anchored[market] = ms
-                if file is not None:
-                    file.write(self._said_whole(ms, market))
-        self._copy(conn, WHOLES, wholes)
-        self._copy(conn, ANCHORS, anchors)
+                self.probes.append(Probe(which + 1, outcome, at - 1, self._sides(which, outcome)))
+            heard[which] = at
+            book[place] = total
+            writes = self.written < WRITTEN
+            if writes:
+                file.write(self._said(at, which, place, total, hashes[n * 40 : n * 40 + 40]))
+            if at - anchored[which] > apart_ms:
+                anchored[which] = at
+                kept.add(n, book)
+            if sends:
+                anchored[which] = at
+                told.add(n, book)
+                if writes:
+                    file.write(self._said_whole(at, which))
+        return told, kept
 
-    def _copy(self, conn: psycopg.Connection[Any], statement: Any, rows: list[tuple[Any, ...]]) -> None:
-        with conn.cursor() as cursor, cursor.copy(statement) as copy:
-            for row in rows:
-                copy.write_row(row)
-        self.events += len(rows) if statement == WHOLES else 0
+    def _copy_wholes(  # noqa: PLR0917 (columns of the hour's changes)
+        self, conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], wholes: Wholes, ms: Any, market: Any
+    ) -> None:
+        """Copy whole books, of both outcomes each, with the instants and markets of the changes before them."""
+        after = np.array(wholes.after, np.int64)
+        sizes = np.frombuffer(wholes.sizes, np.int64).reshape(-1, 2, DEEP)
+        if not len(after):
+            return
+        greetings = after[0] < 0
+        places = np.arange(len(after)) if greetings else after
+
+        def parts() -> Iterator[bytes]:
+            for begin in range(0, len(after), AT_ONCE):
+                part = slice(begin, begin + AT_ONCE)
+                for outcome in (0, 1):
+                    place = places[part]
+                    rows = _rows(row, ms[place], market[place], np.full(len(place), outcome), 2 * after[part] + 2)
+                    if "hash" in (row.names or ()):
+                        rows["event_id"] = self._dice.integers(-(2**63), 2**63 - 1, len(rows))
+                        rows["hash"] = np.frombuffer(self._dice.bytes(20 * len(rows)), "V20")
+                    yield self._levels(rows, self._mids[market[place]], sizes[part], outcome)
+
+        _copy(conn, table, row, parts())
+        if table == "book_events":
+            self.events += len(after) * 2
+
+    @staticmethod
+    def _levels(rows: Any, mids: Any, sizes: Any, outcome: int) -> bytes:
+        """Set the levels of whole books, best first, and give the rows without those that are not there."""
+        there = np.ones((len(rows), rows.dtype.itemsize), bool)
+        distance = np.arange(1, DEEP + 1)
+        for n, side in enumerate(("bid", "ask")):
+            of = n ^ outcome  # what bids for the one asks for the other
+            price = (mids[:, None] + (distance if of else -distance)) * TICK
+            values = {"prices": ONE - price if outcome else price, "sizes": sizes[:, of]}
+            present = sizes[:, of] > 0
+            for what, width, oid in (("prices", 4, INT4), ("sizes", 8, INT8)):
+                name = f"{side}_{what}"
+                column = rows[name]
+                count = present.sum(axis=1)
+                column["dimensions"], column["nulls"], column["type"], column["first"] = 1, 0, oid, 1
+                column["count"] = count
+                column["levels"]["length"] = width
+                column["levels"]["value"] = values[what]
+                rows[f"{name}_length"] = 20 + (4 + width) * count
+                end = rows.dtype.fields[name][1] + column.dtype.itemsize
+                there[:, end - DEEP * (4 + width) : end] = np.repeat(present, 4 + width, axis=1)
+        sent: bytes = rows.view(np.uint8).reshape(there.shape)[there].tobytes()
+        return sent
 
     def _sides(self, market: int, outcome: int) -> Sides:
         """Give a book as one of the outcomes has it: what bids for the one asks for the other."""
-        bids, asks = self._books[market]
+        mid, book = int(self._mids[market]), self._books[market]
+        bids = {(mid - n) * TICK: size for n, size in enumerate(book[:DEEP], 1) if size}
+        asks = {(mid + n) * TICK: size for n, size in enumerate(book[DEEP:], 1) if size}
         if not outcome:
-            return dict(bids), dict(asks)
+            return bids, asks
         return {ONE - price: size for price, size in asks.items()}, {ONE - price: size for price, size in bids.items()}
 
-    def _whole(self, ms: int, market: int, n: int) -> Iterator[tuple[Any, ...]]:
-        """Give the books of both outcomes after the change `n` of an hour: instant, place, seq, levels."""
-        ts = self.since + timedelta(milliseconds=ms - int(self.since.timestamp() * 1000))
-        for outcome in (0, 1):
-            bids, asks = (sorted(side.items()) for side in self._sides(market, outcome))
-            # Written as PostgreSQL reads them: psycopg takes ten times as long over a list.
-            levels = [
-                f"{{{','.join([str(level[n]) for level in side])}}}" for side in (bids[::-1], asks) for n in (0, 1)
-            ]
-            yield ts, market + 1, outcome, (ms << 20) + (2 * n + 1) % (1 << 20), levels
-
-    def _sent(self, ms: int, market: int, n: int = -1) -> Iterator[tuple[Any, ...]]:
-        """Give them as the exchange sent them."""
-        for ts, key, outcome, seq, levels in self._whole(ms, market, n):
-            yield ts, key, outcome, self._few.getrandbits(63), seq, *levels, self._few.randbytes(20)
-
-    def _said(self, change: tuple[int, int, bool, int, int], hashes: bytes) -> bytes:
-        ms, market, bid, price, size = change
-        bids, asks = self._books[market]
-        best_bid, best_ask = max(bids, default=0), min(asks, default=ONE)
+    def _said(self, ms: int, market: int, level: int, size: int, hashes: bytes) -> bytes:
+        mid, book = int(self._mids[market]), self._books[market]
+        bid, distance = level < DEEP, level % DEEP + 1
+        price = (mid - distance if bid else mid + distance) * TICK
+        best_bid = next(((mid - n) * TICK for n, there in enumerate(book[:DEEP], 1) if there), 0)
+        best_ask = next(((mid + n) * TICK for n, there in enumerate(book[DEEP:], 1) if there), ONE)
         yes, no = self._tokens(market)
         first, second = "BUY" if bid else "SELL", "SELL" if bid else "BUY"
         changes = [
@@ -240,14 +286,39 @@ class Day:
 
     def catalogue(self, conn: psycopg.Connection[Any]) -> None:
         """Name the markets."""
-        with conn.transaction():
-            for market in range(self.markets):
-                conn.execute(
-                    "insert into markets (market_key, market_id, question, status, outcomes, token_ids)"
-                    " overriding system value values (%s, %s, 'Rain?', 'ACTIVE', '{Yes,No}', %s)",
-                    [market + 1, self.condition(market), list(self._tokens(market))],
-                )
+        with conn.transaction(), conn.cursor() as cursor:
+            cursor.executemany(
+                "insert into markets (market_key, market_id, question, status, outcomes, token_ids)"
+                " overriding system value values (%s, %s, 'Rain?', 'ACTIVE', '{Yes,No}', %s)",
+                [(market + 1, self.condition(market), list(self._tokens(market))) for market in range(self.markets)],
+            )
         conn.execute(
             "insert into tokens (token_id, market_key, outcome) select token_id, market_key, n - 1"
             " from markets, unnest(token_ids) with ordinality as t (token_id, n)"
         )
+
+
+def _rows(row: np.dtype[Any], ms: NDArray[np.int64], market: Any, outcome: Any, order: Any) -> Any:
+    """Begin rows: their places, and the length of each value."""
+    rows = np.empty(len(ms), row)
+    names = [name for name in row.names or () if f"{name}_length" in (row.names or ())]
+    rows["fields"] = len(names)
+    for name in names:
+        rows[f"{name}_length"] = row[name].itemsize
+    rows["ts"] = (ms - packing.PG_EPOCH_MS) * 1000
+    rows["market_key"], rows["outcome"] = market + 1, outcome
+    rows["seq"] = (ms << 20) + order % (1 << 20)
+    return rows
+
+
+def _copy(conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], parts: Iterable[bytes]) -> None:
+    names = [name for name in row.names or () if f"{name}_length" in (row.names or ())]
+    statement = sql.SQL("copy {} ({}) from stdin (format binary)").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names))
+    )
+    with conn.cursor() as cursor, cursor.copy(statement) as copy:
+        copy.write(packing.HEADER)
+        for part in parts:
+            for at in range(0, len(part), 1 << 20):
+                copy.write(part[at : at + (1 << 20)])
+        copy.write(packing.TRAILER)

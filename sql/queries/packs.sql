@@ -21,7 +21,7 @@ select exists (
 select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
 
 -- name: move_out(market_keys, outcomes, before)
--- Takes older rows away and gives them, each behind the chunk that it was in. Of each outcome the newest snapshot stays: whoever
+-- Takes older rows away and gives them, each before the chunk that it was in. Of each outcome the newest snapshot stays: whoever
 -- connects anew is greeted with it, and finds that it is there already. So does all of its instant, since a pack cannot be parted there.
 delete from book_events e
 using (
@@ -36,8 +36,8 @@ using (
 ) as held
 where e.market_key = held.market_key and e.outcome = held.outcome and e.ts < :before::timestamptz
     and e.ts is distinct from held.ts
-returning e.tableoid::bigint, e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
-    e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash;
+returning e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
+    e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash, e.tableoid::bigint;
 
 -- name: left_behind(market_keys, outcomes, before)
 -- What stays rows: part of what later packs begin with.
