@@ -39,9 +39,13 @@ WORKERLESS = {"timescaledb.max_background_workers": "0"}
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 
-# Deadlines measure the machine more than the code.
-hypothesis.settings.register_profile("default", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000)
+# Deadlines measure the machine more than the code, and so does how long it takes to make an example.
+SLOW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
+# The same examples each time: new ones are looked for by `make fuzz`, and not by whoever changes something else.
+hypothesis.settings.register_profile(
+    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=SLOW
+)
+hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000, suppress_health_check=SLOW)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 

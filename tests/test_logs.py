@@ -25,6 +25,7 @@ from api.site.middleware import Named
 from cli.processes import tail
 from orchestration import console
 from tests.api.conftest import generous, serving
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parent.parent
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -113,7 +114,7 @@ def test_each_answer_of_the_api_has_a_line_with_its_request_id(database_url, con
                 f"{server.url}{path}", headers={"X-Request-Id": name, "X-API-Key": key, "User-Agent": 'a "quoted" one'}
             )
             try:
-                urllib.request.urlopen(request, timeout=10).close()
+                urllib.request.urlopen(request, timeout=PATIENCE_S).close()
             except urllib.error.HTTPError as refused:
                 refused.close()
         log = server.stop()

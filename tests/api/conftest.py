@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import os
 import signal
 import socket
@@ -65,6 +66,12 @@ class Client(testing.TestClient):
             sent["X-API-Key"] = key or self.key
         named = {name.rstrip("_"): str(value) for name, value in params.items()}
         return self.simulate_get(path, params=named, headers=sent)
+
+
+@pytest.fixture
+def present(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NOW of the test's module is when the test begins: the module was read before all tests, perhaps long ago."""
+    monkeypatch.setattr(request.module, "NOW", dt.datetime.now(dt.UTC))
 
 
 @pytest.fixture

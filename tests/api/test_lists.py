@@ -10,6 +10,7 @@ from orchestration import activity, aggregates
 from tests.factories import insert
 
 NOW = dt.datetime.now(dt.UTC)
+pytestmark = pytest.mark.usefixtures("present")
 
 
 def ago(**how_long):

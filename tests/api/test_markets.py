@@ -3,7 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.factories import add_market as insert_market
@@ -81,7 +81,7 @@ def walk(client, limit, between=lambda: None, **chosen):
     return met
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 @given(markets=st.integers(0, 30), ranked=st.integers(0, 30), limit=st.integers(1, 12), seed=st.integers(0, 9))
 def test_a_walk_meets_each_market_once_whatever_is_written_meanwhile(
     client, conn, service, markets, ranked, limit, seed

@@ -11,6 +11,7 @@ from tests.api.test_shapes import book
 from tests.factories import insert
 
 NOW = dt.datetime.now(dt.UTC)
+pytestmark = pytest.mark.usefixtures("present")
 
 
 def priced(conn, market, mid=520_000):

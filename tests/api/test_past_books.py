@@ -6,7 +6,7 @@ import datetime as dt
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 from api.lookup import Market
 from api.past_books import Past
@@ -184,7 +184,6 @@ def often():
         yield
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=steps)
 def test_property_any_history_can_be_asked_for_at_any_moment_and_by_steps(shared, often, steps):
     for table in ("book_events", "book_packs", "book_anchors", "quotes", "live_books", "live_prices", "stream_events"):

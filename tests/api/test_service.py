@@ -13,7 +13,7 @@ def test_the_service_says_that_it_lives(client):
     found = client.simulate_get("/health").json
 
     assert (found["status"], found["service"], found["project"]) == ("ok", "api", "presage")
-    assert abs(found["timestamp"] - dt.datetime.now(dt.UTC).timestamp()) < 5
+    assert abs(found["timestamp"] - dt.datetime.now(dt.UTC).timestamp()) < 60
 
 
 def test_one_moment_is_told_in_four_ways(client):

@@ -51,7 +51,7 @@ def test_the_time_is_a_number_as_text(client):
     answer = client.ask("/v1/udf/time")
 
     assert answer.headers["Content-Type"].startswith("text/plain")
-    assert abs(int(answer.text) - dt.datetime.now(dt.UTC).timestamp()) < 5
+    assert abs(int(answer.text) - dt.datetime.now(dt.UTC).timestamp()) < 60
 
 
 @pytest.mark.parametrize(
