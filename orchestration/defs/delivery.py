@@ -1,27 +1,22 @@
 """Webhooks: two long runs while there is anybody to tell, of which one delivers."""
 
-import logging
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 
 import dagster as dg
 
 import settings
 from orchestration.delivery.feed import FEED, Feed
 from orchestration.keeping import WINDOW_TAG, keep
+from orchestration.reporting import MATERIALISE_S, OBSERVE_S, Reporter
 from orchestration.resources import Database
 from orchestration.runs import unfinished
 from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
 
-log = logging.getLogger(__name__)
-
 LIVE = "polymarket"
 ASSET = "webhook_deliveries"
-OBSERVE_S = 30.0
-MATERIALISE_S = 240.0
 OFF = "no webhook is enabled: POST /v1/webhooks makes one"
 
 
@@ -39,40 +34,15 @@ OFF = "no webhook is enabled: POST /v1/webhooks makes one"
 def webhook_deliveries(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.MaterializeResult[None]]:
     """Deliver or stand by until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
-    told = Telling(context)
+    reporter = Reporter(context, {ASSET: ()}, (ASSET, ()))
     totals = Feed(
         settings.get(),
         database.url,
         run_id=context.run.run_id,
         window_s=float(window_s) if window_s else None,
         observe_s=OBSERVE_S,
-    ).run(observe=told.observe)
-    if told.led:
-        yield dg.MaterializeResult(metadata=totals)
-
-
-class Telling:
-    """Tells Dagster how a run goes: observations for the plots, now and then a materialization for the freshness."""
-
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self.led = False
-        self._context = context
-        self._materialised_at = 0.0
-
-    def observe(self, said: dict[str, Any]) -> None:
-        """Pass on what the feed says."""
-        leads = said["role"] == "leader"
-        self.led = self.led or leads
-        due = leads and time.monotonic() - self._materialised_at >= MATERIALISE_S
-        if due:
-            self._materialised_at = time.monotonic()
-        tell = dg.AssetMaterialization if due else dg.AssetObservation
-        try:
-            if fault := said.get("fault"):
-                self._context.log.warning("%s", fault)
-            self._context.log_event(tell(ASSET, metadata=said))
-        except Exception as fault:  # noqa: BLE001 (whatever Dagster's storage says when it is away: the feed goes on)
-            log.warning("observation lost: %s", fault)
+    ).run(observe=reporter.observe)
+    yield from reporter.results(totals)
 
 
 job = dg.define_asset_job(

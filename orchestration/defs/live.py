@@ -1,10 +1,7 @@
 """The live feed: everything the exchange's sockets say, held by two long runs of which one writes."""
 
-import logging
-import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any
 
 import dagster as dg
 
@@ -12,14 +9,10 @@ import settings
 from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.live import exchange as live_exchange
 from orchestration.live.feed import Feed
+from orchestration.reporting import OBSERVE_S, Reporter
 from orchestration.resources import Database, Exchange
 
-log = logging.getLogger(__name__)
-
 FEED = "polymarket"
-OBSERVE_S = 30.0
-# Dagster shows a check as not yet evaluated after each materialization: seldom enough that it is mostly shown.
-MATERIALISE_S = 240.0
 
 # Each asset shows of the feed's figures what it is about.
 LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
@@ -31,6 +24,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "live_books": ("tokens", "sockets", "mismatches", "reanchored", "reconnects", "database_faults"),
     "stream_events": ("told", "rows_since"),
 }
+STANDBY = "live_books", ("tokens", "sockets", "messages_since", "backlog_events")
 DESCRIPTIONS = {
     "trades": "The exchange's tape: every trade once, whichever run, or the exchange's own list, told of it.",
     "quotes": "Best bid and ask of each outcome, one row for each instant at which they changed.",
@@ -63,7 +57,7 @@ def feed(
 ) -> Iterator[dg.MaterializeResult[None]]:
     """Lead the feed or stand by until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
-    told = Telling(context)
+    reporter = Reporter(context, SHOWN, STANDBY)
     totals = Feed(
         settings.get(),
         database.url,
@@ -74,49 +68,8 @@ def feed(
         feed=FEED,
         window_s=float(window_s) if window_s else None,
         observe_s=OBSERVE_S,
-    ).run(observe=told.observe)
-    if told.led:
-        for asset in SHOWN:
-            yield dg.MaterializeResult(asset_key=asset, metadata=shown(asset, totals))
-
-
-class Telling:
-    """Tells Dagster how a run goes: observations for the plots, now and then a materialization for the freshness."""
-
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self.led = False
-        self._context = context
-        self._materialised_at = 0.0
-        self._role = ""
-
-    def observe(self, said: dict[str, Any]) -> None:
-        """Pass on what the feed says; of a standby only that it stands by, as it writes nothing."""
-        self.led = self.led or said["role"] == "leader"
-        try:
-            self._tell(said)
-        except Exception as fault:  # noqa: BLE001 (whatever Dagster's storage says when it is away: the feed goes on)
-            log.warning("observation lost: %s", fault)
-
-    def _tell(self, said: dict[str, Any]) -> None:
-        if said["role"] != self._role:
-            self._role = said["role"]
-            self._context.log.info("%s: %s tokens on %s sockets", self._role, said["tokens"], said["sockets"])
-        if self._role != "leader":
-            metadata = {name: said[name] for name in ("role", "tokens", "sockets", "messages_since", "backlog_events")}
-            self._context.log_event(dg.AssetObservation("live_books", metadata=metadata))
-            return
-        due = time.monotonic() - self._materialised_at >= MATERIALISE_S
-        if due:
-            self._materialised_at = time.monotonic()
-        tell = dg.AssetMaterialization if due else dg.AssetObservation
-        for asset in SHOWN:
-            self._context.log_event(tell(asset, metadata=shown(asset, said)))
-
-
-def shown(asset: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick what an asset shows of the feed's figures."""
-    figures = {name: said[name] for name in SHOWN[asset] if said.get(name) is not None}
-    return {"role": said["role"], **figures}
+    ).run(observe=reporter.observe)
+    yield from reporter.results(totals)
 
 
 job = dg.define_asset_job(

@@ -1,6 +1,5 @@
 """Settlements: the chain's head followed by two long runs of which one writes, history filled in by block ranges."""
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import settings
 from orchestration import checks
 from orchestration.defs.pipeline import result
 from orchestration.keeping import WINDOW_TAG, keep
+from orchestration.reporting import OBSERVE_S, Reporter
 from orchestration.resources import Database
 from orchestration.runs import unfinished
 from orchestration.settlement import chain, judging
@@ -22,11 +22,7 @@ from orchestration.settlement.writer import FEED, Writer
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 
-log = logging.getLogger(__name__)
-
 LIVE = "polymarket"
-OBSERVE_S = 30.0
-MATERIALISE_S = 240.0
 CHECK_S = 3600.0  # a pass of the daily check; what is left is taken up by the next one
 KINDS = {"polygon", "timescaledb"}
 SHOWN: Mapping[str, tuple[str, ...]] = {
@@ -38,6 +34,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         *("checked_blocks", "logs_found_missing", "logs_withheld", "faults"),
     ),
 }
+STANDBY = "chain_blocks", ("head", "finalized", "indexed")
 DESCRIPTIONS = {
     "settlements": "Fills as they were settled on the chain, one row a log: maker, taker, price, size, fee. A match "
     "has a row for each maker's order and one for the taker's; `counted` marks those that make the volume.",
@@ -69,7 +66,7 @@ def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.M
     """Lead the feed or stand by until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
     configured = settings.get()
-    told = Telling(context)
+    reporter = Reporter(context, SHOWN, STANDBY)
     with chain.reached(configured) as (rpc, second):
         totals = Feed(
             configured,
@@ -80,50 +77,8 @@ def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.M
             second=second,
             window_s=float(window_s) if window_s else None,
             observe_s=OBSERVE_S,
-        ).run(observe=told.observe)
-    if told.led:
-        for asset in SHOWN:
-            yield dg.MaterializeResult(asset_key=asset, metadata=shown(asset, totals))
-
-
-class Telling:
-    """Tells Dagster how a run goes: observations for the plots, now and then a materialization for the freshness."""
-
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self.led = False
-        self._context = context
-        self._materialised_at = 0.0
-        self._role = ""
-
-    def observe(self, said: dict[str, Any]) -> None:
-        """Pass on what the feed says."""
-        self.led = self.led or said["role"] == "leader"
-        try:
-            self._tell(said)
-        except Exception as fault:  # noqa: BLE001 (whatever Dagster's storage says when it is away: the feed goes on)
-            log.warning("observation lost: %s", fault)
-
-    def _tell(self, said: dict[str, Any]) -> None:
-        if said["role"] != self._role:
-            self._role = said["role"]
-            self._context.log.info("%s: head %s, indexed %s", self._role, said.get("head"), said.get("indexed"))
-        if fault := said.get("fault"):
-            self._context.log.warning("%s", fault)
-        if self._role != "leader":
-            metadata: dict[str, Any] = {name: said[name] for name in ("role", "head", "finalized") if name in said}
-            self._context.log_event(dg.AssetObservation("chain_blocks", metadata=metadata))
-            return
-        due = time.monotonic() - self._materialised_at >= MATERIALISE_S
-        if due:
-            self._materialised_at = time.monotonic()
-        tell = dg.AssetMaterialization if due else dg.AssetObservation
-        for asset in SHOWN:
-            self._context.log_event(tell(asset, metadata=shown(asset, said)))
-
-
-def shown(asset: str, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick what an asset shows of the feed's figures."""
-    return {"role": said["role"], **{name: said[name] for name in SHOWN[asset] if said.get(name) is not None}}
+        ).run(observe=reporter.observe)
+    yield from reporter.results(totals)
 
 
 job = dg.define_asset_job(

@@ -4,38 +4,14 @@ import dagster as dg
 import pytest
 
 from orchestration.defs import analysis, candles, live, maintenance, markets, pipeline
-from orchestration.resources import Database, Exchange
+from orchestration.reporting import Reporter
 from upstream.sandbox.server import Sandbox
 
 
 @pytest.fixture(scope="module")
-def exchange():
+def sandbox():
     with Sandbox(simulate=5, markets=40, rate=150) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def instance():
-    with dg.instance_for_test() as running:
-        yield running
-
-
-@pytest.fixture
-def make(instance, exchange, database_url):
-    def materialise(*definitions, **more):
-        resources = {
-            "database": Database(url=database_url),
-            "exchange": Exchange(
-                gamma_url=exchange.gamma_url,
-                clob_url=exchange.clob_url,
-                clob_socket_url=exchange.socket_url,
-                data_api_url=exchange.data_api_url,
-                source="simulated",
-            ),
-        }
-        return dg.materialize(list(definitions), instance=instance, resources=resources, **more)
-
-    return materialise
 
 
 def metadata(run, asset):
@@ -109,7 +85,7 @@ def said(role, **more):
 
 
 class Context:
-    """The two things that telling asks of Dagster."""
+    """The two things that a reporter asks of Dagster."""
 
     def __init__(self, *, broken=False):
         self.log = self
@@ -127,30 +103,30 @@ class Context:
 
 def test_a_leader_tells_of_each_asset_and_materialises_now_and_then():
     context = Context()
-    telling = live.Telling(context)
+    reporter = Reporter(context, live.SHOWN, live.STANDBY)
     for _ in range(3):
-        telling.observe(said("leader"))
+        reporter.observe(said("leader"))
 
     kinds = [type(event).__name__ for event in context.events]
     assert kinds == ["AssetMaterialization"] * 6 + ["AssetObservation"] * 12
     assert context.events[0].metadata["lag_p99_ms"].value == 7
-    assert telling.led
+    assert reporter.led
 
 
 def test_a_standby_tells_only_that_it_stands_by():
     context = Context()
-    telling = live.Telling(context)
-    telling.observe(said("standby"))
+    reporter = Reporter(context, live.SHOWN, live.STANDBY)
+    reporter.observe(said("standby"))
 
     assert [(event.asset_key.path, event.metadata["role"].value) for event in context.events] == [
         (["live_books"], "standby")
     ]
-    assert not telling.led
+    assert not reporter.led
 
 
 def test_the_feed_outlives_dagsters_storage():
-    telling = live.Telling(Context(broken=True))
+    reporter = Reporter(Context(broken=True), live.SHOWN, live.STANDBY)
 
-    telling.observe(said("leader"))
+    reporter.observe(said("leader"))
 
-    assert telling.led
+    assert reporter.led

@@ -1,0 +1,34 @@
+"""Dagster, an instance of it for each file."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from orchestration.resources import Database, Exchange
+
+
+@pytest.fixture(scope="module")
+def instance():
+    with dg.instance_for_test() as running:
+        yield running
+
+
+@pytest.fixture
+def make(instance, sandbox, database_url):
+    """Materialise assets of the file's sandbox exchange."""
+
+    def materialise(*definitions, **more):
+        resources = {
+            "database": Database(url=database_url),
+            "exchange": Exchange(
+                gamma_url=sandbox.gamma_url,
+                clob_url=sandbox.clob_url,
+                clob_socket_url=sandbox.socket_url,
+                data_api_url=sandbox.data_api_url,
+                source="simulated",
+            ),
+        }
+        return dg.materialize(list(definitions), instance=instance, resources=resources, **more)
+
+    return materialise
