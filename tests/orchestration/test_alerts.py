@@ -243,17 +243,11 @@ def evaluation(passed, severity=dg.AssetCheckSeverity.ERROR, said="green as gras
     )
 
 
-@pytest.fixture(scope="module")
-def dagster():
-    with dg.instance_for_test() as running:
-        yield running
-
-
 @pytest.fixture
-def instance(dagster):
+def instance(instance):
     """Dagster, in whose opinion all is well."""
-    dagster.report_runless_asset_event(evaluation(passed=True))
-    return dagster
+    instance.report_runless_asset_event(evaluation(passed=True))
+    return instance
 
 
 class Watch:

@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-import pytest
 
 from orchestration import pruning
 
@@ -31,12 +30,6 @@ def broken():
 @dg.job
 def breaks():
     broken()
-
-
-@pytest.fixture(scope="module")
-def instance():
-    with dg.instance_for_test() as running:
-        yield running
 
 
 def later(**ago):

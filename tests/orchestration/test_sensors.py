@@ -17,12 +17,6 @@ from tests.factories import insert
 NOW = datetime.now(UTC)
 
 
-@pytest.fixture(scope="module")
-def instance():
-    with dg.instance_for_test() as running:
-        yield running
-
-
 @pytest.fixture
 def tick(instance, database_url):
     def evaluate(sensor, cursor=None):

@@ -18,19 +18,13 @@ from tests.factories import insert
 from tests.orchestration.settlement import truth
 
 
-@pytest.fixture(scope="module")
-def _instance():
-    with dg.instance_for_test() as running:
-        yield running
-
-
 @pytest.fixture
-def instance(_instance):
-    yield _instance
-    for record in _instance.get_run_records():
-        _instance.delete_run(record.dagster_run.run_id)
-    for key in _instance.get_dynamic_partitions("settlement_blocks"):
-        _instance.delete_dynamic_partition("settlement_blocks", key)
+def instance(instance):
+    yield instance
+    for record in instance.get_run_records():
+        instance.delete_run(record.dagster_run.run_id)
+    for key in instance.get_dynamic_partitions("settlement_blocks"):
+        instance.delete_dynamic_partition("settlement_blocks", key)
 
 
 @pytest.fixture

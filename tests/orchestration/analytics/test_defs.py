@@ -20,12 +20,6 @@ NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.fixture(scope="module")
-def instance():
-    with dg.instance_for_test() as running:
-        yield running
-
-
 @pytest.fixture
 def resources(database_url):
     return {"database": Database(url=database_url)}

@@ -12,7 +12,7 @@ import yaml
 import settings
 from orchestration.coverage import days
 from orchestration.defs import coverage
-from orchestration.resources import Database, Exchange
+from orchestration.resources import Database
 from orchestration.settlement.ranges import Ranges
 from orchestration.settlement.writer import Writer
 from tests.chain import Chain, events
@@ -26,28 +26,10 @@ ROOT = Path(settings.__file__).parent
 NIGHT = dt.datetime(DAY.year, DAY.month, DAY.day, 3, 20, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
 
-@pytest.fixture(scope="module")
-def instance():
-    with dg.instance_for_test() as running:
-        yield running
-
-
 @pytest.fixture
-def make(instance, sandbox, db, database_url):
-    def materialise(*definitions, **more):
-        resources = {
-            "database": Database(url=database_url),
-            "exchange": Exchange(
-                gamma_url=sandbox.gamma_url,
-                clob_url=sandbox.clob_url,
-                clob_socket_url=sandbox.socket_url,
-                data_api_url=sandbox.data_api_url,
-                source="simulated",
-            ),
-        }
-        return dg.materialize(list(definitions), instance=instance, resources=resources, **more)
-
-    return materialise
+def make(make, db):
+    """The database knows the exchange's markets."""
+    return make
 
 
 @pytest.fixture
