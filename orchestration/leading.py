@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import psycopg
 
-from orchestration.live.lease import OVERSTAY, Lease, successor
-from sql import database
+from orchestration.live.lease import OVERSTAY, Lease, connect_to_lead, successor
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
@@ -158,16 +157,7 @@ class LedFeed(ABC):
 
     def _try_lead(self) -> bool:
         if self._conn is None or self._conn.closed:
-            # Behind a pool of connections the lock would belong to whoever comes next: this has to be a direct one.
-            self._conn = database.connect(
-                self._url,
-                autocommit=True,
-                name=f"presage feed {self._feed}: leader",
-                statement_timeout=120_000,
-                tcp_keepalives_idle=5,  # a leader whose machine is gone lets go of the lock within seconds
-                tcp_keepalives_interval=2,
-                tcp_keepalives_count=3,
-            )
+            self._conn = connect_to_lead(self._url, self._feed, statement_timeout=120_000)
         if not queries.try_lead(self._conn, feed=self._feed):
             return False
         self._begin(self._conn)

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import psycopg
 
+from orchestration.live.lease import connect_to_lead
 from orchestration.live.rows import Batch, LiveBook, Refusal, Token
 from orchestration.live.writer import Writer, Written
-from sql import database
 from sql.queries import feed as queries
 
 REFUSED = (psycopg.DataError, psycopg.errors.CheckViolation, struct.error)  # by the database, or by its formats
@@ -30,17 +30,7 @@ class LeaderConnection:
     def try_lead(self) -> bool:
         """Ask for the lead."""
         if self._writer is None or self._writer.conn.closed:
-            # Behind a pool of connections the lock would belong to whoever comes next: this has to be a direct one.
-            conn = database.connect(
-                self._url,
-                autocommit=True,
-                name=f"presage feed {self.feed}: leader",
-                statement_timeout=60_000,
-                tcp_keepalives_idle=5,  # a leader whose machine is gone lets go of the lock within seconds
-                tcp_keepalives_interval=2,
-                tcp_keepalives_count=3,
-            )
-            self._writer = Writer(conn)
+            self._writer = Writer(connect_to_lead(self._url, self.feed, statement_timeout=60_000))
         return bool(queries.try_lead(self._writer.conn, feed=self.feed))
 
     def newest_ms(self) -> int:

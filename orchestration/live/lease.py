@@ -1,4 +1,4 @@
-"""Leases: the sign of life of each run, how far the leader has come, and when it may go."""
+"""Leases: the sign of life of each run, how far the leader has come, and when it may go; and how it holds the lead."""
 
 import os
 import socket
@@ -14,6 +14,22 @@ from sql.queries import feed as queries
 ALIVE_S = 10.0
 READY_S = 3.0  # a successor holds every book for so long before one leaves to it
 OVERSTAY = 3.0  # windows: longer than this nobody stays, whoever follows
+
+
+def connect_to_lead(url: str, feed: str, *, statement_timeout: int) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect as one who is to hold the lock of the lead, which lasts as long as the session.
+
+    Behind a pool of connections the lock would belong to whoever comes next: this has to be a direct one.
+    """
+    return database.connect(
+        url,
+        autocommit=True,
+        name=f"presage feed {feed}: leader",
+        statement_timeout=statement_timeout,
+        tcp_keepalives_idle=5,  # a leader whose machine is gone lets go of the lock within seconds
+        tcp_keepalives_interval=2,
+        tcp_keepalives_count=3,
+    )
 
 
 class Held(msgspec.Struct, frozen=True):
