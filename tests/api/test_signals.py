@@ -13,6 +13,7 @@ from tests.api.test_debug import TOKEN
 from tests.factories import insert
 
 NOW = dt.datetime.now(dt.UTC)
+pytestmark = pytest.mark.usefixtures("present")
 numbers = itertools.count(1)
 
 

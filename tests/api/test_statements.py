@@ -110,7 +110,7 @@ def test_statements_that_are_gone_are_prepared_again(lent):
 
 
 def test_a_query_that_takes_too_long_is_cancelled(database_url):
-    pool = Pool(database_url, 1, {"statement_timeout": 50})
+    pool = Pool(database_url, 1, {"statement_timeout": 300})
     with pool.connection() as conn, pytest.raises(psycopg.errors.QueryCanceled):
         run(conn, query("select pg_sleep(%(s)s)"), {"s": 5})
     pool.close()

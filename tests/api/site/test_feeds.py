@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 
 import pytest
 from starlette.testclient import TestClient
@@ -113,7 +114,8 @@ def test_what_cannot_be_followed_is_refused_by_name(site, query):
     assert answer.json()["error"]["code"] == "invalid_parameter"
 
 
-def test_one_address_cannot_keep_the_site_busy(made_site):
+def test_one_address_cannot_keep_the_site_busy(made_site, monkeypatch):
+    monkeypatch.setattr("api.site.app.Pace", partial(Pace, clock=lambda: 0.0))
     site = TestClient(create_app(made_site, requests_a_second=2))
 
     statuses = [site.get("/health").status_code for _ in range(15)]
