@@ -11,13 +11,14 @@ import binascii
 import hashlib
 import re
 import time
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from io import BytesIO
 from random import random
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import unquote_plus
 
+import gevent
 from gevent import Timeout
 from gevent.pywsgi import Input, format_date_time
 from geventwebsocket.handler import WebSocketHandler
@@ -26,6 +27,9 @@ from gunicorn.workers.ggevent import GeventResponse, PyWSGIHandler
 from api import errors
 from api.headers import Headers, Refused
 from api.stream.socket import Socket
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ACCEPT = "presage.accept"  # in the WSGI environment of an upgrade: call it to get the socket
 MOST_BODY = 65_536
@@ -87,13 +91,22 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
             raise Refused("The request line is malformed")
         self.body = b""
         # Most often all headers are here: a deadline, which is not to be had for nothing, is for those that are not.
-        with Timeout(self._deadline_s(), False) if b"\r\n\r\n" not in self.ahead else nullcontext():  # noqa: FBT003
+        with nullcontext() if b"\r\n\r\n" in self.ahead else self._awaited():
             self._read_headers(raw_requestline)
             if not self.content_length:
                 return True
             with Timeout(self.request_s, False):  # noqa: FBT003
                 return self._read_body(self.content_length)
         raise Refused(f"The request took longer than {self.request_s:g} s to arrive")
+
+    @contextmanager
+    def _awaited(self) -> Iterator[None]:
+        """Allow what is waited for its time; then others have their turn, as many may end their waiting at once."""
+        with Timeout(self._deadline_s(), False):  # noqa: FBT003
+            try:
+                yield
+            finally:
+                gevent.sleep(0)
 
     def _deadline_s(self) -> float:
         """Give how long a request may take: not the same for all, as those that began together would end together."""

@@ -79,8 +79,7 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
             environ=environ,
             **tls,
         )
-        if self.cfg.workers > 1:
-            server.max_accept = 1  # so that workers share what comes
+        server.max_accept = 1  # at once, so that workers share what comes, and a crowd at the door holds nobody up
         server.start()
         return server
 

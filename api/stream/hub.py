@@ -36,6 +36,7 @@ TURN = 200  # sends before others get a turn
 HOLD_S = 0.25
 RETRY_S = 0.5
 MOST_PAUSE_S = 0.1
+BUSY_S = 0.1  # since the last event: more may be on their way
 FOLLOWED_S = 600.0  # between two looks after the wallets that are followed: what they do is told for a day after each
 STOP_S = 0.3  # for a client's own close, when the server stops
 
@@ -66,6 +67,7 @@ class Hub:
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
         self.last = 0  # the newest event read
+        self._heard_at = 0.0  # when there was something new, by the monotonic clock
         self._handed_out = 0  # the newest event that everyone live has been sent, who wants it
         self.oldest = 0  # the oldest that can be replayed
         self._looks = self._seen = 0  # looks begun, and the last of them that has read all there was
@@ -189,9 +191,7 @@ class Hub:
                         self._look_back(conn)
                         self._ready.set()
                     while True:
-                        began = time.thread_time()
-                        self._look(conn)
-                        worked, now = time.thread_time() - began, time.monotonic()
+                        worked, now = self._look(conn), time.monotonic()
                         if now - pinged > self.ping_s or self._keys_ended() != ended:
                             pinged, ended = now, self._keys_ended()
                             self._look_back(conn)
@@ -203,9 +203,7 @@ class Hub:
                             if not self.subscribers:
                                 self._counts.put(Number.STREAM_POSITION, 0)
                                 return
-                        # As long a pause as the work took: under load there are fewer and larger frames, not more work.
-                        # By the processor's clock: that others had it, or that we waited, is no reason to wait longer.
-                        gevent.sleep(min(max(self._poll_s, worked), MOST_PAUSE_S))
+                        gevent.sleep(self._pause_s(worked, now))
             except (psycopg.Error, Problem) as error:
                 log.warning("the stream is interrupted: %s", error)
                 if not self.subscribers and self._ready.is_set():
@@ -216,7 +214,20 @@ class Hub:
                 self._close_all(TRY_LATER, "the stream was interrupted")
                 gevent.sleep(RETRY_S)
 
-    def _look(self, conn: Connection) -> None:
+    def _pause_s(self, worked: float, now: float) -> float:
+        """Give how long to wait before the next look.
+
+        While events come, a third of what it is otherwise, and more with the work that they are, up to all of it; then
+        as long as the work took: under load there are fewer and larger frames, not more work. By the processor's clock,
+        and without what others did meanwhile: that they were busy is no reason to wait longer.
+        """
+        if now - self._heard_at > BUSY_S:
+            return self._poll_s
+        return min(max(worked, min(self._poll_s, self._poll_s / 3 + 2 * worked)), MOST_PAUSE_S)
+
+    def _look(self, conn: Connection) -> float:
+        """Hand out what is new, and give how much of the processor's time that took."""
+        worked = 0.0
         self._looks = look = self._looks + 1
         head: int = statements.run(conn, queries.head, NONE) or 0
         if head < self.last:
@@ -225,9 +236,11 @@ class Hub:
             events = between(conn, self.last, head, BATCH)
             # Advanced first: a client that joins while this batch is sent has had it, or will read it itself.
             self.last = events[-1].seq if events else head
-            self._hand_out(events)
+            self._heard_at = time.monotonic()
+            worked += self._hand_out(events)
         self._seen = look
         self._counts.put(Number.STREAM_POSITION, self._handed_out)
+        return worked
 
     def _begin_again(self, head: int) -> None:
         """Go on with a database that is behind: restored, or another. What clients have had of it no longer holds."""
@@ -239,7 +252,9 @@ class Hub:
     def _look_back(self, conn: Connection) -> None:
         self.oldest = queries.oldest(conn) or self.last + 1
 
-    def _hand_out(self, events: list[Event]) -> None:
+    def _hand_out(self, events: list[Event]) -> float:
+        """Send events to those who want them, and give the processor's time that it took, without others' turns."""
+        began, worked = time.thread_time(), 0.0
         upto, sent = self.last, 0
         for subscribers, packed in list(self._audience.due(events)):
             for subscriber, turn in subscribers:
@@ -249,8 +264,11 @@ class Hub:
                     sent += len(packed)
                 if sent >= TURN:
                     sent = 0
+                    worked += time.thread_time() - began
                     gevent.sleep(0)
+                    began = time.thread_time()
         self._handed_out = upto
+        return worked + time.thread_time() - began
 
     def _send(self, subscriber: Subscriber, packed: Packed) -> None:
         for data, seq in packed:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from operator import itemgetter
+from itertools import starmap
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from api import statements
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from api.stream.subscriber import Packed
 
 WIDTH = 1000  # events of a page: those from n * WIDTH + 1 on
-MOST_BYTES = 32 << 20  # of messages kept; their frames may take as much again
+MOST_BYTES = 48 << 20  # of what is kept: events, and frames that they were packed into
+EVENT = 350  # bytes that an event takes beside its message, in objects of Python's
 MOST_PACKED = 16  # filters whose frames are kept with a page
 
 
-SEQ = itemgetter(0)
+SEQ = attrgetter("seq")
 
 
 class Part(NamedTuple):
@@ -41,17 +43,16 @@ class Page:
     last: int
     events: list[Event] = field(default_factory=list)
     personal: list[Event] = field(default_factory=list)  # those of them that are not for everyone
-    size: int = 0
+    size: int = 0  # bytes that all of it takes
     packed: dict[Filter, Packed] = field(default_factory=dict)
 
-    def grow(self, events: list[Event], last: int) -> int:
-        """Add what comes after, and give its size."""
-        added = sum(len(event.message) for event in events)
+    def grow(self, events: list[Event], last: int) -> None:
+        """Add what comes after."""
         self.events += events
         self.personal += [event for event in events if event.wallet is not None]
-        self.last, self.size = last, self.size + added
+        self.last = last
+        self.size += sum(EVENT + len(event.message) for event in events) - sum(map(_size, self.packed.values()))
         self.packed.clear()
-        return added
 
     def part(self, subscriber: Subscriber, after: int) -> Part:
         """Give what a subscriber is to get of it; what is the same for many is packed once."""
@@ -67,13 +68,18 @@ class Page:
             packed = frames(told)
             if len(self.packed) < MOST_PACKED:
                 self.packed[wants] = packed
+                self.size += _size(packed)
         return Part(packed, self.last, whole)
+
+
+def _size(packed: Packed) -> int:
+    return sum(len(data) for data, _ in packed)
 
 
 def between(conn: Connection, after: int, upto: int, limit: int = WIDTH) -> list[Event]:
     """Read events in order."""
     rows = statements.run(conn, queries.between, {"after": after, "upto": upto, "limit": limit})
-    return list(map(Event._make, rows))
+    return list(starmap(Event, rows))
 
 
 class Stored:
@@ -82,7 +88,6 @@ class Stored:
     def __init__(self, read: Callable[[int, int], list[Event]]) -> None:
         self._read = read
         self._pages: OrderedDict[int, Page] = OrderedDict()
-        self._size = 0
 
     def page(self, after: int, upto: int) -> Page:
         """Give the page with what comes after an event, read up to its end or to `upto`."""
@@ -94,17 +99,15 @@ class Stored:
             begin = page.last
             events = self._read(begin, upto)
             if page.last == begin:  # otherwise someone else has read it meanwhile
-                added = page.grow(events, upto)
-                if self._pages.get(number) is page:
-                    self._keep(added)
+                page.grow(events, upto)
+        self._bound()
         return page
 
     def forget(self) -> None:
         """Drop all pages: another database took this one's place."""
         self._pages.clear()
-        self._size = 0
 
-    def _keep(self, added: int) -> None:
-        self._size += added
-        while self._size > MOST_BYTES and len(self._pages) > 1:
-            self._size -= self._pages.popitem(last=False)[1].size
+    def _bound(self) -> None:
+        size = sum(page.size for page in self._pages.values())
+        while size > MOST_BYTES and len(self._pages) > 1:
+            size -= self._pages.popitem(last=False)[1].size

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct
+
 from api.stream.frames import frame
 
 if TYPE_CHECKING:
@@ -16,8 +18,11 @@ MOST_FRAME = 256 << 10  # bytes of messages in one frame: clients refuse frames 
 Packed = list[tuple[bytes, int]]  # frames, each with the last event it holds
 
 
-class Event(NamedTuple):
-    """One event, as stored; `watchers` are the accounts that watched its wallet then."""
+class Event(Struct, frozen=True, order=True, gc=False):
+    """One event, as stored; `watchers` are the accounts that watched its wallet then.
+
+    Many are kept: none refers back to itself, so the collector need not walk over them.
+    """
 
     seq: int
     type: str

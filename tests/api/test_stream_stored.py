@@ -99,6 +99,22 @@ def test_pages_are_forgotten_beyond_a_bound(monkeypatch):
     assert len(database.asked) == 20
 
 
+def test_frames_packed_for_many_filters_count_among_what_is_kept(monkeypatch):
+    events = [Event(seq, "trade", "a", None, None, f"<{seq:060}>") for seq in range(1, 5001)]
+    monkeypatch.setattr(stored, "MOST_BYTES", 5 * WIDTH * 500)  # five pages, each with its frames for one filter
+    database = Database(events)
+    pages = Stored(database.between)
+    for _ in range(2):
+        assert replay(pages, reader(), 0, 5000) == (list(range(1, 5001)), True)
+    assert len(database.asked) == 5
+
+    for number in range(4):
+        replay(pages, reader(wants=Filter(frozenset(["a", f"b{number}"]))), 0, 5000)
+    replay(pages, reader(), 0, 5000)
+
+    assert len(database.asked) > 5
+
+
 @given(seed=st.integers(0, 10**6), after=st.integers(0, 180), more=st.integers(1, 80))
 def test_property_a_replay_tells_what_is_kept_and_wanted_and_whether_that_is_all(seed, after, more):
     dice = random.Random(seed)
