@@ -92,7 +92,9 @@ class Operation(Tool):
         data = answer.data
         wrapped = self.output_schema is None or schemas.WRAPPED in self.output_schema
         structured = {"result": data} if wrapped else data
-        return ToolResult(content=[_words(answer.body.decode())], structured_content=structured, meta=meta)
+        result = ToolResult(content=[_words(answer.body.decode())], meta=meta)
+        result.structured_content = structured  # given with the rest it is copied, value by value; it is plain JSON
+        return result
 
 
 def of_document(document: dict[str, Any], backend: Backend) -> Iterator[Operation]:

@@ -12,6 +12,7 @@ from api.site import backend as backends
 from api.site.backend import Backend
 from api.site.credentials import Credentials
 from api.site.mcp.doors import Keys
+from api.site.visit import MOST_PRICES
 
 
 class Clock:
@@ -87,6 +88,18 @@ def test_an_answer_is_given_again_for_its_time_and_not_longer(backend, api, cloc
     assert asyncio.run(ask()) == [1, 1, 2]
 
 
+def test_the_prices_of_as_many_markets_as_the_api_gives_are_asked_for_once(backend, api):
+    ids = ",".join(f"0x{number:064x}" for number in range(MOST_PRICES))
+
+    async def ask():
+        return [await backend.get("/v1/prices", {"ids": ids}) for _ in range(3)]
+
+    answers = asyncio.run(ask())
+
+    assert [answer.data for answer in answers] == [{"n": 1}] * 3
+    assert len(api.asked) == 1
+
+
 def test_who_goes_away_takes_nothing_from_the_others(backend, api):
     async def ask():
         impatient = asyncio.create_task(backend.get("/v1/stats"))
@@ -157,7 +170,7 @@ def test_a_long_question_is_not_kept_and_the_length_of_others_counts(backend, ap
         for question in questions:
             await backend.get("/v1/markets", {"q": question})
 
-    asyncio.run(ask("é" * 1500, "é" * 1500))
+    asyncio.run(ask("é" * 4500, "é" * 4500))
     assert len(api.asked) == 2
     asyncio.run(ask("a" * 1900, "b" * 1900, "b" * 1900, "a" * 1900))
     assert len(api.asked) == 5
@@ -222,3 +235,11 @@ def test_the_tiers_are_those_of_the_database(database_url):
 
     assert told[0] == ("free", 5000, 5, 1, 5, 5)
     assert [name for name, *_ in told] == ["free", "pro", "enterprise"]
+
+
+def test_half_a_character_in_a_question_is_asked_with_a_replacement(backend, api):
+    """As JSON may have it."""
+    answer = asyncio.run(backend.get("/v1/markets", {"q": "rain \ud800"}))
+
+    assert answer.ok
+    assert [path for path, _ in api.asked] == ["/v1/markets?q=rain+%3F"]
