@@ -129,7 +129,9 @@ class Settings(BaseSettings):
     debug_token: SecretStr | None = Field(
         None, min_length=32, description="Opens /debug to whoever sends it as X-Debug-Token; empty: closed to all."
     )
-    stream_poll_ms: int = Field(10, ge=5, description="Milliseconds between two looks for new stream events.")
+    stream_poll_ms: int = Field(
+        10, ge=5, description="Milliseconds between two looks for new stream events; less while they come."
+    )
     stream_queue_bytes: int = Field(
         2 << 20, ge=65536, description="Bytes a lagging subscriber may owe before it is closed."
     )
