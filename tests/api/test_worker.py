@@ -325,9 +325,12 @@ def test_a_worker_told_to_stop_says_goodbye_and_is_gone_in_a_moment(database_url
 def test_streams_of_a_killed_worker_no_longer_count(database_url, conn):
     key = generous(conn, "someone@example.com", max_connections=1)
     with serving(database_url) as server:
+        (killed,) = server.workers()
         with opened(server, key):
-            os.kill(server.workers()[0], signal.SIGKILL)
+            os.kill(killed, signal.SIGKILL)
         until(lambda: reopens(server, key))
+
+        assert killed not in server.workers()
 
 
 def reopens(server, key):
