@@ -6,19 +6,22 @@
 -- Each kind of data: from when to when, how many gaps of which state, how long they last together, up to which day it was reconciled.
 select coalesce(json_agg(coverage_record(
     h.kind, case when p.off then 'off' else p.status end, h.held, g.missing,
-    coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(g.filled, 0),
+    coalesce(g.open, 0), coalesce(g.fillable, 0), coalesce(g.lost, 0), coalesce(f.filled, 0),
     (select max(day) from coverage_days d where d.kind = h.kind)
 ) order by array_position(array['trades', 'books', 'settlements'], h.kind)), '[]')::text
 from coverage_held h
 join pipeline_status p using (stage)
 left join (
     select
-        kind, count(*) filter (where status = 'open') as open, count(*) filter (where status = 'fillable') as fillable,
-        count(*) filter (where status = 'lost') as lost, count(*) filter (where status = 'filled') as filled,
-        range_agg(gap_span(from_ts, to_ts)) filter (where status <> 'filled') as missing
-    from coverage_gap_records
+        kind, count(*) filter (where to_ts is null) as open, count(*) filter (where to_ts is not null and kind = 'trades') as fillable,
+        count(*) filter (where to_ts is not null and kind <> 'trades') as lost, range_agg(gap_span(from_ts, to_ts)) as missing
+    from coverage_gaps
+    where filled_at is null
     group by kind
-) as g using (kind);
+    union all
+    select kind, 0, count(*), 0, range_agg(gap_span(from_ts, to_ts)) from chain_holes group by kind
+) as g using (kind)
+left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null group by kind) as f using (kind);
 
 -- name: kinds_of_market(market_key)$
 -- The same of one market, as far as it existed, and its first and last row.

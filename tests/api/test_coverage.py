@@ -7,7 +7,9 @@ import datetime as dt
 import msgspec
 import pytest
 
+from api.parameters import EARLIEST, LATEST
 from api.records_coverage import Coverage, MarketCoverage
+from sql.queries import coverage as queries
 from tests.factories import insert
 
 NOW = dt.datetime.now(dt.UTC).replace(microsecond=0)
@@ -316,3 +318,38 @@ def test_days_say_what_they_were_counted_to(client, conn, recorded, add_market):
 def test_it_costs_one_credit(client, recorded):
     assert client.ask("/v1/coverage").headers["X-Request-Cost"] == "1"
     assert client.ask("/v1/markets/rain/coverage").headers["X-Request-Cost"] == "1"
+
+
+def test_what_is_asked_of_many_gaps_is_read_from_indexes(conn):
+    conn.execute(
+        """insert into coverage_gaps (kind, from_ts, to_ts, cause, filled_at)
+        select case when n % 2 = 0 then 'books' else 'trades' end, now() - n * interval '1 minute', now(), 'closed',
+            case when n % 3 > 0 then now() end
+        from generate_series(1, 3000) as n"""
+    )
+    conn.execute("analyze coverage_gaps")
+    newest = {"kind": None, "status": None, "since": EARLIEST, "until": LATEST, "before_ts": LATEST, "before_place": 1}
+
+    page = [node for node in nodes(conn, queries.gaps.sql, newest | {"limit": 51}) if of_gaps(node)]
+    conn.execute("set local enable_seqscan = off")
+    conn.execute("set local enable_bitmapscan = off")
+    whole = [node for node in nodes(conn, queries.kinds.sql, {}) if of_gaps(node)]
+
+    assert [(node["Index Name"], node["Actual Rows"]) for node in page] == [("coverage_gaps_from_ts_idx", 51)]
+    assert {(node["Node Type"], node["Index Name"]) for node in whole} == {
+        ("Index Only Scan", "coverage_gaps_missing_idx"),
+        ("Index Only Scan", "coverage_gaps_filled_idx"),
+    }
+
+
+def of_gaps(node):
+    return node.get("Relation Name") == "coverage_gaps"
+
+
+def nodes(conn, query, params):
+    """The nodes of a query's plan."""
+    waiting = [conn.execute("explain (analyze, format json) " + query, params).fetchone()[0][0]["Plan"]]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting += node.get("Plans", ())
