@@ -27,12 +27,18 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.fixture
+def still(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing happens on the exchange while the test lasts."""
+    sandbox.call(lambda: monkeypatch.setattr(sandbox.source, "advance", lambda *_: True))
+
+
+@pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=5, trust_env=False) as client:
+    with httpx.Client(timeout=60, trust_env=False) as client:
         yield client
 
 
-def wait_until(happened: Callable[[], bool], seconds: float = 10) -> None:
+def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen in time"
@@ -71,14 +77,16 @@ class Follower:
     async def say(self, **request: object) -> None:
         await self.socket.send(json.dumps(request))
 
-    async def listen(self, seconds: float, enough: Callable[[], bool] = lambda: False) -> None:
-        """Take what comes, until it is enough or the time is over."""
-        end = time.monotonic() + seconds
-        while not enough() and (left := end - time.monotonic()) > 0:
+    async def listen(self, enough: Callable[[], bool]) -> None:
+        """Take what comes until it is enough."""
+        heard_at = time.monotonic()
+        while not enough():
             try:
-                frame = str(await asyncio.wait_for(self.socket.recv(), left))
+                frame = str(await asyncio.wait_for(self.socket.recv(), 0.1))
             except TimeoutError:
-                return
+                assert time.monotonic() - heard_at < 60, "nothing more comes"
+                continue
+            heard_at = time.monotonic()
             if frame.startswith("["):
                 self.books += json.loads(frame)
             elif frame.startswith("{"):
@@ -86,8 +94,26 @@ class Follower:
             else:
                 self.texts.append(frame)
 
+    async def settle(self, sandbox: Sandbox) -> None:
+        """Have obeyed what was said, and take all that was told to this connection by now."""
+        await self._ping()
+        await asyncio.to_thread(wait_until, lambda: sandbox.call(sandbox.hub.backlog) == 0)
+        await self._ping()
+
+    async def _ping(self) -> None:
+        had = self.texts.count("PONG")
+        await self.socket.send("PING")
+        await self.listen(lambda: self.texts.count("PONG") > had)
+
     def of(self, kind: str) -> list[dict]:
         return [message for message in self.messages if message["event_type"] == kind]
+
+
+def fall_silent(sandbox: Sandbox) -> None:
+    """Have nothing more happen on a simulated exchange, and return when the last order was played."""
+    later_ms = sandbox.source.now_ms + 3_600_000
+    sandbox.call(lambda: setattr(sandbox.source, "rate", 1e-9))
+    wait_until(lambda: sandbox.source.now_ms > later_ms)
 
 
 def follow(sandbox: Sandbox, conversation: Callable[..., object]) -> Follower:

@@ -149,7 +149,7 @@ def test_what_won_is_redeemed_and_what_lost_is_kept(sandbox, http):
     assert any(row["curPrice"] == 1 and row["realizedPnl"] > 0 for row in redeemed)
 
 
-def test_the_largest_holders_of_each_outcome_are_told(sandbox, http):
+def test_the_largest_holders_of_each_outcome_are_told(still, sandbox, http):
     _, condition_id = busiest(sandbox)
 
     rows = http.get(f"{sandbox.data_api_url}/holders", params={"market": condition_id}).json()

@@ -3,13 +3,14 @@
 import asyncio
 import json
 import time
+from collections import defaultdict
 
 import httpx
 import msgspec
 import pytest
 import websockets
 
-from tests.upstream.sandbox.conftest import follow, open_tokens, walk
+from tests.upstream.sandbox.conftest import fall_silent, follow, open_tokens, wait_until, walk
 from upstream.sandbox.faults import read_script
 from upstream.sandbox.server import Sandbox
 
@@ -26,9 +27,10 @@ def faulty(sandbox, http):
 
 
 def truth(http, sandbox, kind: str) -> list[dict]:
-    """Lines of the truth log of one kind."""
-    lines, after = [], 0
-    while body := http.get(f"{sandbox.url}/sandbox/log", params={"after": after}).text:
+    """Lines of the truth log of one kind, up to now."""
+    lines, after, last = [], 0, sandbox.log.n
+    while after < last:
+        body = http.get(f"{sandbox.url}/sandbox/log", params={"after": after}).text
         lines += [json.loads(line) for line in body.splitlines()]
         after = lines[-1]["n"]
     return [line for line in lines if line["kind"] == kind]
@@ -54,19 +56,17 @@ def test_too_many_requests_say_when_to_come_again(sandbox, http, faulty):
     assert answer.json() == {"error": "Too Many Requests"}
 
 
-def test_a_fault_begins_and_ends_by_itself(sandbox, http, faulty):
-    faulty({"kind": "error", "target": "/clob/ok", "at_s": 0.2, "for_s": 0.3})
+def test_a_fault_begins_and_ends_by_itself(sandbox, http, faulty, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(sandbox.faults, "now", lambda: now)
+    faulty({"kind": "error", "target": "/clob/ok", "at_s": 2, "for_s": 3})
 
-    statuses = []
-    end = time.monotonic() + 0.9
-    while time.monotonic() < end:
-        statuses.append(http.get(f"{sandbox.clob_url}/ok").status_code)
-        time.sleep(0.02)
+    statuses = {}
+    for now in (1000.0, 1001.9, 1002.0, 1004.9, 1005.0, 1006.0):
+        statuses[now] = http.get(f"{sandbox.clob_url}/ok").status_code
 
-    assert statuses == sorted(statuses[: statuses.index(503)]) + [503] * statuses.count(503) + [200] * (
-        len(statuses) - statuses.index(503) - statuses.count(503)
-    )
-    assert statuses[0] == statuses[-1] == 200
+    assert [now for now, status in statuses.items() if status == 503] == [1002.0, 1004.9]
+    assert set(statuses.values()) == {200, 503}
 
 
 def test_a_request_hangs_until_the_fault_is_over(sandbox, http, faulty):
@@ -74,7 +74,7 @@ def test_a_request_hangs_until_the_fault_is_over(sandbox, http, faulty):
     began = time.monotonic()
 
     assert http.get(f"{sandbox.data_api_url}/trades").status_code == 504
-    assert 0.3 < time.monotonic() - began < 2
+    assert time.monotonic() - began > 0.3
     assert http.get(f"{sandbox.data_api_url}/trades").status_code == 200
 
     faulty({"kind": "hang", "target": "/data/trades"})
@@ -141,15 +141,17 @@ def test_a_silent_socket_answers_ping_and_says_nothing_else(sandbox, http, fault
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens)
-        await follower.listen(3, lambda: len(follower.messages) > 10)
-        faulty({"kind": "silent", "for_s": 0.8})
-        await follower.listen(0.1)
+        await follower.listen(lambda: len(follower.messages) > 10)
+        faulty({"kind": "silent"})
+        await follower.settle(sandbox)
         follower.messages.clear()
-        await follower.socket.send("PING")
-        await follower.listen(0.4)
-        assert follower.texts == ["PONG"]
+        said = sandbox.log.n
+        await asyncio.to_thread(wait_until, lambda: sandbox.log.n > said + 100)
+        await follower.settle(sandbox)
+        assert follower.texts == ["PONG"] * 4
         assert follower.messages == []
-        await follower.listen(3, lambda: len(follower.messages) > 10)
+        http.delete(f"{sandbox.url}/sandbox/faults")
+        await follower.listen(lambda: len(follower.messages) > 10)
 
     assert len(follow(sandbox, talk).messages) > 10
 
@@ -159,11 +161,10 @@ def test_sockets_are_closed_with_and_without_a_farewell_and_new_ones_refused(san
         async with websockets.connect(sandbox.socket_url, proxy=None) as socket:
             await asyncio.to_thread(faulty, fault)
             with pytest.raises(websockets.ConnectionClosed) as closed:
-                await asyncio.wait_for(socket.recv(), 5)
+                await asyncio.wait_for(socket.recv(), 60)
             return closed.value.rcvd.code if closed.value.rcvd else None
 
     assert asyncio.run(last_code({"kind": "close", "status": 1001, "for_s": 0.1})) == 1001
-    time.sleep(0.2)
     assert asyncio.run(last_code({"kind": "close", "for_s": 0.1})) is None
 
     faulty({"kind": "refuse", "status": 502})
@@ -195,14 +196,14 @@ def test_messages_are_lost_doubled_and_swapped_and_the_log_says_which(kind):
             ):
                 for socket in (sound, faulty):
                     await socket.send(json.dumps({"type": "market", "assets_ids": tokens, "initial_dump": False}))
-                await asyncio.sleep(0.9)
-                exchange.call(lambda: setattr(exchange.source, "rate", 1e-9))
+                begun = exchange.log.n
+                await asyncio.to_thread(wait_until, lambda: exchange.log.n > begun + 400)
+                await asyncio.to_thread(fall_silent, exchange)
+                await asyncio.to_thread(wait_until, lambda: exchange.call(exchange.hub.backlog) == 0)
                 for socket, frames in zip((sound, faulty), heard, strict=True):
-                    try:
-                        while True:
-                            frames.append(str(await asyncio.wait_for(socket.recv(), 0.3)))
-                    except TimeoutError:
-                        pass
+                    await socket.send("PING")
+                    while (frame := str(await asyncio.wait_for(socket.recv(), 60))) != "PONG":
+                        frames.append(frame)
             return heard[0], heard[1]
 
         sound, struck = asyncio.run(both())
@@ -231,19 +232,27 @@ def test_a_field_is_corrupted_and_nothing_else(sandbox, http, faulty, kind, fiel
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens, initial_dump=False)
-        await follower.listen(4, lambda: len(follower.of("price_change")) > 30)
+        await follower.listen(lambda: len(follower.of("price_change")) > 30)
 
     changes = follow(sandbox, talk).of("price_change")
     http.delete(f"{sandbox.url}/sandbox/faults")
-    known = {(line["token"], line["ts_ms"], line["price"]): line for line in truth(http, sandbox, "level")}
+    known = defaultdict(list)
+    for line in truth(http, sandbox, "level"):
+        known[line["token"], line["ts_ms"], line["price"]].append(line)
+
+    def different(entry: dict, line: dict) -> list[str]:
+        names = ("hash", "size", "side", "best_bid", "best_ask")
+        return [name for name in names if entry[name] is not None and entry[name] != line[name]]
 
     differing = [
         name
         for message in changes
         for entry in message["price_changes"]
-        for name in ("hash", "size", "side", "best_bid", "best_ask")
-        if entry[name] != known[entry["asset_id"], int(message["timestamp"]), entry["price"]][name]
-        and entry[name] is not None
+        # Of several in one millisecond, the one it is.
+        for name in min(
+            (different(entry, line) for line in known[entry["asset_id"], int(message["timestamp"]), entry["price"]]),
+            key=len,
+        )
     ]
     assert len(differing) >= len(changes) * 0.9
     assert set(differing) == {field}
@@ -274,11 +283,12 @@ def test_faults_do_not_change_what_happens():
     lines = []
     for script in ("[]", '[{"kind":"drop","probability":0.5},{"kind":"error"}]'):
         with Sandbox(simulate=30, rate=300, start_ms=1_795_000_000_000, faults=read_script(script)) as exchange:
-            time.sleep(0.7)
+            wait_until(lambda exchange=exchange: exchange.log.n > 150)
             lines.append(exchange.call(lambda exchange=exchange: exchange.log.after(0, 150)))
 
     sound, struck = ([json.loads(line) for line in text.splitlines()] for text in lines)
     without = [{**line, "n": 0} for line in struck if line["kind"] != "fault"]
+    assert len(without) > 100
     assert [{**line, "n": 0} for line in sound][: len(without)] == without
 
 

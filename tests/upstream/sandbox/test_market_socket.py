@@ -16,7 +16,7 @@ def test_books_come_first_in_an_array_then_the_messages(sandbox, http):
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens)
-        await follower.listen(5, lambda: len(follower.of("book")) > 2 and len(follower.messages) > 100)
+        await follower.listen(lambda: len(follower.of("book")) > 2 and len(follower.messages) > 100)
 
     heard = follow(sandbox, talk)
 
@@ -32,7 +32,7 @@ def test_a_price_change_has_the_shape_of_2025_and_both_outcomes(sandbox, http, r
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens)
-        await follower.listen(5, lambda: len(follower.of("price_change")) > 50)
+        await follower.listen(lambda: len(follower.of("price_change")) > 50)
 
     changes = follow(sandbox, talk).of("price_change")
 
@@ -52,9 +52,7 @@ def test_numbers_and_times_are_text(sandbox, http):
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens, custom_feature_enabled=True)
-        await follower.listen(
-            5, lambda: len(follower.of("last_trade_price")) > 3 and len(follower.of("best_bid_ask")) > 3
-        )
+        await follower.listen(lambda: len(follower.of("last_trade_price")) > 3 and len(follower.of("best_bid_ask")) > 3)
 
     heard = follow(sandbox, talk)
 
@@ -65,14 +63,14 @@ def test_numbers_and_times_are_text(sandbox, http):
     }  # fmt: skip
     assert set(best) == {"event_type", "market", "asset_id", "best_bid", "best_ask", "spread", "timestamp"}
     assert len(trade["transaction_hash"]) == 66
-    assert abs(int(trade["timestamp"]) - sandbox.exchange.now_ms) < 10_000
+    assert abs(int(trade["timestamp"]) - sandbox.exchange.now_ms) < 60_000
 
 
 def test_ping_is_answered_and_nonsense_too(sandbox):
     async def talk(follower):
         for text in ("PING", "{", '{"operation": "dance"}'):
             await follower.socket.send(text)
-        await follower.listen(3, lambda: len(follower.texts) == 3)
+        await follower.listen(lambda: len(follower.texts) == 3)
 
     assert follow(sandbox, talk).texts == ["PONG", "INVALID OPERATION", "INVALID OPERATION"]
 
@@ -83,7 +81,7 @@ def test_subscribing_twice_sends_the_book_once_and_every_message_once(sandbox, h
     async def talk(follower):
         await follower.say(type="market", assets_ids=tokens)
         await follower.say(operation="subscribe", assets_ids=tokens)
-        await follower.listen(5, lambda: len(follower.messages) > 60)
+        await follower.listen(lambda: len(follower.messages) > 60)
 
     heard = follow(sandbox, talk)
 
@@ -97,12 +95,11 @@ def test_operations_change_what_is_followed(sandbox, http):
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=first)
-        await follower.listen(0.3)
         await follower.say(operation="subscribe", assets_ids=second)
         await follower.say(operation="unsubscribe", assets_ids=first)
-        await follower.listen(0.3)
+        await follower.settle(sandbox)
         follower.messages.clear()
-        await follower.listen(5, lambda: len(follower.messages) > 3)
+        await follower.listen(lambda: len(follower.messages) > 3)
 
     heard = follow(sandbox, talk)
 
@@ -116,7 +113,7 @@ def test_one_outcome_alone_hears_of_its_own_books_and_of_shared_changes(sandbox,
 
     async def talk(follower):
         await follower.say(type="market", assets_ids=[token])
-        await follower.listen(5, lambda: bool(follower.of("book") and follower.of("price_change")))
+        await follower.listen(lambda: bool(follower.of("book") and follower.of("price_change")))
 
     heard = follow(sandbox, talk)
 
@@ -133,9 +130,9 @@ def test_lists_and_resolutions_are_told_to_those_with_custom_features(http):
 
         async def talk(follower):
             await follower.say(type="market", assets_ids=tokens, custom_feature_enabled=True)
-            await follower.listen(2, lambda: bool(follower.books))
+            await follower.listen(lambda: bool(follower.books))
             exchange.call(lambda: exchange.source.advance(start_ms + 5_000))
-            await follower.listen(5, lambda: len(follower.of("market_resolved")) >= 4)
+            await follower.listen(lambda: len(follower.of("market_resolved")) >= 4)
 
         heard = follow(exchange, talk)
         resolved = heard.of("market_resolved")[0]
@@ -165,7 +162,7 @@ def test_a_connection_that_does_not_keep_up_is_let_go(http):
         async def stall() -> int | None:
             async with websockets.connect(exchange.socket_url, max_size=1 << 25, max_queue=1, proxy=None) as socket:
                 await socket.send(json.dumps({"type": "market", "assets_ids": tokens}))
-                await asyncio.to_thread(wait_until, lambda: exchange.hub.slow == 1, 20)
+                await asyncio.to_thread(wait_until, lambda: exchange.hub.slow == 1)
                 await read_to_the_end(socket)
                 return socket.close_code
 
@@ -179,7 +176,7 @@ def test_a_connection_that_asks_for_nothing_is_closed(sandbox, monkeypatch):
     async def wait() -> int | None:
         async with websockets.connect(sandbox.socket_url, proxy=None) as socket:
             with pytest.raises(websockets.ConnectionClosed):
-                await asyncio.wait_for(socket.recv(), 5)
+                await asyncio.wait_for(socket.recv(), 60)
             return socket.close_code
 
     assert asyncio.run(wait()) == 1008

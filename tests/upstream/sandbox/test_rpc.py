@@ -260,7 +260,7 @@ def test_a_fault_of_no_known_error_is_not_planned(sandbox, http):
 
 def test_recorded_trades_are_settled_on_a_simulated_chain(small_tape, http):
     with Sandbox(tape=small_tape, speed=0) as exchange:
-        wait_until(lambda: exchange.source.ended and not exchange.chain.waiting, 30)
+        wait_until(lambda: exchange.source.ended and not exchange.chain.waiting)
         trades = exchange.call(lambda: list(exchange.exchange.trades.newest_first()))
         mined = exchange.call(
             lambda: {transaction.tx for block in exchange.chain.blocks for transaction in block.transactions}

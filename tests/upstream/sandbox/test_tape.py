@@ -175,10 +175,10 @@ def test_a_whole_small_tape_is_heard_as_it_is_read(small_tape):
 
         async def talk(follower):
             await follower.say(type="market", assets_ids=tokens)
-            await follower.listen(1, lambda: bool(follower.books))
+            await follower.listen(lambda: bool(follower.books))
             exchange.call(exchange.play)
-            await follower.listen(20, lambda: exchange.source.ended)
-            await follower.listen(0.5)
+            await follower.listen(lambda: exchange.source.ended)
+            await follower.settle(exchange)
 
         heard = follow(exchange, talk)
         status = http.get(f"{exchange.url}/sandbox/status").json()

@@ -1,10 +1,11 @@
 """The truth log: everything that happened, in order, and nothing else."""
 
+import asyncio
 import json
 
 import pytest
 
-from tests.upstream.sandbox.conftest import follow, open_tokens
+from tests.upstream.sandbox.conftest import START_MS, fall_silent, follow, open_tokens
 from upstream.sandbox.log import LineGoneError, TruthLog
 from upstream.sandbox.server import Sandbox
 from upstream.sandbox.wire import Fact
@@ -12,17 +13,17 @@ from upstream.sandbox.wire import Fact
 
 def test_lines_are_what_a_socket_heard(http, tmp_path):
     file = tmp_path / "truth.jsonl"
-    with Sandbox(simulate=17, rate=400, log=file, hold=True) as exchange:
+    with Sandbox(simulate=17, rate=400, start_ms=START_MS, log=file, hold=True) as exchange:
         tokens = open_tokens(http, exchange)
 
         async def talk(follower):
             await follower.say(type="market", assets_ids=tokens, custom_feature_enabled=True, initial_dump=False)
             await follower.socket.send("PING")
-            await follower.listen(2, lambda: bool(follower.texts))
+            await follower.listen(lambda: bool(follower.texts))
             exchange.call(exchange.play)
-            await follower.listen(1)
-            exchange.call(lambda: setattr(exchange.source, "rate", 1e-9))
-            await follower.listen(0.5)
+            await follower.listen(lambda: len(follower.messages) > 200)
+            await asyncio.to_thread(fall_silent, exchange)
+            await follower.settle(exchange)
 
         heard = follow(exchange, talk)
         asked = http.get(f"{exchange.url}/sandbox/log", params={"after": 0}).text
