@@ -100,9 +100,9 @@ def ranking(conn, generation):
 def test_markets_are_ranked_by_value_then_by_newest_activity(conn, add_market, add_trades):
     now = datetime.now(UTC)
     quiet, small, large, older, add = (add_market(slug) for slug in ("quiet", "small", "large", "older", "never-moved"))
-    add_trades(small, [{"size": 10}])
-    add_trades(large, [{"size": 10}])
-    add_trades(large, [{"size": 20}], outcome=1)
+    add_trades(small, [{"ts": now, "size": 10}])
+    add_trades(large, [{"ts": now, "size": 10}])
+    add_trades(large, [{"ts": now, "size": 20}], outcome=1)
     for market, age in ((quiet, "1 minute"), (older, "2 hours"), (add, "2 days")):
         conn.execute(
             "insert into live_prices (market_key, outcome, ts) values (%s, 0, now() - %s::interval)",
@@ -119,12 +119,12 @@ def test_markets_are_ranked_by_value_then_by_newest_activity(conn, add_market, a
 def test_a_generation_stands_still_and_is_kept_for_an_hour(conn, add_market, add_trades):
     now = datetime.now(UTC)
     first, second = add_market("first"), add_market("second")
-    add_trades(first, [{"size": 20}])
-    add_trades(second, [{"size": 10}])
+    add_trades(first, [{"ts": now, "size": 20}])
+    add_trades(second, [{"ts": now, "size": 10}])
     aggregates.compute_stats(conn, now)
     old, _ = aggregates.rank(conn, now)
 
-    add_trades(second, [{"size": 100}])
+    add_trades(second, [{"ts": now, "size": 100}])
     aggregates.compute_stats(conn, now)
     new, _ = aggregates.rank(conn, now + timedelta(minutes=59))
     assert (ranking(conn, old), ranking(conn, new)) == (["first", "second"], ["second", "first"])

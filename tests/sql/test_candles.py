@@ -206,7 +206,7 @@ def test_writers_at_once_neither_lose_a_trade_nor_wait_in_a_circle(database_url)
         statements = 0
         try:
             with database.connect(database_url, autocommit=True, lock_timeout="30s") as conn:
-                while time.monotonic() < ends_at:
+                while time.monotonic() < ends_at or statements <= 10:
                     if number < 3:
                         conn.execute(candles.insert(chance.sample(pool, 40)))
                     else:
@@ -244,8 +244,10 @@ def test_a_change_that_waits_for_a_writer_counts_what_it_wrote(database_url):
 
         deletion = threading.Thread(target=changer.execute, args=["delete from trades where trade_id = 1"])
         deletion.start()
-        deletion.join(0.3)
-        assert deletion.is_alive(), "it has to wait: the writer holds the candle"
+        waiting = "select wait_event_type = 'Lock' from pg_stat_activity where pid = %s"
+        with database.connect(database_url, autocommit=True) as onlooker:
+            while onlooker.execute(waiting, [changer.info.backend_pid]).fetchone() != (True,):
+                assert deletion.is_alive(), "it has to wait: the writer holds the candle"
         writer.commit()
         deletion.join()
 

@@ -154,7 +154,7 @@ def test_an_installation_killed_at_any_moment_is_repaired(cache, packages, offli
 
 def test_two_at_once_install_once(cache, packages):
     processes = [installing(cache, packages), installing(cache, packages)]
-    said = [process.communicate(timeout=60)[0] for process in processes]
+    said = [process.communicate(timeout=300)[0] for process in processes]
 
     assert [process.returncode for process in processes] == [0, 0]
     assert said[0].splitlines()[-1] == said[1].splitlines()[-1]
@@ -184,27 +184,38 @@ def test_a_lock_is_waited_for_and_then_had(tmp_path):
     with installation.locked(tmp_path / "lock", told.append):
         thread = threading.Thread(target=second)
         thread.start()
-        assert not had.wait(0.3)
-    assert had.wait(2)
+        while not told:
+            time.sleep(0.01)
+        assert not had.wait(0.1)
+    assert had.wait(60)
     thread.join()
 
     assert told == ["waiting for another process that is at it"]
 
 
 def test_a_lock_outlives_its_killed_holder_as_long_as_a_child_is_at_work(tmp_path):
+    at_work = tmp_path / "at work"
+    at_work.touch()
     holder = f"""
 import os, signal, subprocess
 from pathlib import Path
 from sql.embedded.installation import locked
 with locked(Path({str(tmp_path)!r}) / "lock", print):
-    child = subprocess.Popen(["sleep", "1"], close_fds=False)
+    child = subprocess.Popen(["sh", "-c", "while [ -e '{at_work}' ]; do sleep 0.05; done"], close_fds=False)
     os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", holder], cwd=ROOT, check=False)
     told = []
 
-    with installation.locked(tmp_path / "lock", told.append):
-        pass
+    def tell(text):
+        told.append(text)
+        at_work.unlink()
+
+    try:
+        subprocess.run([sys.executable, "-c", holder], cwd=ROOT, check=False)
+        with installation.locked(tmp_path / "lock", tell):
+            pass
+    finally:
+        at_work.unlink(missing_ok=True)
 
     assert told == ["waiting for another process that is at it"]
 

@@ -89,7 +89,7 @@ def test_two_processes_that_migrate_at_once_make_one_schema(empty_url):
     command = [sys.executable, "-c", program, empty_url]
 
     running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [process.communicate(timeout=60)[0] for process in running]
+    said = [process.communicate(timeout=300)[0] for process in running]
 
     assert [process.returncode for process in running] == [0, 0]
     assert sorted(said) == ["", "up to 0001: Everything that the first release has.\n"]

@@ -9,16 +9,17 @@ from tests.chain import refusals
 from tests.orchestration.settlement import histories, truth
 from upstream.chain.rpc import Rpc
 
-TERMS = {"read_s": 0.5, "total_s": 3.0, "rounds": 4, "compare_s": 0.0, "max_body": 1 << 20, "sleep": lambda _: None}
+TERMS = {"total_s": 30.0, "rounds": 4, "compare_s": 0.0, "max_body": 1 << 20, "sleep": lambda _: None}
 
 
 @pytest.fixture
-def endpoints(meddlers):
-    """Two endpoints and a client of both."""
+def endpoints(request, meddlers):
+    """Two endpoints and a client of both, which waits long for who is silent only where nobody is."""
     pair = meddlers(2)
     for each in pair:
         each.finality = 8
-    with Rpc([each.url for each in pair], **TERMS) as rpc:
+    read_s = 1.0 if request.node.callspec.params.get("kind") == "silence" else 30.0
+    with Rpc([each.url for each in pair], read_s=read_s, **TERMS) as rpc:
         yield pair, rpc
 
 

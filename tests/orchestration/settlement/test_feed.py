@@ -83,7 +83,7 @@ def test_the_window_s_end_waits_for_a_successor(conn, start):
     wait_until(lambda: roles(conn).get("a") == ("leader", True))
     second = start("b")
 
-    first.thread.join(15)
+    first.thread.join(60)
 
     assert not first.thread.is_alive()
     wait_until(lambda: roles(conn)["b"] == ("leader", True))
@@ -144,7 +144,7 @@ def test_it_runs_by_itself_and_ends_when_told(conn, fresh, database_url):
     killing.indexed(database_url, fresh)
 
     process.send_signal(signal.SIGTERM)
-    said = [json.loads(line) for line in process.communicate(timeout=20)[0].splitlines()]
+    said = [json.loads(line) for line in process.communicate(timeout=60)[0].splitlines()]
 
     assert process.returncode == 0
     assert (said[-1]["indexed"], said[-1]["settlements"]) == (fresh.head, len(truth.settlements(conn)))

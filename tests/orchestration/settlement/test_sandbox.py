@@ -42,7 +42,7 @@ def test_every_trade_of_the_sandbox_is_settled_in_the_tables(conn, database_url)
                 wait_until(lambda: (head, newest.hash) in stored(conn))
             finally:
                 stopped.set()
-                running.join(20)
+                running.join(60)
         last = indexed(conn)
         told = exchange.call(lambda: matched(exchange, first, last))
 
@@ -57,7 +57,7 @@ def stored(conn):
     return set(conn.execute("select number, hash from chain_blocks").fetchall())
 
 
-def wait_until(happened, seconds=30):
+def wait_until(happened, seconds=60):
     end = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < end, "it did not happen in time"

@@ -31,7 +31,7 @@ def test_what_is_held_adds_up_over_all_wallets(conn, database_url):
                     time.sleep(0.1)
             finally:
                 stopped.set()
-                running.join(20)
+                running.join(60)
         markets = exchange.call(lambda: [market.tokens for market in exchange.exchange.catalogue])
     conn.execute("update chain_heads set finalized = indexed")  # which takes the sandbox half a minute
     done = positions.bring_up_to_date(conn, dt.datetime.now(dt.UTC)).block
