@@ -19,7 +19,7 @@ from orchestration.settlement.feed import Feed
 from settings import Settings
 from sql import backup, database
 from tests.api.conftest import Client, OneConnection, generous
-from tests.orchestration.live.living import NOTHING, World, now_ms, wait_until
+from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
 from tests.orchestration.settlement import test_sandbox as settlements
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
@@ -28,6 +28,7 @@ from upstream.sandbox.server import Sandbox
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
+    list_nothing(monkeypatch)
     for errand in ("BEAT_S", "TOKENS_S", "HELP_S", "NEWS_S", "FETCH_S", "FIGURES_S"):
         monkeypatch.setattr(session, errand, 0.2)
 
@@ -45,7 +46,7 @@ def following(sandbox, url, first):
             yield
         finally:
             stopped.set()
-            running.join(20)
+            running.join(60)
 
 
 @contextmanager
@@ -61,14 +62,16 @@ def asking(url):
 def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_path):
     file, log = tmp_path / "presage.dump", tmp_path / "truth.jsonl"
     name = conninfo_to_dict(database_url)["dbname"]
-    with Sandbox(simulate=31, rate=150, markets=15, log=log) as sandbox:
+    with (
+        Sandbox(simulate=31, rate=150, markets=15, log=log) as sandbox,
+        World(sandbox, database_url, log) as world,
+    ):
         first = sandbox.chain.head
-        world = World(sandbox, database_url, log)
         with following(sandbox, database_url, first):
             feed = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == feed.run_id)
             began = now_ms()
-            time.sleep(2)
+            world.until_told(began, more_than=ENOUGH, ago_ms=1000)
             kept_until = world.caught_up()
             backup.save(database_url, file)
             made = now_ms()
@@ -76,7 +79,7 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
         world.conn.close()
         with database.connect(make_conninfo(database_url, dbname="postgres"), autocommit=True) as admin:
             admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-        time.sleep(1)
+        world.until_told(made, more_than=5)
         backup.restore(database_url, file)
 
         world.conn = database.connect(database_url, autocommit=True)
@@ -85,27 +88,28 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
             after = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == after.run_id)
             resumed = now_ms()
-            time.sleep(2)
+            world.until_told(resumed, more_than=ENOUGH)
+            world.until_told(began, more_than=ENOUGH_BY_HASH, ago_ms=2000)
             until = world.caught_up()
-            wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
+            wait_until(lambda: world.filled("trades") == {"data_api"})
             wait_until(lambda: settlements.indexed(world.conn) > restored + 1)
         last = settlements.indexed(world.conn)
         chain = sandbox.call(lambda: settlements.matched(sandbox, first, last))
         with asking(database_url) as client:
             answer = client.ask("/v1/coverage").json
 
-        assert world.exact(began, kept_until) == NOTHING
-        # Trades by their hash: those that came by the exchange's list have its seconds.
+        # The exchange's list has whole seconds: within the last one before the pause may be what was traded in it.
+        assert world.exact(began, kept_until - 1000) == NOTHING
+        # From then on trades are known by their hash.
         assert world.exact(resumed, until)["level changes"] == ({}, {})
         assert world.trades_by_hash(began, until - 2000) == ({}, {})
         assert settlements.settled(world.conn) == chain
-        world.close()
 
     pause = {gap["kind"]: gap for gap in answer["data"]}
     assert set(pause) == {"books", "trades"}
     for gap in pause.values():
         assert (gap["cause"], gap["market_id"]) == ("no feed running", None)
-        assert kept_until - 2000 <= gap["from_ts"] <= made
+        assert kept_until <= gap["from_ts"] <= made
         assert gap["to_ts"] <= resumed
     assert (pause["books"]["status"], pause["trades"]["status"]) == ("lost", "filled")
     assert pause["trades"]["filled_by"] == "data_api"

@@ -8,7 +8,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,11 +23,12 @@ from sql import database
 from tests.soak import truth
 from upstream.gamma import Gamma
 from upstream.http import Client
+from upstream.sandbox import simulation
 
 ROOT = Path(__file__).parents[3]
 
 
-def wait_until(what, within_s=15.0):
+def wait_until(what, within_s=60.0):
     began = time.monotonic()
     while not (found := what()):
         assert time.monotonic() - began < within_s, f"not within {within_s} s"
@@ -35,14 +36,30 @@ def wait_until(what, within_s=15.0):
     return found
 
 
+def list_nothing(monkeypatch):
+    """Have no market listed, nor end, while a test lasts: what is traded of a new one may be stored a moment later."""
+    monkeypatch.setattr(simulation, "FIRST_LISTING_MS", 1_000_000_000)
+    monkeypatch.setattr(simulation.Simulation, "_next_window", lambda *_: None)
+
+
 class World:
-    """A sandbox, a database that knows its markets, and the feeds in between."""
+    """A sandbox, a database that knows its markets, and the feeds in between; closed when its block ends."""
 
     def __init__(self, sandbox, url, log):
         self.sandbox, self.url, self.log = sandbox, url, log
         self.feeds = []
         self.conn = database.connect(url, autocommit=True)
-        self.discover()
+        try:
+            self.discover()
+        except BaseException:
+            self.conn.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
 
     def exchange(self):
         box = self.sandbox
@@ -83,24 +100,33 @@ class World:
         response.raise_for_status()
         return response.json()
 
+    def end_faults(self):
+        httpx.delete(f"{self.sandbox.url}/sandbox/faults").raise_for_status()
+
+    def told(self, from_ms, to_ms):
+        """What the exchange says it said in a span."""
+        self.sandbox.call(self.sandbox.log.flush)
+        return truth.told(self.log, from_ms=from_ms, to_ms=to_ms)
+
+    def until_told(self, since_ms, *, more_than, ago_ms=0):
+        """Wait until the exchange said more than so many of every kind since an instant, and so long ago."""
+        wait_until(lambda: all(n.total() > more_than for n in self.told(since_ms, now_ms() - ago_ms).rows.values()))
+
     def exact(self, from_ms, to_ms):
         """What was lost or doubled in a span."""
-        self.sandbox.call(self.sandbox.log.flush)
-        told = truth.told(self.log, from_ms=from_ms, to_ms=to_ms)
-        found = truth.compare(told, truth.held(self.conn, from_ms=from_ms, to_ms=to_ms))
-        assert all(kind.compared > 20 for kind in found.values()), found
+        found = truth.compare(self.told(from_ms, to_ms), truth.held(self.conn, from_ms=from_ms, to_ms=to_ms))
+        assert all(kind.compared > ENOUGH for kind in found.values()), found
         return {name: (dict(kind.lost), dict(kind.doubled)) for name, kind in found.items()}
 
     def trades_by_hash(self, from_ms, to_ms):
         """Trades lost and doubled, whatever instant their source gave them."""
-        self.sandbox.call(self.sandbox.log.flush)
 
         def bare(trades):
             return Counter({(token, *rest): n for (token, _, *rest), n in trades.items()})
 
-        told = bare(truth.told(self.log, from_ms=from_ms, to_ms=to_ms).rows["trades"])
+        told = bare(self.told(from_ms, to_ms).rows["trades"])
         found = bare(truth.held(self.conn, from_ms=from_ms - 1000, to_ms=to_ms + 1000)["trades"])
-        assert told.total() > 50
+        assert told.total() > ENOUGH_BY_HASH
         return dict(told - found), {trade: n for trade, n in found.items() if n > max(told[trade], 1)}
 
     @contextmanager
@@ -118,16 +144,15 @@ class World:
         self.conn = database.connect(self.url, autocommit=True)
 
     def caught_up(self):
-        """Wait until everything said by now is committed; give now.
+        """Wait until everything said by now is committed, and the lease knows it; give now.
 
-        A lease tells up to when what was *heard* is committed: what was said now may be heard a moment later, behind
-        what was said before and heard after.
+        One socket tells the levels in the order of their instants, and they are committed in the order they were
+        heard: with a later one comes everything before it, however late the sandbox, the socket or the feed are.
         """
         now = now_ms()
-        heard_by = now + UNDERWAY_MS
-        wait_until(
-            lambda: max((int(d.get("written_ms", 0)) for _, _, d in self.leases().values()), default=0) > heard_by
-        )
+        later = "select exists (select from book_events where side is not null and ts > to_timestamp(%s))"
+        wait_until(lambda: self.conn.execute(later, [now / 1000]).fetchone() == (True,))
+        wait_until(lambda: max((int(d.get("written_ms", 0)) for *_, d in self.leases().values()), default=0) > now)
         return now
 
     def gaps(self):
@@ -141,12 +166,14 @@ class World:
         return {gap[4] for gap in self.gaps() if gap[0] == kind}
 
     def close(self):
-        for feed in self.feeds:
-            feed.stop()
-        self.conn.close()
+        with ExitStack() as stack:
+            stack.callback(self.conn.close)
+            for feed in self.feeds:
+                stack.callback(feed.stop)
 
 
-UNDERWAY_MS = 1_000  # longer than anything the sandbox says is on its way, on a busy machine
+# More than so many are compared, or nothing is proven.
+ENOUGH, ENOUGH_BY_HASH = 20, 50
 NOTHING = {"trades": ({}, {}), "level changes": ({}, {})}
 
 
@@ -184,7 +211,7 @@ class Running:
 
     def stop(self):
         self._stopped.set()
-        self._thread.join(20)
+        self._thread.join(60)
         assert self.over
         if self.fault:
             raise self.fault
@@ -221,5 +248,5 @@ class Process:
 
     def stop(self):
         self.process.terminate()
-        out, _ = self.process.communicate(timeout=20)
+        out, _ = self.process.communicate(timeout=60)
         return json.loads(out.splitlines()[-1]) if out else {}

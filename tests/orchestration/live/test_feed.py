@@ -3,7 +3,7 @@ import time
 import pytest
 
 from orchestration.live import session
-from tests.orchestration.live.living import NOTHING, World, now_ms, wait_until
+from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
 from upstream.sandbox import simulation
 from upstream.sandbox.server import Sandbox
 
@@ -11,6 +11,7 @@ from upstream.sandbox.server import Sandbox
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
     """Look more often than there is need to, so that nobody waits for it."""
+    list_nothing(monkeypatch)
     for errand in ("BEAT_S", "TOKENS_S", "HELP_S", "NEWS_S"):
         monkeypatch.setattr(session, errand, 0.2)
 
@@ -18,19 +19,18 @@ def quickly(monkeypatch):
 @pytest.fixture
 def world(database_url, tmp_path):
     log = tmp_path / "truth.jsonl"
-    with Sandbox(simulate=11, rate=150, markets=15, log=log) as sandbox:
-        made = World(sandbox, database_url, log)
-        try:
-            yield made
-        finally:
-            made.close()
+    with (
+        Sandbox(simulate=11, rate=150, markets=15, log=log) as sandbox,
+        World(sandbox, database_url, log) as made,
+    ):
+        yield made
 
 
 def test_everything_the_exchange_says_is_in_the_database_once(world):
     feed = world.feed()
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
-    time.sleep(4)
+    world.until_told(began, more_than=40)
     until = world.caught_up()
     totals = feed.stop()
 
@@ -44,18 +44,19 @@ def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = now_ms()
-    time.sleep(2)
+    began = world.caught_up()  # the leader has committed what the standby need not have heard
+    world.until_told(began, more_than=10)
 
     leader.kill()
     wait_until(lambda: world.leader() == standby.run_id)
-    time.sleep(1)
+    world.until_told(now_ms(), more_than=10)
 
     assert world.exact(began, world.caught_up()) == NOTHING
     assert world.gaps() == []
 
 
-def test_a_leader_whose_window_is_over_leaves_to_a_ready_successor(world):
+def test_a_leader_whose_window_is_over_leaves_to_a_ready_successor(world, monkeypatch):
+    monkeypatch.setattr(session, "OVERSTAY", 100.0)  # it leaves to the other, however long that one takes
     first = world.feed(window_s=2)
     wait_until(lambda: world.leader() == first.run_id)
     began = now_ms()
@@ -66,6 +67,7 @@ def test_a_leader_whose_window_is_over_leaves_to_a_ready_successor(world):
     wait_until(lambda: world.leader() == second.run_id)
     wait_until(lambda: first.over)
 
+    world.until_told(began, more_than=ENOUGH)
     assert world.exact(began, world.caught_up()) == NOTHING
     assert world.gaps() == []
     assert world.conn.execute("select role from feed_leases where run_id = %s", [first.run_id]).fetchone() == ("gone",)
@@ -76,17 +78,18 @@ def test_a_silent_socket_is_found_and_what_it_missed_comes_from_the_standby(worl
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = now_ms()
-    time.sleep(1)
+    began = world.caught_up()  # the leader has committed what the standby need not have heard
+    world.until_told(began, more_than=10)
 
-    world.fault(kind="silent", target="/ws/market#1", for_s=60)
-    wait_until(lambda: len(world.gaps()) == 2 and all(gap[3] for gap in world.gaps()), 10)
+    world.fault(kind="silent", target="/ws/market#1")
+    wait_until(lambda: len(world.gaps()) == 2 and all(gap[3] for gap in world.gaps()))
     wait_until(lambda: all(gap[4] for gap in world.gaps()))
+    world.until_told(began, more_than=ENOUGH)
 
     assert [gap[:3] for gap in world.gaps()] == [("books", None, "silent"), ("trades", None, "silent")]
     assert {gap[4] for gap in world.gaps()} == {f"run {standby.run_id}"}
     assert world.exact(began, world.caught_up()) == NOTHING
-    assert world.leader() == leader.run_id
+    assert wait_until(world.leader) == leader.run_id
 
 
 def test_a_leader_that_hears_nothing_any_more_leaves_the_lead_to_one_that_does(world, monkeypatch):
@@ -95,12 +98,13 @@ def test_a_leader_that_hears_nothing_any_more_leaves_the_lead_to_one_that_does(w
     wait_until(lambda: world.leader() == deaf.run_id)
     hearing = world.feed()
     wait_until(lambda: world.ready(hearing))
-    began = now_ms()
-    time.sleep(1)
+    began = world.caught_up()
+    world.until_told(began, more_than=10)
 
-    world.fault(kind="refuse", for_s=60)
+    world.fault(kind="refuse")
     world.fault(kind="close", target="/ws/market#1")
     wait_until(lambda: world.leader() == hearing.run_id)
+    world.until_told(began, more_than=ENOUGH)
 
     assert world.exact(began, world.caught_up()) == NOTHING
     assert {gap[4] for gap in world.gaps()} == {f"run {hearing.run_id}"}
@@ -111,10 +115,13 @@ def test_trades_that_nobody_heard_come_from_the_exchange_afterwards(world):
     feed = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
-    world.fault(kind="refuse", for_s=3)
+    world.fault(kind="refuse")
     world.fault(kind="close", status=1001)
     wait_until(lambda: len(world.gaps()) == 2)
-    wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
+    world.until_told(now_ms(), more_than=10)
+    world.end_faults()
+    wait_until(lambda: world.filled("trades") == {"data_api"})
+    world.until_told(began, more_than=ENOUGH_BY_HASH)
     until = world.caught_up()
 
     assert world.gaps() == [("books", None, "closed", True, None), ("trades", None, "closed", True, "data_api")]
@@ -126,11 +133,12 @@ def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(wor
     first = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == first.run_id)
     began = now_ms()
-    time.sleep(1)
+    world.until_told(began, more_than=10)
     first.stop()
-    time.sleep(1.5)
+    world.until_told(now_ms(), more_than=10)
     second = world.feed(settle_s=1)
-    wait_until(lambda: world.filled("trades") == {"data_api"}, 20)
+    wait_until(lambda: world.filled("trades") == {"data_api"})
+    world.until_told(began, more_than=ENOUGH_BY_HASH)
     until = world.caught_up()
 
     assert world.gaps()[0] == ("books", None, "no feed running", True, None)
@@ -141,10 +149,13 @@ def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(wor
 def test_books_that_disagree_are_not_shown_and_stand_again(world):
     feed = world.feed()
     wait_until(lambda: world.conn.execute("select count(*) > 20 from live_books where verified").fetchone()[0])
-    world.fault(kind="drop", probability=0.3, for_s=2)
-    world.fault(kind="duplicate", probability=0.5, for_s=2)
-    time.sleep(2.5)
-    wait_until(lambda: world.conn.execute("select count(*) from live_books where not verified").fetchone() == (0,))
+    unverified = "select count(*) from live_books where not verified"
+    world.fault(kind="drop", probability=0.3)
+    world.fault(kind="duplicate", probability=0.5)
+    wait_until(lambda: world.conn.execute(unverified).fetchone() != (0,))
+    wait_until(lambda: any(said["reanchored"] and said["repeats"] for said in feed.said))
+    world.end_faults()
+    wait_until(lambda: world.conn.execute(unverified).fetchone() == (0,))
     world.caught_up()
 
     totals = feed.stop()
@@ -166,23 +177,25 @@ def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(earl
     known = world.conn.execute("select max(market_key) from markets").fetchone()
 
     fresh = "select distinct market_key from trades where market_key > %s"
-    wait_until(lambda: world.conn.execute(fresh, known).fetchone() is not None, 20)
-    time.sleep(2.5)  # until what was traded before we listened has been fetched
+    wait_until(lambda: world.conn.execute(fresh, known).fetchone() is not None)
+    world.until_told(began, more_than=ENOUGH_BY_HASH)
     until = world.caught_up()
+    wait_until(lambda: not world.trades_by_hash(began, until)[0])  # what was traded before we listened is fetched
 
-    assert world.trades_by_hash(began, until - 1_500) == ({}, {})
+    assert world.trades_by_hash(began, until) == ({}, {})
     assert feed.stop()["unknown_tokens"] == 0
 
 
 def test_while_the_database_is_away_everything_is_kept(world):
     leader, standby = world.feed(), world.feed()
     wait_until(lambda: world.leader() and world.ready(leader) and world.ready(standby))
-    began = now_ms()
-    time.sleep(1)
+    began = world.caught_up()
+    world.until_told(began, more_than=10)
 
     with world.database_away():
-        time.sleep(2)
+        world.until_told(now_ms(), more_than=10)
     wait_until(world.leader)
+    world.until_told(began, more_than=ENOUGH)
 
     assert world.exact(began, world.caught_up()) == NOTHING
     assert world.gaps() == []

@@ -35,7 +35,7 @@ def recording(leader, *, capacity=1000):
 
     following, backlog, losses = tracker(YES), Backlog(capacity), Losses("me")
     made = Recording(
-        following, backlog, losses, leader, NoHelp(), in_thread=in_thread, run_id="me", book_flush_s=0.3, ring_s=15
+        following, backlog, losses, leader, NoHelp(), in_thread=in_thread, run_id="me", book_flush_s=60.0, ring_s=15
     )
     return made, following, backlog, losses
 
