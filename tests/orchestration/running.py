@@ -37,7 +37,7 @@ class Running:
 
     def stop(self):
         self.stopped.set()
-        self.thread.join(20)
+        self.thread.join(60)
         assert not self.thread.is_alive()
         return self.totals
 

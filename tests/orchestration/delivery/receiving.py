@@ -159,7 +159,7 @@ class Clock:
 class Delivering:
     """The leader's work, a step at a time, by a clock that stands still unless another is given."""
 
-    def __init__(self, database_url, clock=None, *, timeout_s=5.0, allowed=LOOPBACK, resolve=None, **how):
+    def __init__(self, database_url, clock=None, *, timeout_s=60.0, allowed=LOOPBACK, resolve=None, **how):
         self.conn = database.connect(database_url, autocommit=True, name="presage test delivery")
         self.clock = clock or Clock()
         more = {} if resolve is None else {"resolve": resolve}
@@ -168,7 +168,7 @@ class Delivering:
         )
         self.dispatcher = Dispatcher(self.conn, self.attempts, self.clock, **how)
 
-    def settle(self, within_s=15.0):
+    def settle(self, within_s=60.0):
         """Step until nothing more is to be done now."""
         until = time.monotonic() + within_s
         while True:

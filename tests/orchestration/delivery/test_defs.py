@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import dagster as dg
 import pytest
@@ -13,6 +12,7 @@ from orchestration.defs import delivery
 from orchestration.delivery import feed
 from orchestration.resources import Database
 from tests.orchestration.delivery.receiving import add_webhook, tell, trade
+from tests.orchestration.running import wait_until
 
 
 @pytest.fixture
@@ -66,10 +66,8 @@ def test_a_run_delivers_and_says_what_it_did(conn, database_url, receiver, monke
     tell(conn, trade(1), trade(2))
 
     def end():
-        until = time.monotonic() + 20
-        while len(receiver.seen) < 2 and time.monotonic() < until:
-            time.sleep(0.05)
-        time.sleep(0.5)
+        arrived = "select count(*) from webhook_deliveries where state = 'delivered'"
+        wait_until(lambda: conn.execute(arrived).fetchone() == (2,))
         conn.execute("update webhooks set disabled_at = now() where webhook_id = %s", [webhook["webhook_id"]])
 
     ending = threading.Thread(target=end)

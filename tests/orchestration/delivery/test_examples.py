@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.orchestration.delivery.receiving import add_webhook, deliveries, new_secret, tell, trade
+from tests.orchestration.running import wait_until
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/webhooks.md").read_text()
@@ -40,15 +41,17 @@ def shown(request):
         stderr=subprocess.PIPE,
         text=True,
     )
-    until = time.monotonic() + 20
-    while time.monotonic() < until:
+
+    def listens():
         with socket.socket() as trying:
-            if trying.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}/", secret, process
-    process.kill()
-    process.communicate()
+            return trying.connect_ex(("127.0.0.1", port)) == 0
+
+    try:
+        wait_until(listens)
+        yield f"http://127.0.0.1:{port}/", secret, process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_a_receiver_as_shown_takes_what_is_signed_once_and_refuses_the_rest(conn, delivering, shown):
@@ -64,7 +67,7 @@ def test_a_receiver_as_shown_takes_what_is_signed_once_and_refuses_the_rest(conn
     assert deliveries(conn, webhook) == [("delivered", 1, [204, 204])] * 2
     forged = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,AAAA"}
     with pytest.raises(urllib.error.HTTPError, match="400"):
-        urllib.request.urlopen(urllib.request.Request(url, data=b"{}", headers=forged), timeout=10)
+        urllib.request.urlopen(urllib.request.Request(url, data=b"{}", headers=forged), timeout=60)
     process.kill()
     lines = process.communicate()[0].splitlines()
     assert [line.split()[0] for line in lines] == ["trade", "trade"]

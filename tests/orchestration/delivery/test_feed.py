@@ -64,7 +64,7 @@ def test_one_delivers_the_other_takes_over_and_the_stage_says_so(conn, receiver,
     wait_until(lambda: len(receiver.seen) == 2)
 
     assert (status, detail["webhooks"], detail["waiting"]) == ("fresh", 1, 0)
-    assert lag_s < 5
+    assert lag_s < 15
     assert (totals["queued"], totals["delivered"], totals["faults"]) == (1, 1, 0)
     assert wait_until(lambda: second.feed.figures.counted.delivered == 1)
     assert roles(conn)["first"] == "gone"
@@ -79,7 +79,7 @@ def test_attempts_under_way_are_brought_to_an_end_before_the_lead_is_left(conn, 
     receiver.answer = lambda _number, _seen: began.set() or time.sleep(0.5) or 200
     leaving = start("leaving")
     tell(conn, trade(1))
-    assert began.wait(15)
+    assert began.wait(60)
 
     leaving.stop()
 
@@ -99,8 +99,9 @@ def test_what_is_not_got_round_to_makes_the_stage_late(conn, receiver, start):
     wait_until(lambda: stage(conn)[0] == "fresh")
 
 
-def test_a_slow_receiver_with_much_to_get_is_not_the_stages_fault(conn, receiver, start):
-    receiver.answer = lambda _number, _seen: time.sleep(0.05) or 200
+def test_a_slow_receiver_with_much_to_get_is_not_the_stages_fault(conn, receiver, start, monkeypatch):
+    monkeypatch.setattr(feed, "BEAT_S", 0.1)
+    receiver.answer = lambda _number, _seen: time.sleep(0.075) or 200
     add_webhook(conn, receiver.url)
     tell(conn, *(trade(number) for number in range(40)))
     start("slow")
@@ -108,7 +109,7 @@ def test_a_slow_receiver_with_much_to_get_is_not_the_stages_fault(conn, receiver
     lags = []
     wait_until(lambda: lags.append((stage(conn) or (0, 0))[1] or 0) or len(receiver.seen) >= 40)
 
-    assert max(lags) < 2
+    assert max(lags) < 2.5  # all of it took longer
 
 
 def test_with_nobody_to_tell_a_run_ends(conn, start, monkeypatch):
@@ -146,9 +147,9 @@ def test_the_command_delivers_without_dagster(conn, database_url, receiver):
         text=True,
     )
     try:
-        wait_until(lambda: receiver.seen, 30)
+        wait_until(lambda: receiver.seen)
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=30)
+        said, _ = process.communicate(timeout=60)
     finally:
         process.kill()
 

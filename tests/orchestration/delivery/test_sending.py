@@ -26,7 +26,7 @@ def send(url, *, times=1, **how):
     """Attempts, one after the other; what they met with."""
 
     async def attempts():
-        sender = Sender(**{"timeout_s": 2.0, "clock": time.time, **how})
+        sender = Sender(**{"timeout_s": 60.0, "clock": time.time, **how})
         try:
             return [await sender.send(url, [new_secret()], "msg_1", "{}") for _ in range(times)]
         finally:
@@ -92,7 +92,7 @@ class Names:
     def resolve(self, host, _port):
         labels = b"".join(bytes([len(label)]) + label.encode() for label in host.split("."))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-            asking.settimeout(5)
+            asking.settimeout(60)
             asking.sendto(
                 struct.pack(">HHHHHH", 7, 0x0100, 1, 0, 0, 0) + labels + b"\0\0\1\0\1", self.socket.getsockname()
             )
@@ -100,7 +100,7 @@ class Names:
 
     def close(self):
         self.socket.sendto(b"", self.socket.getsockname())
-        self.thread.join(5)
+        self.thread.join(60)
         self.socket.close()
 
 

@@ -60,7 +60,7 @@ def growing(anvil, seed):
         thread.join()
 
 
-def indexed(url, chain, within_s=30.0):
+def indexed(url, chain, within_s=60.0):
     """Wait until the head is indexed, as it is now."""
     tip = chain.blocks(chain.head)[0]
     until = time.monotonic() + within_s
