@@ -39,6 +39,7 @@ LARGE = {
     *("settlements", "wallet_fills", "ledger_entries", "wallet_activity", "wallet_positions", "signals"),
     *("live_prices", "live_books", "market_stats_24h", "market_activity", "market_rankings"),
 }
+FEW = 300  # rows that are soonest read whole, as a chunk is that has just begun
 MOST_IN_VAIN = 1000  # rows that one look reads and does not use
 # What counts everything there is, and is kept for half a minute.
 WHOLE = {"stats"}
@@ -152,6 +153,11 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
+def read(node: dict[str, Any]) -> float:
+    """How many rows were looked at."""
+    return (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
+
+
 def read_whole(conn: psycopg.Connection[Any], queries: list[Asked]) -> set[str]:
     """The large tables that queries read from end to end, or far more of than they use."""
     found = {
@@ -161,7 +167,7 @@ def read_whole(conn: psycopg.Connection[Any], queries: list[Asked]) -> set[str]:
         for node in nodes(plan)
         if "Relation Name" in node
         and (
-            (node["Node Type"] == "Seq Scan" and node["Actual Loops"])
+            (node["Node Type"] == "Seq Scan" and read(node) > FEW)
             or node.get("Rows Removed by Filter", 0) > MOST_IN_VAIN
         )
     }
