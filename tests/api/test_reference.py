@@ -14,6 +14,7 @@ from api import openapi
 from api.reference.page import Page
 from api.reference.words import kind, limits, prose
 from tests.api.conftest import generous, serving
+from tests.patience import PATIENCE_S
 
 DOCUMENT = json.loads(openapi.encoded())
 CHROMIUM = Path("/usr/bin/chromium")
@@ -127,7 +128,7 @@ def test_a_browser_shows_it_without_a_complaint_and_tries_a_request(database_url
         page.locator("#time summary", has_text="Try it").click()
         page.locator("#time button").click()
         answer = page.locator("#time .answer")
-        sync_api.expect(answer).to_contain_text("200 in")
+        sync_api.expect(answer).to_contain_text("200 in", timeout=PATIENCE_S * 1000)
         sync_api.expect(answer).to_contain_text('"unix_ms"')
         page.fill("#find", "sentiment")
         assert page.locator("nav li:visible").count() == 1

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from api import cache_server
+from tests.patience import PATIENCE_S
 
 
 def test_the_service_says_that_it_lives(client):
@@ -95,7 +96,7 @@ def answering(reply):
 def test_a_cache_that_answers_is_up():
     port, read = answering(b"+PONG\r\n")
 
-    assert cache_server.ping(f"redis://:pass@127.0.0.1:{port}/0")
+    assert cache_server.ping(f"redis://:pass@127.0.0.1:{port}/0", PATIENCE_S)
     assert read == [b"*2\r\n$4\r\nAUTH\r\n$4\r\npass\r\n", b"*1\r\n$4\r\nPING\r\n"]
 
 

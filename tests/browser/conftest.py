@@ -24,10 +24,12 @@ from sql.database import micro
 from tests import factories
 from tests.api.conftest import serving
 from tests.api.test_shapes import book
+from tests.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+sync_api.expect.set_options(timeout=PATIENCE_S * 1000)
 ROOT = Path(__file__).parents[2]
 CHROMIUM = Path("/usr/bin/chromium")
 WALLET = "0x" + "5d" * 20
@@ -70,7 +72,7 @@ def ended(process: subprocess.Popen[bytes]) -> None:
     """End it, by force if it does not go."""
     process.terminate()
     try:
-        process.wait(timeout=15)
+        process.wait(PATIENCE_S)
     finally:
         process.kill()
         process.wait()
@@ -88,14 +90,18 @@ def served(new_database: Any) -> Iterator[Served]:
         log = stack.enter_context((Path(folder) / "site.log").open("w+b"))
         process, address = site(url, api.url, log)
         stack.callback(ended, process)
-        for _ in range(300):
-            with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/health", timeout=1):
-                break
-            assert process.poll() is None, Path(log.name).read_text()
-            time.sleep(0.05)
+        until(lambda: process.poll() is not None or answers(f"{address}/health"))
+        assert process.poll() is None, Path(log.name).read_text()
         made = Served(address, api.url, conn)
         made.markets = markets
         yield made
+
+
+def answers(address: str) -> bool:
+    """Whether somebody answers there."""
+    with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=PATIENCE_S):
+        return True
+    return False
 
 
 def filled(conn: Any) -> dict[str, dict[str, Any]]:

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import WALLET
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.soak  # needs Chromium
 
@@ -33,8 +34,10 @@ def opened(browser, served, **how):
     )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: asked.append(request.url))
-    yield page
-    context.close()
+    try:
+        yield page
+    finally:
+        context.close()
     assert [each for each in complaints if "404" not in each or "nowhere" not in "".join(asked)] == []
     assert [url for url in asked if not url.startswith((served.url, served.api_url))] == []
 
@@ -154,7 +157,7 @@ def test_a_page_that_is_left_is_told_nothing_more(browser, served):
         assert live() == 1
         page.goto(f"{served.url}/pricing")
         market = served.markets["rain-tomorrow"]
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE_S
         while live() and time.monotonic() < deadline:
             served.tell("price", market, price(market))
             page.wait_for_timeout(100)
@@ -251,4 +254,4 @@ def test_the_data_feed_is_what_a_strict_client_of_the_protocol_expects(browser, 
     assert told["times"] >= 1
     assert 0 < told["bar"]["close"] < 1
     assert told["unknown"] == "unknown_symbol"
-    assert told["late"] < 5
+    assert told["late"] < 60

@@ -49,8 +49,11 @@ def isolate(names: list[str], work: Path, dagster_home: Path) -> None:
 
 def well(check: list[str], environment: dict[str, str]) -> bool:
     assert check[0] == "CMD"
-    done = subprocess.run(check[1:], cwd=ROOT, env=environment, capture_output=True, check=False, timeout=60)
-    return done.returncode == 0
+    try:
+        subprocess.run(check[1:], cwd=ROOT, env=environment, capture_output=True, check=True, timeout=60)
+    except subprocess.SubprocessError:
+        return False
+    return True
 
 
 def main(config: Path, report: Path) -> None:
@@ -74,7 +77,7 @@ def main(config: Path, report: Path) -> None:
             running.append(process)
             check = service["healthcheck"]["test"]
             healthy = False
-            while not healthy and process.poll() is None and time.monotonic() - began < 90:
+            while not healthy and process.poll() is None and time.monotonic() - began < 180:
                 time.sleep(0.5)
                 healthy = well(check, environment)
             told[name] = {"healthy": healthy, "exit": process.poll(), "after_s": round(time.monotonic() - began, 1)}

@@ -132,6 +132,7 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
     assert {".git", ".env", ".venv", ".presage", "node_modules"} <= set(left_out)
 
 
+@pytest.mark.timeout(450)
 def test_each_service_comes_up_by_its_own_command_on_read_only_folders(config, database_url, tmp_path):
     dagster_home = tmp_path / "dagster"
     dagster_home.mkdir()

@@ -56,7 +56,7 @@ class World:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=200,
         )
 
 
@@ -111,6 +111,7 @@ def events(world):
     thread.join()
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("events")
 def test_the_first_steps_can_be_walked(world):
     text = (DOCS / "start.md").read_text()

@@ -17,6 +17,7 @@ from orchestration.wallets import leaderboards, positions
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.orchestration.live.living import ROOT, World, wait_until
+from tests.patience import PATIENCE_S
 from upstream.sandbox import chain
 from upstream.sandbox.server import Sandbox
 
@@ -80,11 +81,11 @@ def record(sandbox: Sandbox, database_url: str, folder: Path) -> None:
     world = World(sandbox, database_url, folder)
     try:
         feed = world.feed()
-        wait_until(lambda: column(world.conn, ENOUGH) == [True], 60)
+        wait_until(lambda: column(world.conn, ENOUGH) == [True], 90)
         feed.stop()
     finally:
         settling.terminate()
-        settling.wait(timeout=30)
+        settling.wait(PATIENCE_S)
         world.close()
 
 

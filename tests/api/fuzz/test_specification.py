@@ -15,6 +15,7 @@ import pytest
 from tests.api.fuzz.filled import DEBUG_TOKEN
 from tests.api.test_shapes import without_defaults
 from tests.api.test_spec import NAMED, ROUTED, ROWS, named
+from tests.patience import PATIENCE_S
 
 READ = [row for row in ROWS if row[0] == "GET" and row[1] != "/stream"]
 HEADERS = ("X-Credits-Limit", "X-Credits-Remaining", "X-Credits-Used", "X-Credits-Reset", "X-Request-Id", "ETag")
@@ -43,7 +44,7 @@ def ask(api):
         told = urllib.parse.urlencode({**needed, **{name.rstrip("_"): value for name, value in query.items()}})
         request = urllib.request.Request(f"{api.url}{path}?{told}", method=method, headers=headers, data=data)
         try:
-            with urllib.request.urlopen(request, timeout=30) as found:
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as found:
                 return found.status, found.headers, json.loads(found.read())
         except urllib.error.HTTPError as refused:
             with refused:
