@@ -209,12 +209,14 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
 
     def process_result(self) -> None:
         """Send the answer, or put the socket away."""
-        if self.websocket is None:
+        # What knows each other would stay, with its buffers, until garbage is looked for.
+        socket, self.websocket = self.websocket, None
+        self.environ.pop(ACCEPT, None)
+        if socket is None:
             super().process_result()
             return
-        self.websocket.close()
-        self.websocket.finish()
-        self.environ.pop(ACCEPT, None)
+        socket.close()
+        socket.finish()
         self.environ.pop("wsgi.websocket", None)
         self.close_connection = True
 

@@ -141,6 +141,11 @@ class Reader:
                 if count >= MOST_FRAMES:
                     raise Broken(TOO_BIG, f"a message is at most {MOST_FRAMES} frames")
 
+    def end(self) -> None:
+        """Read no more, and forget whom to tell of pings: both would else stay until garbage is looked for."""
+        self.over = True
+        self._on_ping = bool
+
     def _frame(self, room: int) -> tuple[bool, int, bytes]:
         if self.over:
             raise Gone

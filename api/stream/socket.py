@@ -155,6 +155,8 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         self._watcher.close()
         if self._closer is not None and self._closer is not gevent.getcurrent():
             self._closer.kill(block=False)
+        self._closer = None
+        self.reader.end()
 
     # --- Reading
 
