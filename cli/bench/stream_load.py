@@ -32,6 +32,7 @@ class Load(NamedTuple):
 
     delivered: float  # messages a second, to all together
     cpu: float  # of the server, in cores
+    waited: float  # seconds a second in which the server had something to do and no core to do it
     latencies_ms: list[float]  # from commit to client, sorted
     even: bool  # whether all clients heard the same
     closed: int
@@ -80,9 +81,11 @@ def listened(bench: Bench, server: int, port: int, path: str, *, clients: int, r
             ]
             writer = subprocess.Popen(writing, cwd=ROOT)
         time.sleep(WARM_UP_S)
-        before, cpu, began = asked(crowd), cpu_s(server), time.monotonic()
+        before, began = asked(crowd), time.monotonic()
+        cpu, waited = cpu_s(server), waited_s(server)
         time.sleep(MEASURED_S)
-        after, used, took = asked(crowd), cpu_s(server) - cpu, time.monotonic() - began
+        after, took = asked(crowd), time.monotonic() - began
+        cpu, waited = cpu_s(server) - cpu, waited_s(server) - waited
         if writer is not None:
             writer.wait(timeout=60)
             drained(crowd)
@@ -98,7 +101,8 @@ def listened(bench: Bench, server: int, port: int, path: str, *, clients: int, r
     size = after["payload"] + after["frames"] - before["payload"] - before["frames"]
     return Load(
         delivered=size / (MESSAGE + 1) / took,
-        cpu=used / took,
+        cpu=cpu / took,
+        waited=waited / took,
         latencies_ms=latencies(written, heard, began),
         even=told["least"] > 0 and told["most"] - told["least"] < 1000,  # but for the greeting
         closed=told["closed"],
@@ -162,6 +166,12 @@ def cpu_s(pid: int) -> float:
     with open(f"/proc/{pid}/stat") as file:  # noqa: PTH123 (no path of anything)
         fields = file.read().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def waited_s(pid: int) -> float:
+    """Read how long a process, its first thread, has had to wait for a core."""
+    with open(f"/proc/{pid}/schedstat") as file:  # noqa: PTH123
+        return int(file.read().split()[1]) / 1e9
 
 
 def children(pid: int) -> list[int]:

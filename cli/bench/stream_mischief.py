@@ -1,6 +1,7 @@
 """Clients who mean ill: `python -m cli.bench.stream_mischief PORT PATH [KIND…]`, until its input ends.
 
-They take what is left of one core: what others notice is to be the server's doing, and not that the machine is busy.
+They take what all others leave of one core: what those notice is to be the server's doing, not that the machine is
+busy. Being nice is too little for that: also a nice process runs to the end of its slice before others get the core.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def closed(one: socket.socket) -> bool:
 
 def main(port: int, path: str, chosen: list[str]) -> None:
     """Do it all at once, or what is chosen of it, and tell how often."""
-    os.nice(19)
+    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     enough = threading.Event()
     threads = [Mischief(name, partial(act, port, path), enough) for name, act in KINDS.items() if name in chosen]
