@@ -16,6 +16,7 @@ from tests.factories import insert
 from tests.orchestration.wallets.chain import EXCHANGE, Chain, address
 
 NOW = dt.datetime.now(dt.UTC)
+pytestmark = pytest.mark.usefixtures("present")
 ANN, BOB, CID = ("0x" + address(name).hex() for name in ("ann", "bob", "cid"))
 READS = {
     "activity": (1, 50, 200),
