@@ -75,7 +75,8 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 @contextlib.contextmanager
 def bar(what: str, total: float) -> Iterator[Callable[[float], None]]:
     """Show how far something is while it lasts, on a terminal; gives what is told of each step."""
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
         yield lambda done: progress.update(task, completed=done)
 
