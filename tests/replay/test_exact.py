@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
+pytestmark = pytest.mark.timeout(600)  # the first test waits for the whole tape
 UNITS = {"candles_1m": "1min", "candles_1h": "1h"}
 
 
@@ -79,7 +80,7 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
             settle(conn, feed)
         finally:
             feed.terminate()
-            feed.wait(timeout=30)
+            feed.wait(timeout=60)
         yield Replayed(url, folder / "truth.jsonl")
 
 
@@ -92,12 +93,12 @@ def ended(sandbox: Sandbox) -> bool:
 
 
 def settle(conn, feed, quiet_s: float = 3.0) -> None:
-    """Wait until nothing more is written."""
-    count = (
-        "select (select count(*) from book_events), (select count(*) from trades), (select max(seq) from live_books)"
-    )
+    """Wait until nothing more is written, or waits to be."""
+    count = """select (select count(*) from book_events), (select count(*) from trades),
+        (select max(seq) from live_books),
+        (select (detail ->> 'backlog_events')::int from feed_leases where role = 'leader')"""
     seen, since = None, time.monotonic()
-    while time.monotonic() - since < quiet_s:
+    while time.monotonic() - since < quiet_s or seen[-1]:
         assert feed.poll() is None
         now = conn.execute(count).fetchone()
         if now != seen:
@@ -105,7 +106,7 @@ def settle(conn, feed, quiet_s: float = 3.0) -> None:
         time.sleep(0.2)
 
 
-def wait_until(what, feed, within_s: float = 90) -> None:
+def wait_until(what, feed, within_s: float = 300) -> None:
     until = time.monotonic() + within_s
     while not what():
         assert feed.poll() is None, "the feed ended"

@@ -191,6 +191,7 @@ def difference(heard: list[int], wanted: list[int]) -> str:
     return f"{len(wanted)} wanted; lost {lost[:10]}, unwanted {more[:10]}, {doubled} doubled, {order}"
 
 
+@pytest.mark.timeout(600)
 def test_nothing_is_lost_or_doubled_when_ten_things_are_killed():
     amiss, messages = kill_many(10, pause_s=0.3)
 
