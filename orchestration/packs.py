@@ -20,12 +20,12 @@ from psycopg import sql
 
 from orchestration.live import ids
 from sql import database
-from sql.packs import MOST, Event, Levels, Pack, pack, unpack
+from sql.packs import MOST, Event, Levels, Pack, key, pack, unpack, whole
 from sql.queries import packs as queries
 from sql.queries import retention
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Place = tuple[int, int]  # market key and outcome
@@ -118,21 +118,21 @@ def put_back(conn: Connection, since: datetime, until: datetime) -> int:
     return count
 
 
-def remade(moved: Sequence[Event], taken: Sequence[Pack], last: Pack | None, stay: Sequence[Event]) -> Iterator[Made]:
+def remade(
+    moved: Sequence[Event], taken: Sequence[Pack], last: Pack | None, stay: Sequence[Event], since_us: int
+) -> Iterator[Made]:
     """Pack one outcome's events, given in order, those of the packs `taken` among them.
 
-    `last` is the pack before all of these. Events that `stay` rows are in no pack, but what follows builds on them.
-    No two packs begin at the same instant.
+    These are all that end at `since_us` or later; `last` is the one before. Events that `stay` rows are in no pack, but
+    what follows builds on them. No two packs begin at the same instant.
     """
-    if taken:
-        every = {_identity(event): event for event in chain(moved, *(each.events() for each in taken))}
-        events: Sequence[Event] = sorted(every.values(), key=IN_ORDER)
-    else:
-        events = moved
+    events = _merged(moved, taken)
+    if not events:
+        return
     first = IN_ORDER(events[0])
     levels: Levels = {}
     known = False
-    if taken and int(taken[0].ts[0]) <= moved[0].ts:
+    if taken and int(taken[0].ts[0]) <= since_us:
         levels, known = taken[0].base, taken[0].known
         stay = [event for event in stay if IN_ORDER(event) > first]
     elif last is not None:
@@ -173,23 +173,28 @@ def _pack(conn: Connection, places: Sequence[Place], before: datetime, packed: P
     queries.alone(conn)
     # Millions of rows: fetched at once and in binary, in half the time that an iterator takes.
     rows = conn.execute(queries.move_out.sql, {"before": before, **_asked(places)}, binary=True).fetchall()
-    if not rows:
-        return
     emptied.update({row[-1] for row in rows})
     moved = _by_place(rows)
-    stay = _by_place(queries.left_behind(conn, before=before, **_asked([*moved])))
-    since = {**_asked([*moved]), "since_us": [events[0].ts for events in moved.values()]}
+    stay = _by_place(queries.left_behind(conn, before=before, **_asked(places)))
     # What comes late goes where it belongs: the packs from there on are made anew.
+    begin = {place: events[0].ts for place, events in moved.items()}
+    held = {place: events[-1].ts for place, events in stay.items()}
+    for market_key, outcome, data in queries.first_after(conn, **_since(held)):
+        place = market_key, outcome
+        if unpack(data).base != _folded(stay[place]):
+            begin[place] = min(held[place], begin.get(place, held[place]))
+    since = _since(begin)
     taken: dict[Place, list[Pack]] = defaultdict(list)
     for market_key, outcome, _, data in sorted(queries.take_back(conn, **since)):
         taken[market_key, outcome].append(unpack(data))
     last = {(key, outcome): unpack(data) for key, outcome, data in queries.last_before(conn, **since)}
     made = [
         {"market_key": place[0], "outcome": place[1], **each._asdict()}
-        for place, events in moved.items()
-        for each in remade(events, taken[place], last.get(place), stay.get(place, ()))
+        for place, since_us in begin.items()
+        for each in remade(moved.get(place, ()), taken[place], last.get(place), stay.get(place, ()), since_us)
     ]
-    queries.add(conn, made)
+    if made:
+        queries.add(conn, made)
     packed.events += sum(map(len, moved.values()))
     packed.packs += len(made)
     packed.bytes += sum(len(each["data"]) for each in made)
@@ -209,12 +214,36 @@ def _portions(found: Iterable[tuple[int, int, int]]) -> Iterator[list[Place]]:
         yield portion
 
 
+def _folded(events: Sequence[Event]) -> Levels:
+    """Give the levels after some events, a whole book among them."""
+    levels: Levels = {}
+    for event in events:
+        if event.side is None:
+            levels = whole(event)
+        else:
+            assert event.price is not None
+            levels[key(event.side, event.price)] = event.size or 0
+    return {name: size for name, size in levels.items() if size}
+
+
+def _merged(moved: Sequence[Event], taken: Sequence[Pack]) -> Sequence[Event]:
+    """Give the events of both, each once."""
+    if not taken:
+        return moved
+    every = {_identity(event): event for event in chain(moved, *(each.events() for each in taken))}
+    return sorted(every.values(), key=IN_ORDER)
+
+
 def _identity(event: Event) -> tuple[object, ...]:
     return event.ts, event.seq, event.side, event.price, event.size, event.hash
 
 
 def _asked(places: Sequence[Place]) -> dict[str, list[int]]:
     return {"market_keys": [key for key, _ in places], "outcomes": [outcome for _, outcome in places]}
+
+
+def _since(begin: Mapping[Place, int]) -> dict[str, list[int]]:
+    return {**_asked([*begin]), "since_us": [*begin.values()]}
 
 
 def _by_place(rows: Iterable[tuple[Any, ...]]) -> dict[Place, list[Event]]:

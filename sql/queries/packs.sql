@@ -21,7 +21,7 @@ select exists (
 select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
 
 -- name: move_out(market_keys, outcomes, before)
--- Takes older rows away and gives them, each before the chunk that it was in. Of each outcome the newest snapshot stays: whoever
+-- Takes older rows away and gives them, each with the chunk that it was in. Of each outcome the newest snapshot stays: whoever
 -- connects anew is greeted with it, and finds that it is there already. So does all of its instant, since a pack cannot be parted there.
 delete from book_events e
 using (
@@ -62,6 +62,17 @@ cross join lateral (
     select data from book_packs
     where market_key = p.market_key and outcome = p.outcome and ts < from_us(p.us)
     order by ts desc
+    limit 1
+) as b;
+
+-- name: first_after(market_keys, outcomes, since_us)
+-- The first pack of each outcome after an instant.
+select p.market_key, p.outcome, b.data
+from unnest(:market_keys::int[], :outcomes::smallint[], :since_us::bigint[]) as p (market_key, outcome, us)
+cross join lateral (
+    select data from book_packs
+    where market_key = p.market_key and outcome = p.outcome and ts > from_us(p.us)
+    order by ts
     limit 1
 ) as b;
 

@@ -173,7 +173,7 @@ def test_property_packs_begin_each_at_another_instant_upon_all_before_them(data,
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packs, "MOST", most)
-        made = list(packs.remade(moved, [], None, stay))
+        made = list(packs.remade(moved, [], None, stay, moved[0].ts))
 
     found = [unpack(each.data) for each in made]
     assert len({each.ts_us for each in made}) == len(made)
@@ -203,6 +203,22 @@ def test_changes_around_the_newest_snapshot_within_its_instant_stay_with_it(conn
     assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
     packs.put_back(conn, TODAY - timedelta(days=2), TODAY)
     assert rows(conn) == before
+
+
+def test_a_change_that_comes_late_at_the_newest_snapshots_instant_is_built_upon(conn, hear):
+    hear(change(hear.token, 1, 380_000, 1_000_000, ts_ms=ms(1)))
+    hear(book(hear.token, BIDS, ASKS, ms(0.5)), change(hear.token, 1, 370_000, 3, ts_ms=ms(0.4)))
+    packs.bring_up_to_date(conn, NOW)
+    before, rows_before = kept(conn), rows(conn)
+    late = change(hear.token, 1, 390_000, 2, ts_ms=ms(0.5))
+    hear(late, change(hear.token, 1, 360_000, 4, ts_ms=ms(0.3)))
+
+    packs.bring_up_to_date(conn, NOW)
+
+    assert kept(conn) == [before[0], [(ms(0.4), 1), (ms(0.3), 1)]]
+    assert len(rows(conn)) == len(rows_before) + 1
+    (last,) = conn.execute("select data from book_packs order by ts desc limit 1").fetchone()
+    assert unpack(last).base == {390_000 << 1: 2, 400_000 << 1: 5_000_000, 420_000 << 1 | 1: 2_000_000}
 
 
 def test_only_chunks_that_rows_have_left_are_rewritten(conn, hear):
