@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.coverage.tape import Tape
+from orchestration.coverage.tape import Found, Stopped, Tape
 from orchestration.settlement.ranges import Checked
 from sql.queries import coverage as queries
+from upstream.errors import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     import psycopg
 
-    from orchestration.coverage.tape import Found
     from orchestration.live.exchange import Exchange
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
@@ -59,7 +59,12 @@ def reconcile_trades(
 ) -> Day:
     """Hold a day's tape against the exchange's list, and write what is missing."""
     queries.remember_since(conn)
-    found = Tape(conn, exchange, should_stop=should_stop).reconcile(day)
+    found = Found()
+    try:
+        Tape(conn, exchange, should_stop=should_stop).reconcile(day, found)
+    except (Stopped, UpstreamError):
+        _note_missed(conn, found)  # whoever counts the day again finds these trades held
+        raise
     listed = found.total("listed")
     detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}
     if found.unknown:

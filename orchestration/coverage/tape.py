@@ -89,17 +89,15 @@ class Tape:
         for start, end in _windows(from_ms, to_ms):
             self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else (), gap_ids=gap_ids)
 
-    def reconcile(self, day: date) -> Found:
+    def reconcile(self, day: date, found: Found) -> None:
         """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
         start, end = _ms(began), _ms(began + DAY)
-        found = Found()
         for first, last in ((start - EDGE_MS, start), *_windows(start, end), (end, end + EDGE_MS)):
             self._compare(found, first, last, (), counted=start <= first < end)
         listed = np.unique(np.frombuffer(found.names, dtype=np.int64))
         for hour in range(24):
             self._count_unlisted(found, listed, began + hour * HOUR)
-        return found
 
     def _compare(
         self,

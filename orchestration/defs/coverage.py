@@ -87,9 +87,8 @@ def reconciled_trades(
     began, now, day = time.monotonic(), datetime.now(UTC), _day(context)
     with asked(exchange) as speaking, database.connection(autocommit=True, name="presage reconciliation") as conn:
         told = days.reconcile_trades(conn, speaking, day, should_stop=lambda: time.monotonic() - began > COUNT_S)
-        if told.added:
-            start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-            refresh(conn, start, start + timedelta(days=1), now)
+        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        refresh(conn, start, start + timedelta(days=1), now)  # what a run before this one added, too
     return dg.MaterializeResult(metadata=shown(context, told, began))
 
 

@@ -201,16 +201,26 @@ where t.ts >= :since and t.ts < :until;
 
 -- name: note_missed(market_keys, instants, cause, filled_by)!
 -- Trades that nobody knew to be missing, now that they are there: a gap a market, unless one is known already.
+with added as materialized (
+    select * from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
+),
+known as materialized (  -- trade by trade against gap by gap, hundreds of thousands of both would take hours
+    select
+        market_key,
+        -- The exchange tells seconds.
+        range_agg(tstzrange(from_ts - interval '2 seconds', greatest(from_ts, coalesce(to_ts, 'infinity')) + interval '2 seconds', '[]')) as spans
+    from coverage_gaps
+    where kind = 'trades' and from_ts <= (select max(ts) from added) + interval '2 seconds'
+        and coalesce(to_ts, 'infinity') >= (select min(ts) from added) - interval '2 seconds'
+    group by market_key
+)
 insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
 select
     'trades', a.market_key, min(a.ts), max(a.ts), :cause, now(), :filled_by, jsonb_build_object('trades', count(*))
-from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
-where not exists (
-    select from coverage_gaps g
-    where g.kind = 'trades' and (g.market_key = a.market_key or g.market_key is null)
-        -- The exchange tells seconds.
-        and g.from_ts <= a.ts + interval '2 seconds' and coalesce(g.to_ts, 'infinity') >= a.ts - interval '2 seconds'
-)
+from added a
+left join known of_market on of_market.market_key = a.market_key
+left join known of_all on of_all.market_key is null
+where not coalesce(of_market.spans @> a.ts, false) and not coalesce(of_all.spans @> a.ts, false)
 group by a.market_key;
 
 -- name: close_counted(filled_by)!

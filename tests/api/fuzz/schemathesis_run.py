@@ -50,11 +50,11 @@ def run(api: Filled, folder: Path, *, keyed: bool, **options: Any) -> Report:
     folder.mkdir(parents=True, exist_ok=True)
     config, answered = folder / "schemathesis.toml", folder / "answered.json"
     config.write_text(configuration(api, keyed=keyed))
-    given = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+    given = [f"--{name.replace('_', '-')}" + f"={value}" * (value is not None) for name, value in options.items()]
     done = subprocess.run(
         [
             *(Path(sys.executable).with_name("st"), "--config-file", config, "run", f"{api.url}/openapi.json"),
-            *("--generation-database", "none", "--continue-on-failure", "--no-color", *given),
+            *("--request-timeout", "60", "--continue-on-failure", "--no-color", *given),
         ],
         cwd=folder,
         env={

@@ -13,6 +13,7 @@ from orchestration.live.exchange import Exchange
 from sql.queries import coverage as queries
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
+from upstream.errors import UpstreamError
 
 AFTER = dt.datetime(DAY.year, DAY.month, DAY.day, 5, tzinfo=dt.UTC) + dt.timedelta(days=1)
 
@@ -182,6 +183,25 @@ def test_an_exchange_that_fails_leaves_the_day_to_be_counted_again(db, exchange,
 
     assert days.due(db, AFTER, ["trades"]) == [DAY]
     assert days.reconcile_trades(db, exchange, DAY).agrees
+
+
+def test_what_was_found_before_the_exchange_failed_is_named_all_the_same(db, exchange, traded, held, monkeypatch):
+    recorded_since(db, NOON)
+
+    def listed(markets, from_ms, to_ms):
+        if held():
+            raise UpstreamError("away")
+        return Exchange.listed(exchange, markets, from_ms, to_ms)
+
+    with monkeypatch.context() as failing:
+        failing.setattr(exchange, "listed", listed)
+        with pytest.raises(UpstreamError):
+            days.reconcile_trades(db, exchange, DAY)
+    named = sum(count for *_, count in gaps(db))
+    again = days.reconcile_trades(db, exchange, DAY)
+
+    assert named == held().total() == len(traded)
+    assert (again.added, again.agrees) == (0, True)
 
 
 def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange):
