@@ -183,7 +183,7 @@ def reconciliation_each_day(
         due = days.due(conn, context.scheduled_execution_time, _kinds())
     if not due:
         return dg.SkipReason("every day in which something was recorded has been counted")
-    return [dg.RunRequest(partition_key=str(day), run_key=None) for day in due]
+    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several only with keys
 
 
 @dg.asset_check(

@@ -99,7 +99,7 @@ def exports_each_night(
         due = missing(conn, context.scheduled_execution_time.astimezone(UTC))
     if not due:
         return dg.SkipReason("every day is there")
-    return [dg.RunRequest(partition_key=f"{day}") for day in due]
+    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several only with keys
 
 
 def missing(conn: psycopg.Connection[Any], now: datetime) -> list[date]:

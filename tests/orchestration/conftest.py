@@ -5,6 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from orchestration.definitions import defs
 from orchestration.resources import Database, Exchange
 
 
@@ -32,3 +33,19 @@ def make(instance, sandbox, database_url):
         return dg.materialize(list(definitions), instance=instance, resources=resources, **more)
 
     return materialise
+
+
+@pytest.fixture
+def tick(database_url):
+    """Give the partitions that a schedule asks for at an instant, evaluated as the daemon does: it judges them, too."""
+    repository = defs().get_repository_def()
+
+    def ticked(schedule, at):
+        with dg.build_schedule_context(
+            scheduled_execution_time=at,
+            resources={"database": Database(url=database_url)},
+            repository_def=repository,
+        ) as context:
+            return [request.partition_key for request in schedule.evaluate_tick(context).run_requests]
+
+    return ticked

@@ -12,7 +12,6 @@ import yaml
 import settings
 from orchestration.coverage import days
 from orchestration.defs import coverage
-from orchestration.resources import Database
 from orchestration.settlement.ranges import Ranges
 from orchestration.settlement.writer import Writer
 from tests.chain import Chain, events
@@ -115,20 +114,18 @@ def test_days_are_counted_one_at_a_time():
     assert "presage/reconciliation" in coverage.reconciliation_job.tags
 
 
-def test_the_night_asks_for_the_days_that_are_due(instance, db, database_url):
-    def tick():
-        context = dg.build_schedule_context(instance=instance, scheduled_execution_time=NIGHT)
-        return coverage.reconciliation_each_day(context, database=Database(url=database_url))
-
-    nothing = tick()
+def test_the_night_asks_for_the_days_that_are_due(tick, db):
+    nothing = tick(coverage.reconciliation_each_day, NIGHT)
     insert(
         db,
         "feed_stats",
         {"ts": NOON, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": []},
     )
+    night = tick(coverage.reconciliation_each_day, NIGHT)
+    two_nights = tick(coverage.reconciliation_each_day, NIGHT + dt.timedelta(days=1))
 
-    assert isinstance(nothing, dg.SkipReason)
-    assert [request.partition_key for request in tick()] == [str(DAY)]
+    assert (nothing, night) == ([], [str(DAY)])
+    assert two_nights == [str(DAY), str(DAY + dt.timedelta(days=1))], "the night after one that failed"
     assert coverage.reconciliation_job.name == "reconciliation"
 
 

@@ -57,16 +57,14 @@ def test_a_partition_is_a_day_of_every_topic_and_running_it_again_changes_nothin
 
 
 def test_each_night_yesterday_is_asked_for_and_what_of_the_last_week_is_not_there_whole(
-    database_url, conn, folder, monkeypatch
+    tick, conn, folder, monkeypatch
 ):
-    def tick():
-        context = dg.build_schedule_context(scheduled_execution_time=NIGHT)
-        asked = exports.exports_each_night(context, database=Database(url=database_url))
-        return [] if isinstance(asked, dg.SkipReason) else [request.partition_key for request in asked]
+    def night():
+        return tick(exports.exports_each_night, NIGHT)
 
-    assert tick() == ["2026-11-20"], "nothing was recorded before"
+    assert night() == ["2026-11-20"], "nothing was recorded before"
     conn.execute("insert into settings (name, value) values ('recorded_since', to_jsonb(as_ms('2026-11-17T12:00Z')))")
-    assert tick() == ["2026-11-20", "2026-11-19", "2026-11-18", "2026-11-17"]
+    assert night() == ["2026-11-20", "2026-11-19", "2026-11-18", "2026-11-17"]
     conn.execute(
         """insert into exports (topic, day, part, format, file, rows, bytes, sha256, complete, created_at)
         select topic, day::date, part, format, concat_ws('/', topic, day::date, part, format), 0, 0, '',
@@ -76,15 +74,15 @@ def test_each_night_yesterday_is_asked_for_and_what_of_the_last_week_is_not_ther
             generate_series('2026-11-18'::date, '2026-11-20', '1 day') as day""",
         [[topic.name for topic in exports.TOPICS], [topic.parts for topic in exports.TOPICS]],
     )
-    assert tick() == ["2026-11-18", "2026-11-17"]
+    assert night() == ["2026-11-18", "2026-11-17"]
     conn.execute("delete from exports where topic = 'book_events' and day = '2026-11-20' and part = 23")
     monkeypatch.setenv("PRESAGE_EXPORTS_RETENTION_DAYS", "2")
     settings.get.cache_clear()
-    assert tick() == ["2026-11-20"], "a run would delete older ones"
+    assert night() == ["2026-11-20"], "a run would delete older ones"
     conn.execute("update settings set value = to_jsonb(as_ms('2026-01-01T00:00Z')) where name = 'recorded_since'")
     monkeypatch.setenv("PRESAGE_EXPORTS_RETENTION_DAYS", "30")
     settings.get.cache_clear()
-    assert tick() == ["2026-11-20", *(f"2026-11-{day}" for day in (18, 17, 16, 15, 14))]
+    assert night() == ["2026-11-20", *(f"2026-11-{day}" for day in (18, 17, 16, 15, 14))]
 
 
 def test_days_are_exported_one_at_a_time():
