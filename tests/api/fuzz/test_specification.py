@@ -106,13 +106,14 @@ def test_what_is_not_said_is_the_default(ask, path, name, usual):
             return rows["t"]
         return [row.get("market_id") or row.get("id") or row.get("address") or row for row in rows]
 
-    _, _, without = ask(path)
+    _, _, before = ask(path)
     status, _, explicit = ask(path, **{name: usual})
+    _, _, after = ask(path)
 
     assert status == 200
-    assert gist(explicit) == gist(without)
+    assert gist(explicit) in (gist(before), gist(after))  # the exchange may list a market meanwhile
     if name == "limit":
-        assert len(gist(without)) <= int(usual) * (7 if path == "/v1/markets/by-timeframe" else 1)
+        assert len(gist(before)) <= int(usual) * (7 if path == "/v1/markets/by-timeframe" else 1)
 
 
 CHOICES = [

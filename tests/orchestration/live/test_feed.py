@@ -47,6 +47,7 @@ def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
     began = world.caught_up()  # the leader has committed what the standby need not have heard
     world.until_told(began, more_than=10)
 
+    wait_until(lambda: world.ready(standby))
     leader.kill()
     wait_until(lambda: world.leader() == standby.run_id)
     world.until_told(now_ms(), more_than=10)
