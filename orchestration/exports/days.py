@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
 SETTLED = timedelta(minutes=1)  # so long after its end nothing of a stretch of time is on its way any longer
+A_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 MANIFEST = "manifest.json"
 
 
@@ -110,14 +111,15 @@ def export(
 def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: date) -> int:
     """Delete a topic's files of days long ago; give how many."""
     queries.alone(conn, topic=topic.name)
-    gone = list(queries.forget(conn, topic=topic.name, before=before))
-    for day in {day for day, _ in gone}:
-        _sweep(conn, topic, day, folder)
-        place = folder / topic.name / str(day)
-        (place / MANIFEST).unlink(missing_ok=True)
-        if place.is_dir() and not any(place.iterdir()):
-            place.rmdir()
-    return len(gone)
+    gone: int = queries.forget(conn, topic=topic.name, before=before)
+    # Whether rows named it or not: a run that was ended may have left files of a day that no other run took up again.
+    for place in (folder / topic.name).glob(A_DAY):
+        if place.name < f"{before}":
+            _sweep(conn, topic, date.fromisoformat(place.name), folder)
+            (place / MANIFEST).unlink(missing_ok=True)
+            if not any(place.iterdir()):
+                place.rmdir()
+    return gone
 
 
 def _there(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> set[int]:

@@ -102,9 +102,9 @@ on conflict (topic, day, part, format) do update set
     file = excluded.file, rows = excluded.rows, bytes = excluded.bytes, sha256 = excluded.sha256, complete = excluded.complete,
     created_at = excluded.created_at;
 
--- name: forget(topic, before)
--- A topic's files of days long ago: their days and names.
-delete from exports where topic = :topic and day < :before returning day, file;
+-- name: forget(topic, before)!
+-- A topic's files of days long ago; gives how many there were.
+delete from exports where topic = :topic and day < :before;
 
 -- name: unfinished(days, topics, files)
 -- Days of which some topic has fewer complete files than it should, the newest first.

@@ -258,10 +258,13 @@ def test_of_a_day_that_is_not_over_only_hours_that_have_begun_are_written(conn, 
 def test_files_beyond_their_time_are_deleted(conn, market, add_trades, export, folder):
     export("trades")
     export("markets", DAY + dt.timedelta(days=1))
+    unnamed = folder / "trades" / str(DAY - dt.timedelta(days=1)) / "trades-left.csv.gz.unfinished"
+    unnamed.parent.mkdir()
+    unnamed.touch()
 
     assert days.forget(conn, BY_NAME["trades"], folder, DAY + dt.timedelta(days=1)) == 2
 
-    assert not (folder / "trades" / str(DAY)).exists()
+    assert list((folder / "trades").iterdir()) == []
     assert conn.execute("select distinct topic from exports").fetchall() == [("markets",)]
     assert len(list((folder / "markets").rglob("markets-*"))) == 2
 
