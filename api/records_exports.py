@@ -37,14 +37,14 @@ class ExportPage(Struct):
 class ExportedFile(Struct):
     """A file."""
 
-    name: Annotated[str, Meta(examples=["trades-2026-11-20.parquet"])]
+    name: Annotated[str, Meta(examples=["trades-2026-11-20.5f0c1d2e3b4a6978.parquet"])]
     format: Annotated[Literal["parquet", "csv"], Meta(description="`csv` is compressed by gzip")]
     part: Annotated[Count, Meta(description="Of the day, from 0")]
     rows: Count
     bytes: Count
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     complete: Whole
-    url: Annotated[str, Meta(examples=["/v1/exports/trades/2026-11-20/trades-2026-11-20.parquet"])]
+    url: Annotated[str, Meta(examples=["/v1/exports/trades/2026-11-20/trades-2026-11-20.5f0c1d2e3b4a6978.parquet"])]
 
 
 class ExportManifest(Struct):
