@@ -111,7 +111,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
 
     def _drop(self) -> None:
         """Forget a connection that is gone; the reader finds its end."""
-        self.closed = True  # type: ignore[misc]
+        self.closed = self.reader.pace.hurried = True  # type: ignore[misc]
         self._owed.clear()
         self.owed = 0
         if self._writing:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import psycopg
 
-from orchestration.coverage.tape import Found, Stopped, Tape
+from orchestration.coverage.tape import Found, Tape
 from orchestration.settlement.ranges import Checked
 from sql.queries import coverage as queries
-from upstream.errors import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-
-    import psycopg
 
     from orchestration.live.exchange import Exchange
     from orchestration.settlement.ranges import Ranges
@@ -62,8 +61,9 @@ def reconcile_trades(
     found = Found()
     try:
         Tape(conn, exchange, should_stop=should_stop).reconcile(day, found)
-    except (Stopped, UpstreamError):
-        _note_missed(conn, found)  # whoever counts the day again finds these trades held
+    except BaseException:  # the run being ended, too
+        with suppress(psycopg.Error):
+            _note_missed(conn, found)  # whoever counts the day again finds these trades held
         raise
     listed = found.total("listed")
     detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}

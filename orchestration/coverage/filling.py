@@ -65,8 +65,11 @@ def _fill(conn: psycopg.Connection[Any], tape: Tape, gap: Gap, filled: Filled) -
         rows = feed_queries.tokens_of(conn, market_keys=sorted(gap.market_keys))
         markets = {market_id for _, market_id, _, _ in rows}
     gap_ids, found = list(gap.gap_ids), Found()
+    # A pass ends after a while: the next one goes on where it stopped, or a long gap would never be filled.
+    begin = max(gap.from_ms - AROUND_MS, queries.filled_to(conn, gap_ids=gap_ids))
     try:
-        tape.fill(gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS, markets, gap_ids=gap_ids, found=found)
+        for to_ms in tape.fill(begin, gap.to_ms + AROUND_MS, markets, gap_ids=gap_ids, found=found):
+            queries.note_filled_to(conn, gap_ids=gap_ids, to_ms=to_ms)
     finally:
         filled.listed += found.total("listed")
         filled.added += found.total("added")

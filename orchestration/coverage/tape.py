@@ -84,10 +84,14 @@ class Tape:
 
     def fill(
         self, from_ms: int, to_ms: int, markets: Collection[str] = (), *, gap_ids: Sequence[int] = (), found: Found
-    ) -> None:
-        """Write what the exchange lists of a stretch of time and we do not have; of some markets, or of all."""
+    ) -> Iterator[int]:
+        """Write what the exchange lists of a stretch of time and we do not have; of some markets, or of all.
+
+        Yields up to when (ms) that is done, piece by piece.
+        """
         for start, end in _windows(from_ms, to_ms):
             self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else (), gap_ids=gap_ids)
+            yield end
 
     def reconcile(self, day: date, found: Found) -> None:
         """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""

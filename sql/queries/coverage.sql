@@ -177,6 +177,14 @@ where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(se
 order by from_ts desc
 limit :most;
 
+-- name: filled_to(gap_ids)$
+-- Up to when (ms) gaps have been filled by passes that did not end; 0: not begun.
+select coalesce(min(coalesce((detail ->> 'filled_to_ms')::bigint, 0)), 0) from coverage_gaps where gap_id = any(:gap_ids::bigint[]);
+
+-- name: note_filled_to(gap_ids, to_ms)!
+-- How far a pass has come.
+update coverage_gaps set detail = detail || jsonb_build_object('filled_to_ms', :to_ms::bigint) where gap_id = any(:gap_ids::bigint[]);
+
 -- name: gap_counts()
 -- How many gaps there are, by kind and state.
 select kind, status, count(*) from coverage_gap_records group by 1, 2 order by 1, 2;

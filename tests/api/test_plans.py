@@ -39,7 +39,7 @@ LARGE = {
     *("settlements", "wallet_fills", "ledger_entries", "wallet_activity", "wallet_positions", "signals"),
     *("live_prices", "live_books", "market_stats_24h", "market_activity", "market_rankings"),
 }
-FEW = 300  # rows that are soonest read whole, as a chunk is that has just begun
+SMALL = 65_536  # bytes of a chunk that is soonest read whole, as it has just begun
 MOST_IN_VAIN = 1000  # rows that one look reads and does not use
 # What counts everything there is, and is kept for half a minute.
 WHOLE = {"stats"}
@@ -153,28 +153,25 @@ def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from nodes(below)
 
 
-def read(node: dict[str, Any]) -> float:
-    """How many rows were looked at."""
-    return (node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"]
-
-
 def read_whole(conn: psycopg.Connection[Any], queries: list[Asked]) -> set[str]:
     """The large tables that queries read from end to end, or far more of than they use."""
-    found = {
-        node["Relation Name"]
+    looks = [
+        node
         for query, params, prepared in queries
         for plan in plans(conn, query, params, prepared=prepared)
         for node in nodes(plan)
         if "Relation Name" in node
-        and (
-            (node["Node Type"] == "Seq Scan" and read(node) > FEW)
-            or node.get("Rows Removed by Filter", 0) > MOST_IN_VAIN
-        )
-    }
-    tables = conn.execute(
-        "select hypertable_name from timescaledb_information.chunks where chunk_name = any(%s)", [list(found)]
-    )
-    return (found | {name for (name,) in tables}) & LARGE
+    ]
+    vain = {node["Relation Name"] for node in looks if node.get("Rows Removed by Filter", 0) > MOST_IN_VAIN}
+    whole = {node["Relation Name"] for node in looks if node["Node Type"] == "Seq Scan" and node["Actual Loops"]}
+    chunks = conn.execute(
+        "select hypertable_name, chunk_name, pg_relation_size(format('%%I.%%I', chunk_schema, chunk_name)::regclass)"
+        " from timescaledb_information.chunks where chunk_name = any(%s)",
+        [list(vain | whole)],
+    ).fetchall()
+    begun = {name for _, name, size in chunks if size < SMALL}
+    found = vain | whole - begun
+    return (found | {table for table, name, _ in chunks if name in found}) & LARGE
 
 
 BY_KEY = Asked("select * from trades where market_key = %(key)s", {"key": 5}, prepared=True)

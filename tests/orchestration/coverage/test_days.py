@@ -166,7 +166,7 @@ def test_a_list_that_does_not_end_is_read_in_halves(db, exchange, monkeypatch, t
         return Exchange.listed(exchange, markets, from_ms, to_ms)
 
     monkeypatch.setattr(exchange, "listed", listed)
-    tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Found())
+    list(tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Found()))
 
     assert held() == alike(traded)
     assert max(asked) > 60_000
@@ -306,6 +306,7 @@ def test_what_an_interrupted_pass_wrote_counts_when_the_gap_is_taken_up_again(db
     assert 0 < written < len(traded)
     assert (first.gaps, first.added, added) == (0, written, written)
     assert (second.gaps, second.added) == (1, len(traded) - written)
+    assert first.listed + second.listed == len(traded), "what was done is not asked for again"
     assert db.execute("select status, added from coverage_gap_records").fetchone() == ("filled", len(traded))
     whole = (traded[0][-1], traded[-1][-1])
     assert [from_ms <= whole[0] and whole[1] <= to_ms for from_ms, to_ms in second.spans] == [True]
