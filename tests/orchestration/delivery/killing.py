@@ -28,7 +28,15 @@ def kill_many(url, kills, seed, *, webhooks=3, failing=0.02):
         Processes("delivery", deliver, url) as deliverers,
     ):
         hooks = [add_webhook(conn, f"{receiver.url}/{number}") for number in range(webhooks)]
-        receiver.answer = lambda _number, _seen: 500 if rng.random() < failing else 200
+        refused = set()  # each once: after a second failure a message waits for five minutes
+
+        def answer(_number, seen):
+            if seen.id in refused or rng.random() >= failing:
+                return 200
+            refused.add(seen.id)
+            return 500
+
+        receiver.answer = answer
         told = 0
         for _ in range(kills):
             until = time.monotonic() + rng.uniform(0.2, 1.2)
