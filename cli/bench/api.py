@@ -13,7 +13,7 @@ from api.endpoints import ENDPOINTS
 from cli.bench import api_report
 from cli.bench.api_data import Size, load
 from cli.bench.api_load import Client, cpu_s, press, request
-from cli.bench.api_questions import NOT_ASKED, PROXIED, RANKS, WALLETS, Question, Questions, market_id
+from cli.bench.api_questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
 from cli.bench.api_servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
@@ -83,7 +83,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
                 figures = found.wrong or f"p50 {found.p50:.1f}, p99 {found.p99:.1f} ms"
                 report(f"{endpoint.method} {endpoint.path}: {figures}")
                 yield told(found)
-            bounded = [each for each in page.latencies if each.endpoint.name not in PROXIED | WALLETS]
+            bounded = [each for each in page.latencies if each.endpoint.name not in PROXIED]
             if not bounded:
                 return
             slowest = max(bounded, key=lambda each: each.p99)
@@ -147,7 +147,7 @@ class Asker:
     def __init__(self, port: int, key: str) -> None:
         self.port = port
         self.headers = {"X-API-Key": key, "X-Debug-Token": TOKEN, "Content-Type": "application/json", "Accept": "*/*"}
-        self.questions = Questions([SIZE.of_rank(rank) for rank in RANKS])
+        self.questions = Questions([SIZE.of_rank(rank) for rank in RANKS], SIZE.markets)
 
     def latency(self, endpoint: Endpoint) -> Latency:
         """Ask one endpoint; the first few answers, which prepare statements, do not count."""
@@ -187,7 +187,7 @@ def told(found: Latency) -> Figure:
     detail = {"p50": found.p50, "asked": found.asked, "bytes": found.size}
     if found.largest is not None:
         detail["largest_p99"] = found.largest
-    target = None if found.endpoint.name in PROXIED | WALLETS else Target("value", "<=", AT_MOST_P99)
+    target = None if found.endpoint.name in PROXIED else Target("value", "<=", AT_MOST_P99)
     return figure(name, found.p99, "ms", target=target, detail=detail)
 
 

@@ -69,6 +69,8 @@ LARGEST = {
     "recent_trades": "limit=500",
     "udf_history": "symbol={id}&resolution=1&to={now}&countback=20000",
     "udf_quotes": "symbols={ids:50}",
+    # Of the busiest wallets: all that they ever did is in the answer.
+    **dict.fromkeys(("wallet_summary", "wallet_markets", "wallet_open_positions", "wallet_pnl"), ""),
 }
 BODIES: dict[str, Callable[[int], object]] = {
     "register": lambda nth: {"app_name": "bench", "email": f"bench-{nth}-{time.time_ns()}@example.com"},
@@ -76,8 +78,6 @@ BODIES: dict[str, Callable[[int], object]] = {
     "create_webhook": lambda nth: {"url": f"https://example.com/{nth}", "events": ["signal.whale_alert"]},
 }
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange is
-# As slow as the wallet's history is long, since they give all of it: held to their targets by `presage bench wallets`.
-WALLETS = frozenset({"wallet_summary", "wallet_open_positions", "wallet_pnl"})
 # Connections; what would end the key; and what is about one webhook, or one exported day, of which there are none.
 NOT_ASKED = frozenset(
     {
@@ -107,42 +107,44 @@ class Question(NamedTuple):
 
 
 class Questions:
-    """What is asked of each endpoint, about some markets."""
+    """What is asked of each endpoint, about some markets, and about all wallets alike."""
 
-    def __init__(self, markets: Sequence[int]) -> None:
+    def __init__(self, markets: Sequence[int], wallets: int) -> None:
         self.ids = [market_id(each) for each in markets]
+        self.wallets = wallets
 
     def usual(self, endpoint: Endpoint) -> Iterator[Question]:
         """Ask an endpoint in turn all that it is usually asked."""
         for nth in itertools.count():
             for query in VARIED.get(endpoint.name, ("",)):
-                yield self._question(endpoint, query, nth)
+                yield self._question(endpoint, query, nth, wallet(nth * 7919 % self.wallets + 1))
 
     def largest(self, endpoint: Endpoint) -> Iterator[Question] | None:
-        """Ask for all that it may give, of the busiest markets."""
+        """Ask for all that it may give, of the busiest markets and wallets."""
         if endpoint.name not in LARGEST:
             return None
-        return (self._question(endpoint, LARGEST[endpoint.name], nth % 3) for nth in itertools.count())
+        return (
+            self._question(endpoint, LARGEST[endpoint.name], nth % 3, wallet(nth % 3 + 1)) for nth in itertools.count()
+        )
 
-    def _question(self, endpoint: Endpoint, query: str, nth: int) -> Question:
+    def _question(self, endpoint: Endpoint, query: str, nth: int, address: str) -> Question:
         path = endpoint.path
         for name in endpoint.path_parameters:
-            path = path.replace(f"{{{name}}}", self._named(endpoint, name, nth))
+            named = address if name == "address" else self._named(endpoint, name, nth)
+            path = path.replace(f"{{{name}}}", named)
         body = BODIES.get(endpoint.name)
         return Question(
             endpoint.method,
-            f"{path}?{self._filled(query, nth)}" if query else path,
+            f"{path}?{self._filled(query, nth, address)}" if query else path,
             msgspec.json.encode(body(nth)) if body else b"",
         )
 
     def _named(self, endpoint: Endpoint, name: str, nth: int) -> str:
         if name == "slug":
             return f"category-{nth % 12}"
-        if name == "address":
-            return wallet(RANKS[nth % len(RANKS)])
         return str(nth * 37 % 10_000) if endpoint.path.startswith("/v1/events/") else self.ids[nth % len(self.ids)]
 
-    def _filled(self, query: str, nth: int) -> str:
+    def _filled(self, query: str, nth: int, address: str) -> str:
         now = int(time.time())
         for most in (2, 5, 10, 17, 50, 100):
             if f"{{ids:{most}}}" in query:
@@ -154,5 +156,5 @@ class Questions:
             now=now,
             day_ago=now - DAY,
             yesterday_ms=(now - DAY) * 1000,
-            wallet=wallet(RANKS[nth % len(RANKS)]),
+            wallet=address,
         )

@@ -103,7 +103,7 @@ def asked(url: str) -> dict[str, list[Asked]]:
     client = testing.TestClient(create_app(service))
     with connect(url, autocommit=True) as conn:
         key = generous(conn, "plans@example.com", credits_month=None)
-    questions = Questions([SIZE.of_rank(rank) for rank in (1, 2, 50, 700, 4999)])
+    questions = Questions([SIZE.of_rank(rank) for rank in (1, 2, 50, 700, 4999)], 50)
     found = {}
     for endpoint in READING:
         Recording.asked = {}

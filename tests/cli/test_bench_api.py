@@ -24,7 +24,7 @@ from cli.bench.figures import Target
     "endpoint", [each for each in ENDPOINTS if each.name not in NOT_ASKED], ids=lambda each: each.name
 )
 def test_every_endpoint_is_asked_something_whole(endpoint):
-    questions = Questions([5, 6, 7])
+    questions = Questions([5, 6, 7], 50)
     several = [
         *itertools.islice(questions.usual(endpoint), 12),
         *itertools.islice(questions.largest(endpoint) or (), 3),
