@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from api.service import Service
 
 
+def names(asked: str, tag: str) -> bool:
+    """Tell whether `If-None-Match` names an entity tag, strong or weak, or all of them (RFC 9110, section 13.1.2)."""
+    tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
+    return tag in tags or tags == ["*"]
+
+
 class Resource:
     """An endpoint at work: what reading and writing ones have in common."""
 
@@ -129,11 +135,9 @@ class Reading(Resource, ABC):
         else:
             body, tag = self._tagged(given, path)
         resp.carry({"etag": tag, "cache-control": self.caching})
-        if asked := req.env.get("HTTP_IF_NONE_MATCH"):
-            tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
-            if tag in tags or tags == ["*"]:
-                resp.status = "304 Not Modified"
-                return
+        if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and names(asked, tag):
+            resp.status = "304 Not Modified"
+            return
         resp.content_type = self.endpoint.media
         resp.data = body
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from api.errors import Problem
 from api.pool import overloaded
-from api.resource import Reading, Resource
+from api.resource import Reading, Resource, names
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
@@ -93,11 +93,9 @@ class Download(Resource):
             tag = f'"{sha256}"'
             resp.carry({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
             resp.last_modified = written_at
-            if asked := req.env.get("HTTP_IF_NONE_MATCH"):
-                tags = [candidate.strip().removeprefix("W/") for candidate in asked.split(",")]
-                if tag in tags or tags == ["*"]:
-                    resp.status = "304 Not Modified"
-                    return
+            if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and names(asked, tag):
+                resp.status = "304 Not Modified"
+                return
             resp.content_type = self.endpoint.media
             resp.set_header("Content-Disposition", f'attachment; filename="{file}"')
             self._body(req, resp, data, size, tag)
