@@ -69,8 +69,10 @@ LARGEST = {
     "recent_trades": "limit=500",
     "udf_history": "symbol={id}&resolution=1&to={now}&countback=20000",
     "udf_quotes": "symbols={ids:50}",
-    # Of the busiest wallets: all that they ever did is in the answer.
-    **dict.fromkeys(("wallet_summary", "wallet_markets", "wallet_open_positions", "wallet_pnl"), ""),
+    # Of the busiest wallets: the first three answer from all that they ever did.
+    **dict.fromkeys(("wallet_summary", "wallet_open_positions", "wallet_pnl"), ""),
+    "wallet_markets": "limit=100",
+    **dict.fromkeys(("wallet_onchain", "wallet_activity"), "limit=200"),
 }
 BODIES: dict[str, Callable[[int], object]] = {
     "register": lambda nth: {"app_name": "bench", "email": f"bench-{nth}-{time.time_ns()}@example.com"},
