@@ -211,8 +211,8 @@ insert into chain_contracts (contract_key, address, name) overriding system valu
 
 -- name: watch(account_id, wallets)!
 -- The busiest wallets, watched by an account.
-insert into wallets_watched (account_id, wallet, since_block)
-select :account_id, substr(sha256(('wallet ' || n)::bytea), 1, 20), 0 from generate_series(1, :wallets::integer) as n;
+insert into wallets_watched (account_id, wallet, blocks)
+select :account_id, substr(sha256(('wallet ' || n)::bytea), 1, 20), '{[0,)}' from generate_series(1, :wallets::integer) as n;
 
 -- name: settle#
 -- Ends what `prepare` began.

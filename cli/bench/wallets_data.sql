@@ -83,8 +83,8 @@ insert into chain_ranges (from_block, to_block, logs) select min(number), max(nu
 
 -- name: watch(account_id)!
 -- An account that watches the first hundred.
-insert into wallets_watched (account_id, wallet, since_block)
-select :account_id, decode(lpad(to_hex(n), 40, '0'), 'hex'), 0 from generate_series(0, 99) as n;
+insert into wallets_watched (account_id, wallet, blocks)
+select :account_id, decode(lpad(to_hex(n), 40, '0'), 'hex'), '{[0,)}' from generate_series(0, 99) as n;
 
 -- name: activity()!
 -- A week of what the first hundred did, as if they had been watched.

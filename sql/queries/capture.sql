@@ -5,7 +5,7 @@
 -- How far positions have come, held there until the transaction ends; which instants the blocks span; what there is to do.
 select
     h.claimed, s.first_ts, s.last_ts,
-    exists (select from wallets_watched where unwatched_at is null) as watched,
+    exists (select from wallets_watched) as watched,
     exists (select from wallets_followed where until_at > now()) as followed,
     exists (
         select from ledger_entries e
@@ -75,10 +75,7 @@ from wallet_fills f
 join settlements s on s.block_number = f.block_number and s.log_index = f.log_index and s.ts = f.ts
 where f.block_number = any(:numbers::bigint[]) and f.ts between :first_ts and :last_ts
     and s.ts between :first_ts and :last_ts
-    and exists (
-        select from wallets_watched w
-        where w.wallet = f.wallet and w.unwatched_at is null and w.since_block <= f.block_number
-    )
+    and exists (select from wallets_watched w where w.wallet = f.wallet and f.block_number <@ w.blocks)
 on conflict do nothing;
 
 -- name: told_activity(numbers, first_ts, last_ts)
@@ -118,7 +115,7 @@ where f.block_number = any(:numbers::bigint[]) and f.ts between :first_ts and :l
     and (
         exists (
             select from wallets_watched w
-            where w.wallet = f.wallet and w.unwatched_at is null and w.since_block <= f.block_number
+            where w.wallet = f.wallet and w.unwatched_at is null and f.block_number <@ w.blocks
         )
         or exists (select from wallets_followed w where w.wallet = f.wallet and w.until_at > now())
     )

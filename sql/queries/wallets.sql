@@ -2,16 +2,18 @@
 
 -- name: watch(account_id, wallet, most)$
 -- Have a wallet's activity kept from the next block on; nothing if the account watches as many as it may.
-insert into wallets_watched as w (account_id, wallet, since_block)
-select :account_id, :wallet, coalesce((select max(head) from chain_heads), -1) + 1
+insert into wallets_watched as w (account_id, wallet, blocks)
+select :account_id, :wallet, int8multirange(int8range((select coalesce(max(head), -1) + 1 from chain_heads), null))
 where (select count(*) from wallets_watched o where o.account_id = :account_id and o.unwatched_at is null and o.wallet <> :wallet) < :most
 on conflict (account_id, wallet) do update set
-    watched_at = case when w.unwatched_at is null then w.watched_at else now() end, unwatched_at = null
+    watched_at = case when w.unwatched_at is null then w.watched_at else now() end, unwatched_at = null,
+    blocks = case when w.unwatched_at is null then w.blocks else w.blocks + excluded.blocks end
 returning true;
 
 -- name: unwatch(account_id, wallet)!
--- Keep no more of it. What was kept stays for its time.
-update wallets_watched set unwatched_at = now()
+-- Keep no more of it from the next block on, whoever else watches it. What was kept stays for its time.
+update wallets_watched
+set unwatched_at = now(), blocks = blocks * int8multirange(int8range(null, (select coalesce(max(head), -1) from chain_heads), '[]'))
 where account_id = :account_id and wallet = :wallet and unwatched_at is null;
 
 -- name: watched(account_id)$
@@ -23,14 +25,14 @@ from wallets_watched
 where account_id = :account_id and unwatched_at is null;
 
 -- name: activity(account_id, wallet, limit)$
--- What was kept of a wallet since the account first watched it, the newest first.
+-- What was kept of a wallet of the blocks in which the account watched it, the newest first.
 with watch as (
-    select since_block, unwatched_at is null as watching from wallets_watched where account_id = :account_id and wallet = :wallet
+    select blocks, unwatched_at is null as watching from wallets_watched where account_id = :account_id and wallet = :wallet
 ),
 newest as (
     select a.*
     from wallet_activity a
-    where a.wallet = :wallet and a.block_number >= (select since_block from watch)
+    where a.wallet = :wallet and a.block_number <@ (select blocks from watch)
     order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker
     limit :limit
 )

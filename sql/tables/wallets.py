@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     text,
 )
+from sqlalchemy.dialects.postgresql import INT8MULTIRANGE
 
 from sql.tables.base import NOW, Time, metadata
 
@@ -27,7 +28,9 @@ wallets_watched = Table(
     metadata,
     Column("account_id", BigInteger, ForeignKey("accounts.account_id"), primary_key=True),
     Column("wallet", LargeBinary, primary_key=True, index=True),
-    Column("since_block", BigInteger, nullable=False, comment="Captured from here on"),
+    Column(
+        "blocks", INT8MULTIRANGE, nullable=False, comment="Captured of these: a stretch for each time it was watched"
+    ),
     Column("watched_at", Time, nullable=False, server_default=NOW),
     Column("unwatched_at", Time, comment="What was captured until then is kept for its 90 days"),
 )

@@ -32,8 +32,8 @@ def watch(server_conn):
 
     def watched(email, address):
         server_conn.execute(
-            "insert into wallets_watched (account_id, wallet, since_block)"
-            " select account_id, %s, 0 from accounts where email = %s",
+            "insert into wallets_watched (account_id, wallet, blocks)"
+            " select account_id, %s, '{[0,)}' from accounts where email = %s",
             [address, email],
         )
 

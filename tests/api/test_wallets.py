@@ -113,8 +113,8 @@ def test_what_cannot_be_watched_is_refused_by_name(client, conn, text, code):
 def test_there_is_an_end_to_how_many_are_watched(client, conn):
     watch(client, ANN)
     conn.execute(
-        "insert into wallets_watched (account_id, wallet, since_block)"
-        " select account_id, decode(lpad(to_hex(n), 40, '0'), 'hex'), 0"
+        "insert into wallets_watched (account_id, wallet, blocks)"
+        " select account_id, decode(lpad(to_hex(n), 40, '0'), 'hex'), '{[0,)}'"
         " from wallets_watched, generate_series(1, 999) as n"
     )
 
@@ -138,10 +138,31 @@ def test_capture_begins_with_the_block_after_the_head(client, conn, chain):
         (101, "SELL", "maker"),
         (101, "BUY", "maker"),
     ]
+    chain.head(101)
     send(client, "DELETE", f"/v1/wallets/{ANN}/watch")
     chain.block(102, match())
     kept = client.ask(f"/v1/wallets/{ANN}/activity").json
     assert (kept["watching"], kept["count"]) == (False, 2)
+
+
+def test_what_was_captured_for_others_does_not_show(client, conn, chain):
+    other = generous(conn, "other@example.com")
+    watch(client, ANN)
+    watch(client, ANN, key=other)
+    chain.block(101, match())
+    chain.head(101)
+    send(client, "DELETE", f"/v1/wallets/{ANN}/watch")
+    chain.block(102, match())
+    chain.head(102)
+    watch(client, ANN)
+    watch(client, ANN)  # again
+    chain.block(103, match())
+
+    def blocks(**whose):
+        return [row["block_number"] for row in client.ask(f"/v1/wallets/{ANN}/activity", **whose).json["data"]]
+
+    assert blocks() == [103, 101]
+    assert blocks(key=other) == [103, 102, 101]
 
 
 def test_an_account_that_never_watched_sees_no_activity(client, conn, chain):

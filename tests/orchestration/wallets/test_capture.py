@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from psycopg.types.multirange import Multirange
+from psycopg.types.range import Range
 
 import parameters
 from tests.factories import insert
@@ -32,8 +34,8 @@ def account(conn):
 def watch(conn, account):
     def watch(name, since=0):
         conn.execute(
-            "insert into wallets_watched (account_id, wallet, since_block) values (%s, %s, %s)",
-            [account, address(name), since],
+            "insert into wallets_watched (account_id, wallet, blocks) values (%s, %s, %s)",
+            [account, address(name), Multirange([Range(since, None)])],
         )
 
     return watch
@@ -111,10 +113,21 @@ def test_what_is_filled_in_later_is_kept_and_not_told(conn, chain, watch):
 def test_capture_ends_with_watching(conn, chain, watch):
     watch("ann")
     chain.block(1, match())
-    conn.execute("update wallets_watched set unwatched_at = now()")
+    conn.execute("update wallets_watched set unwatched_at = now(), blocks = '{[0,1]}'")
 
     assert chain.block(2, match()) == []
     assert len(stored(conn)) == 1
+
+
+def test_a_block_of_a_time_of_watching_that_is_over_is_kept_and_not_told(conn, chain, account):
+    conn.execute(
+        "insert into wallets_watched (account_id, wallet, blocks, unwatched_at)"
+        " values (%s, %s, '{[1,1],[4,4]}', now())",
+        [account, address("ann")],
+    )
+
+    assert [chain.block(number, match()) for number in range(1, 6)] == [[]] * 5
+    assert [row[0] for row in conn.execute("select block_number from wallet_activity order by 1")] == [1, 4]
 
 
 def test_a_wallet_followed_on_the_stream_is_told_and_not_kept(conn, chain, account):
