@@ -12,7 +12,6 @@ import settings
 from api import connections, errors, host, ledgers, openapi, pool, waiting, worker
 from api.address import Networks, Proxies
 from api.connections import Connections
-from api.counted import Counted
 from api.counts import Number
 from api.endpoints import ENDPOINTS
 from api.exposition import Metrics
@@ -37,8 +36,8 @@ App = falcon.App[falcon.Request, falcon.Response]
 
 def create_app(service: Service) -> App:
     """Put the service behind its routes."""
-    outermost_first: list[Any] = [Counted(service.host.counts), EveryAnswer(service.meter)]
-    app = falcon.App(middleware=outermost_first, response_type=Answer)
+    middleware: list[Any] = [EveryAnswer(service.meter, service.host.counts)]
+    app = falcon.App(middleware=middleware, response_type=Answer)
     app.req_options.strip_url_path_trailing_slash = True
     errors.install(app)
     app.add_error_handler(psycopg.Error, _database_failed)

@@ -28,8 +28,10 @@ class Cache:
         self._asking: dict[Hashable, threading.Event] = {}
         self._bytes = 0
 
-    def get(self, question: Hashable, seconds: float, ask: Callable[[], tuple[bytes, str]]) -> tuple[bytes, str]:
-        """Give the answer to a question, asking only if nobody else has or does."""
+    def get(
+        self, question: Hashable, seconds: float, ask: Callable[..., tuple[bytes, str]], *about: Any
+    ) -> tuple[bytes, str]:
+        """Give the answer to a question, asking (`about` what) only if nobody else has or does."""
         while True:
             kept = self._kept.get(question)
             if kept is not None and kept.until > time.monotonic():
@@ -40,7 +42,7 @@ class Cache:
             asking.wait(timeout=10)  # whoever asks is bound by the statement timeout; if it fails, one of us asks again
         self._asking[question] = done = threading.Event()
         try:
-            body, tag = ask()
+            body, tag = ask(*about)
             self._keep(question, Kept(time.monotonic() + seconds, body, tag))
             return body, tag
         finally:

@@ -11,6 +11,8 @@ import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import msgspec
+
 from api.shared_file import SharedFile
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ UNKNOWN = -1  # BASE of a lease that the database has not answered yet
 Verdict = Literal["paid", "burst", "lacking", "over", "unknown", "stale"]
 
 
-class Standing(NamedTuple):
+class Standing(msgspec.Struct, gc=False):
     """How a key stands after it was asked to pay."""
 
     verdict: Verdict
@@ -83,10 +85,10 @@ class Ledger:
 
     def take(self, key: Key, cost: int, second: int, month: int) -> Standing:
         """Pay for a request if the second and the month allow it."""
-        cells = self._cells
+        cells, shared = self._cells, self._shared
         while True:
             at = self._place(key.key_id)
-            self._shared.lock(at * 8, WIDTH)
+            shared.lock(at * 8, WIDTH)
             try:
                 holder, generation, lease_id, granted, spent, state, base, window = cells[at : at + CELLS].tolist()
                 if holder != key.key_id:
@@ -111,7 +113,7 @@ class Ledger:
                 cells[at + SPENT] = spent + cost
                 return Standing("paid", used + cost, room - cost, burst, lease_id)
             finally:
-                self._shared.unlock(at * 8, WIDTH)
+                shared.unlock(at * 8, WIDTH)
 
     def refund(self, key_id: int, lease_id: int, cost: int) -> int | None:
         """Give credits back, if they are of the present lease; gives the month's use, if that is known."""

@@ -6,9 +6,10 @@ Credits are leased from the database, some hundred at a time, into the host's le
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from api.errors import Problem
 from api.leases import Leases
@@ -33,8 +34,7 @@ class Stale(Exception):  # noqa: N818 (says what it is)
     """What is known of the key no longer holds: it is to be looked up again."""
 
 
-@dataclass(slots=True)
-class Grant:
+class Grant(msgspec.Struct, gc=False):
     """Leave to answer one request: what it cost, and how the key stands after it."""
 
     key: Key

@@ -1,18 +1,22 @@
-"""What every answer carries: who asked, what it cost, and that any page may read it."""
+"""What every answer carries: who asked, what it cost, and that any page may read it; and that each is counted."""
 
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING, Any
 
 import falcon
 
 import logs
+from api.counted import CODE, NOWHERE, PLACE
+from api.counts import Number
 from api.errors import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from api.counts import Counts
     from api.metering import Grant, Meter
 
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
@@ -38,31 +42,43 @@ class Answer(falcon.Response):
 
 
 class EveryAnswer:
-    """Falcon's middleware of the service."""
+    """Falcon's middleware of the service: one, as falcon takes a microsecond for each."""
 
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
+    def __init__(self, meter: Meter, counts: Counts) -> None:
+        self._meter, self._counts = meter, counts
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
         """Give the request a name, the client's own if it has one."""
-        given = req.env.get("HTTP_X_REQUEST_ID")
-        req.context.id = given if given and SANE.match(given) else new_id()
-        logs.request_id.set(req.context.id)
-        req.context.grant = None
+        context, given = req.context, req.env.get("HTTP_X_REQUEST_ID")
+        context.began = time.perf_counter()
+        context.id = given if given and SANE.match(given) else new_id()
+        context.grant = context.problem = None  # of a problem the code
+        logs.request_id.set(context.id)
+        self._counts.add(Number.IN_FLIGHT)
 
     def process_response(self, req: falcon.Request, resp: Answer, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001
         """Add the headers; what did not give the client anything costs nothing."""
-        grant: Grant | None = req.context.grant
-        if grant is not None:
-            if resp.status_code >= 300:
-                self._meter.refund(grant)
-            headers = grant.headers()
-        else:
-            headers = self._meter.nothing()
-        headers["x-request-id"] = req.context.id
-        headers["access-control-allow-origin"] = "*"
-        resp.carry(headers)
-        if "HTTP_ORIGIN" in req.env:
-            resp.set_header("Access-Control-Expose-Headers", EXPOSED)
-            if req.method == "OPTIONS":
-                resp.set_headers(PREFLIGHT)
+        context, status = req.context, resp.status_code
+        grant: Grant | None = context.grant
+        try:
+            if grant is not None:
+                if status >= 300:
+                    self._meter.refund(grant)
+                headers = grant.headers()
+            else:
+                headers = self._meter.nothing()
+            headers["x-request-id"] = context.id
+            headers["access-control-allow-origin"] = "*"
+            resp.carry(headers)
+            if "HTTP_ORIGIN" in req.env:
+                resp.set_header("Access-Control-Expose-Headers", EXPOSED)
+                if req.method == "OPTIONS":
+                    resp.set_headers(PREFLIGHT)
+        finally:
+            place, cost = PLACE.get((req.method, req.uri_template), NOWHERE), 0 if grant is None else grant.cost
+            if "wsgi.websocket" in req.env:  # a stream ends when its client goes, which is no duration of ours
+                self._counts.answer(place, 101, None, cost)
+            else:
+                self._counts.answer(place, status, time.perf_counter() - context.began, cost)
+            if context.problem is not None:
+                self._counts.problem(CODE[context.problem])

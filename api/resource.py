@@ -129,16 +129,15 @@ class Reading(Resource, ABC):
         """Answer a question."""
         given = self.admit(req)
         if self.endpoint.cache_s:
-            body, tag = self.service.cache.get(
-                (self.endpoint.name, given, *path.values()), self.endpoint.cache_s, lambda: self._tagged(given, path)
-            )
+            question = (self.endpoint.name, given, *path.values())
+            body, tag = self.service.cache.get(question, self.endpoint.cache_s, self._tagged, given, path)
         else:
             body, tag = self._tagged(given, path)
-        resp.carry({"etag": tag, "cache-control": self.caching})
         if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and names(asked, tag):
+            resp.carry({"etag": tag, "cache-control": self.caching})
             resp.status = "304 Not Modified"
             return
-        resp.content_type = self.endpoint.media
+        resp.carry({"etag": tag, "cache-control": self.caching, "content-type": self.endpoint.media})
         resp.data = body
 
     def on_head(self, req: falcon.Request, resp: Answer, **path: str) -> None:

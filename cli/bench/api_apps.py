@@ -25,9 +25,14 @@ class Hello:
 class Forgetful(Cache):
     """Asks every time: what an endpoint takes when nothing is remembered."""
 
-    def get(self, question: Hashable, seconds: float, ask: Callable[[], tuple[bytes, str]]) -> tuple[bytes, str]:  # noqa: ARG002
-        """Ask."""
-        return ask()
+    def get(
+        self,
+        question: Hashable,  # noqa: ARG002
+        seconds: float,  # noqa: ARG002
+        ask: Callable[..., tuple[bytes, str]],
+        *about: Any,
+    ) -> tuple[bytes, str]:
+        return ask(*about)
 
 
 def _hello() -> Any:
