@@ -91,7 +91,8 @@ def keys_of(conn) -> dict[str, frozenset[bytes]]:
     for wallet in WALLETS[:3]:
         conn.execute(
             "insert into wallets_watched (account_id, wallet, blocks, watched_at)"
-            " select account_id, %s, '{[0,)}', now() - interval '1 h' from accounts where email = 'watcher@example.com'",
+            " select account_id, %s, '{[0,)}', now() - interval '1 h'"
+            " from accounts where email = 'watcher@example.com'",
             [wallet],
         )
     other = generous(conn, "other@example.com", max_connections=1000)
