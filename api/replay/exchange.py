@@ -8,16 +8,16 @@ import msgspec
 
 from api.replay.course import Tick, Trade
 from sql.packs import Event
-from upstream.sandbox.micro import ONE, text
-from upstream.sandbox.wire import (
+from upstream.market_outgoing import (
     BestBidAsk,
     BookMessage,
     LastTradePrice,
-    Level,
     LevelChange,
     PriceChange,
     TickSizeChange,
+    levels,
 )
+from upstream.micro import ONE, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -110,8 +110,8 @@ def _book(now: Standing) -> BookMessage:
         asset_id=of.token_id,
         timestamp=str(now.ms),
         hash=now.hash or "",
-        bids=[Level(text(price), text(size)) for price, size in sorted(now.sides.bids.items())],
-        asks=[Level(text(price), text(size)) for price, size in sorted(now.sides.asks.items(), reverse=True)],
+        bids=levels(sorted(now.sides.bids.items())),
+        asks=levels(sorted(now.sides.asks.items(), reverse=True)),
         min_order_size=of.least_order or USUAL_ORDER,
         tick_size=text(now.tick_size or USUAL_TICK),
         neg_risk=of.neg_risk,

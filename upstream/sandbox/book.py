@@ -6,7 +6,7 @@ import hashlib
 from bisect import bisect_left, insort
 from typing import Literal, TypeAlias
 
-from upstream.sandbox.micro import ONE
+from upstream.micro import ONE
 
 BUY: Literal["BUY"] = "BUY"
 SELL: Literal["SELL"] = "SELL"

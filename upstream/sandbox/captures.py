@@ -9,9 +9,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from upstream.micro import parse
 from upstream.sandbox.book import BUY, SELL, Levels, Side
 from upstream.sandbox.made import assigned_condition, assigned_token, made, tag
-from upstream.sandbox.micro import parse
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Recording
 
 if TYPE_CHECKING:

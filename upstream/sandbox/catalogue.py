@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from upstream.micro import ONE, parse
 from upstream.sandbox.book import Book
-from upstream.sandbox.micro import ONE, parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, TypeAlias
 
-from upstream.sandbox.micro import ONE
+from upstream.micro import ONE
 from upstream.sandbox.transactions import Match
 
 if TYPE_CHECKING:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import PlainTextResponse
 
+from upstream.micro import ONE, text
 from upstream.sandbox.answers import route
 from upstream.sandbox.catalogue import Gamma, Market, words
-from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.paging import END, RefusedError, cursor_of, offset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from upstream.sandbox import wire
+    from upstream.market_outgoing import BookSummary
     from upstream.sandbox.exchange import Exchange
     from upstream.sandbox.history import History
 
@@ -73,7 +73,7 @@ class ClobApi:
 
     # --- Books and prices ---
 
-    async def books(self, request: Request) -> list[wire.BookSummary]:
+    async def books(self, request: Request) -> list[BookSummary]:
         """Answer with the books there are; unknown tokens are left out, as the exchange does."""
         found = [self._catalogue.find(asked.token_id) for asked in await self._asked(request)]
         return [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from upstream.micro import ONE
 from upstream.sandbox.answers import route
 from upstream.sandbox.book import opposite
 from upstream.sandbox.catalogue import Gamma, Market, words
-from upstream.sandbox.micro import ONE
 from upstream.sandbox.paging import RefusedError, flag, several, whole
 
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 
+from upstream import market_outgoing as outgoing
+from upstream.micro import ONE, text
 from upstream.sandbox import wire
 from upstream.sandbox.book import BUY, SELL, Side, opposite
 from upstream.sandbox.catalogue import Catalogue, Gamma, Market, listed
 from upstream.sandbox.log import TruthLog
-from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.trades import Trade, Trades
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ class Exchange:
         for price_of_first, size, maker in fills:
             price = price_of_first if outcome == 0 else ONE - price_of_first
             market.printed(outcome, price)
-            message = wire.LastTradePrice(market.condition_id, token, text(price), text(size), side, str(ts_ms), tx)
+            message = outgoing.LastTradePrice(market.condition_id, token, text(price), text(size), side, str(ts_ms), tx)
             fact = wire.Fact(
                 0,
                 "trade",
@@ -152,7 +153,7 @@ class Exchange:
         old, market.tick = market.tick, tick
         market.gamma["orderPriceMinTickSize"] = tick / ONE
         for token in market.tokens:
-            message = wire.TickSizeChange(market.condition_id, token, text(old), text(tick), str(ts_ms))
+            message = outgoing.TickSizeChange(market.condition_id, token, text(old), text(tick), str(ts_ms))
             fact = wire.Fact(0, "tick_size", token, market.condition_id, ts_ms, size=text(tick))
             self.publish(message, "tick_size_change", (token,), (fact,))
 
@@ -162,12 +163,12 @@ class Exchange:
         hashes = book.hash(first), book.hash(second)
         bid, ask = text(book.best_bid), text(book.best_ask)
         mirrored_bid, mirrored_ask = text(ONE - book.best_ask), text(ONE - book.best_bid)
-        entries: list[wire.LevelChange] = []
+        entries: list[outgoing.LevelChange] = []
         for side, price, size in changes:
             size_text = text(size)
-            entries.append(wire.LevelChange(first, text(price), size_text, side, hashes[0], bid, ask))
+            entries.append(outgoing.LevelChange(first, text(price), size_text, side, hashes[0], bid, ask))
             entries.append(
-                wire.LevelChange(
+                outgoing.LevelChange(
                     second, text(ONE - price), size_text, opposite(side), hashes[1], mirrored_bid, mirrored_ask
                 )
             )
@@ -189,12 +190,12 @@ class Exchange:
             )
             for entry in entries
         ]
-        self.publish(wire.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
+        self.publish(outgoing.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
 
     def _publish_best(self, market: Market, ts_ms: int) -> None:
         for outcome, token in enumerate(market.tokens):
             bid, ask = market.best(outcome)
-            message = wire.BestBidAsk(market.condition_id, token, text(bid), text(ask), text(ask - bid), str(ts_ms))
+            message = outgoing.BestBidAsk(market.condition_id, token, text(bid), text(ask), text(ask - bid), str(ts_ms))
             fact = wire.Fact(
                 0,
                 "best_bid_ask",
@@ -211,7 +212,7 @@ class Exchange:
     def announce(self, market: Market, ts_ms: int) -> None:
         """Tell those with custom features that a market is listed; it must be in the catalogue."""
         gamma = market.gamma
-        message = wire.NewMarket(
+        message = outgoing.NewMarket(
             **self._described(market),
             description=gamma.get("description", ""),
             timestamp=str(ts_ms),
@@ -236,7 +237,7 @@ class Exchange:
             umaResolutionStatus="resolved",
             outcomePrices=listed("1" if outcome == winner else "0" for outcome, _ in enumerate(market.tokens)),
         )
-        message = wire.MarketResolved(
+        message = outgoing.MarketResolved(
             **self._described(market),
             winning_asset_id=market.tokens[winner],
             winning_outcome=market.outcomes[winner],
@@ -257,7 +258,7 @@ class Exchange:
             "slug": gamma.get("slug", ""),
             "assets_ids": list(market.tokens),
             "outcomes": market.outcomes,
-            "event_message": wire.EventMessage(
+            "event_message": outgoing.EventMessage(
                 *(str(event.get(field, "")) for field in ("id", "ticker", "slug", "title", "description"))
             ),
             "tags": [str(tag.get("slug", "")) for tag in self.catalogue.tags_of(market)],
@@ -265,11 +266,11 @@ class Exchange:
 
     # --- Looking ---
 
-    def book_message(self, market: Market, outcome: int) -> wire.BookMessage:
-        return wire.BookMessage(**self._book(market, outcome))
+    def book_message(self, market: Market, outcome: int) -> outgoing.BookMessage:
+        return outgoing.BookMessage(**self._book(market, outcome))
 
-    def book_summary(self, market: Market, outcome: int) -> wire.BookSummary:
-        return wire.BookSummary(**self._book(market, outcome))
+    def book_summary(self, market: Market, outcome: int) -> outgoing.BookSummary:
+        return outgoing.BookSummary(**self._book(market, outcome))
 
     def _book(self, market: Market, outcome: int) -> dict[str, Any]:
         book, seen_from = market.books[outcome]
@@ -281,15 +282,15 @@ class Exchange:
             "asset_id": token,
             "timestamp": str(book.ts_ms or self.now_ms),
             "hash": book.hash(token),
-            "bids": wire.levels(bids),
-            "asks": wire.levels(asks),
+            "bids": outgoing.levels(bids),
+            "asks": outgoing.levels(asks),
             "min_order_size": str(market.min_size),
             "tick_size": text(market.tick),
             "neg_risk": market.neg_risk,
             "last_trade_price": msgspec.UNSET if last is None else text(last),
         }
 
-    def initial_books(self, tokens: Iterable[str]) -> list[wire.BookMessage]:
+    def initial_books(self, tokens: Iterable[str]) -> list[outgoing.BookMessage]:
         """Return the books that a new subscriber is sent: those of open markets that have one."""
         found = []
         for token in tokens:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.micro import ONE
+from upstream.micro import ONE
 
 if TYPE_CHECKING:
     from upstream.sandbox.exchange import Exchange

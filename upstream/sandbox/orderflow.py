@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from upstream.micro import ONE
 from upstream.sandbox.book import BUY, SELL, Book, Side
-from upstream.sandbox.micro import ONE
 
 if TYPE_CHECKING:
     import random

@@ -6,10 +6,10 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from upstream.micro import ONE, text
 from upstream.sandbox import wire
 from upstream.sandbox.book import BUY, SELL
 from upstream.sandbox.catalogue import Gamma, Market, listed
-from upstream.sandbox.micro import ONE, text
 from upstream.sandbox.population import Population
 from upstream.sandbox.recording import BookSeen, LevelsChanged, Listing, Printed
 from upstream.sandbox.tape import Played, Tape, read_tape

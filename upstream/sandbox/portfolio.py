@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from upstream.micro import ONE
 from upstream.sandbox.book import BUY
-from upstream.sandbox.micro import ONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

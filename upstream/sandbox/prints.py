@@ -7,9 +7,9 @@ import gzip
 import json
 from typing import TYPE_CHECKING, Any
 
+from upstream.micro import parse
 from upstream.sandbox.book import BUY, SELL
 from upstream.sandbox.made import assigned_token, assigned_tx, made, made_event
-from upstream.sandbox.micro import parse
 from upstream.sandbox.recording import Happening, Listing, Printed, Recording, Won
 from upstream.sandbox.snapshots import CRYPTO
 

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from upstream.micro import text
 from upstream.sandbox.book import Levels, Side
-from upstream.sandbox.micro import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -7,7 +7,7 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.micro import ONE
+from upstream.micro import ONE
 from upstream.sandbox.transactions import Fill, Match, Moved
 
 if TYPE_CHECKING:

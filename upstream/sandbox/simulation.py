@@ -10,8 +10,8 @@ from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
+from upstream.micro import ONE, parse, text
 from upstream.sandbox.catalogue import Gamma, Market, listed
-from upstream.sandbox.micro import ONE, parse, text
 from upstream.sandbox.orderflow import FINE_TICK, Orderflow
 from upstream.sandbox.population import Population
 from upstream.sandbox.portfolio import Portfolios

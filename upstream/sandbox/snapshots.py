@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
+from upstream.micro import ONE, parse
 from upstream.sandbox.made import assigned_token, made, tag
-from upstream.sandbox.micro import ONE, parse
 from upstream.sandbox.recording import BookSeen, Happening, Listing, Recording, Won
 
 if TYPE_CHECKING:

@@ -12,11 +12,12 @@ import msgspec
 from starlette.responses import PlainTextResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from upstream.sandbox.wire import BookMessage, Fact
+from upstream.sandbox.wire import Fact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from upstream.market_outgoing import BookMessage
     from upstream.sandbox.faults import Fault, Faults
 
 QUEUE = 50_000  # messages a connection may lag before it is let go

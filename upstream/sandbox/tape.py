@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from upstream.micro import text
 from upstream.sandbox import captures, prints, recorded_markets, snapshots
 from upstream.sandbox.catalogue import Gamma, token_ids
-from upstream.sandbox.micro import text
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Printed, Recording
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Decimal text and micro-units (10⁻⁶), exact in both directions."""
+"""Micro-units (10⁻⁶) as decimals in the exchange's words, for the sandbox and replays; clients read by `numbers`."""
 
 from __future__ import annotations
 
