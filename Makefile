@@ -1,4 +1,5 @@
-# Presage: what one types here. Plain `make` prints this help. Every target calls `setup` first.
+# Presage: what one types here. Plain `make` prints this help. What runs something of ours calls `setup` first; `test`
+# installs the exchange's own client besides, `soak` the browser, and `lock` asks for uv alone: it mends what setup needs.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 VENV := .venv
@@ -13,10 +14,13 @@ help: ## Print this help
 	@echo
 	@echo '  Options go in ARGS: make demo ARGS="--for 90 --json out.json"'
 
-# Python packages, hash-checked and compiled; Node packages, by exact version. Again only when one of the lists has changed.
-$(VENV)/.installed: requirements-dev.lock pyproject.toml
+# The first time; later versions of it come with the other packages.
+$(BIN)/uv:
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements-dev.lock)"
+
+# Python packages, hash-checked and compiled; Node packages, by exact version. Again only when one of the lists has changed.
+$(VENV)/.installed: requirements-dev.lock pyproject.toml | $(BIN)/uv
 	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes --compile-bytecode -r requirements-dev.lock
 	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -26,7 +30,7 @@ node_modules/.installed: package.json
 	@touch $@
 
 # The exchange's own client wants older libraries than ours: for the tests alone, in an environment of its own.
-.venv-exchange/.installed: tests/clients/exchange.lock | $(VENV)/.installed
+.venv-exchange/.installed: tests/clients/exchange.lock | $(BIN)/uv
 	@test -x .venv-exchange/bin/python || $(PYTHON) -m venv --without-pip .venv-exchange
 	$(BIN)/uv pip install -q --python .venv-exchange/bin/python --require-hashes -r tests/clients/exchange.lock
 	@touch $@
@@ -52,7 +56,7 @@ format: setup ## Put the code into its style
 # One more than there are cores: tests wait for the servers that they start.
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
 
-test: lint ## Lint and every test (below 10 minutes on 2 cores)
+test: lint .venv-exchange/.installed ## Lint and every test (below 10 minutes on 2 cores)
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
 
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
@@ -66,7 +70,7 @@ fuzz: setup ## Long property tests
 
 PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal
 
-lock: ## Pin what pyproject.toml asks for, with hashes: what runs, and with it what developers need
+lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and with it what developers need
 	$(PIN) pyproject.toml --extra docker --extra install --output-file requirements.lock
 	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
