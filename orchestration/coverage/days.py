@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import logging
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import psycopg
+from psycopg.conninfo import make_conninfo
 
 from orchestration.coverage.tape import Found, Tape
 from orchestration.settlement.ranges import Checked
@@ -27,6 +28,7 @@ DAYS_BACK = 7  # what was not reconciled for longer than that, an operator may s
 COUNTED = "reconciliation"
 MISSED = "not heard, and found by counting"
 SAMPLES = 5
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,32 +60,18 @@ def reconcile_trades(
 ) -> Day:
     """Hold a day's tape against the exchange's list, and write what is missing."""
     queries.remember_since(conn)
-    found = Found()
+    found, address = Found(), make_conninfo(conn.info.dsn, password=conn.info.password)
     try:
         Tape(conn, exchange, should_stop=should_stop).reconcile(day, found)
+        told = _told(day, found)
+        with conn.transaction():
+            _save(conn, told)
+            _save_markets(conn, day, found)
+            _note_missed(conn, found)
+            queries.close_counted(conn, filled_by=COUNTED)
     except BaseException:  # the run being ended, too
-        with suppress(psycopg.Error):
-            _note_missed(conn, found)  # whoever counts the day again finds these trades held
+        _note_at_least(address, found)
         raise
-    listed = found.total("listed")
-    detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}
-    if found.unknown:
-        detail["unknown_tokens"] = [token_id for token_id, _ in found.unknown.most_common(SAMPLES)]
-    told = Day(
-        day,
-        "trades",
-        listed + found.unknown.total(),
-        listed - found.total("nameless"),
-        found.total("added"),
-        found.total("unlisted"),
-        found.unknown.total(),
-        detail,
-    )
-    with conn.transaction():
-        _save(conn, told)
-        _save_markets(conn, day, found)
-        _note_missed(conn, found)
-        queries.close_counted(conn, filled_by=COUNTED)
     return told
 
 
@@ -136,6 +124,23 @@ def due(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) ->
     return [day for day in days if any((day, kind) not in done for kind in kinds)]
 
 
+def _told(day: date, found: Found) -> Day:
+    listed = found.total("listed")
+    detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}
+    if found.unknown:
+        detail["unknown_tokens"] = [token_id for token_id, _ in found.unknown.most_common(SAMPLES)]
+    return Day(
+        day,
+        "trades",
+        listed + found.unknown.total(),
+        listed - found.total("nameless"),
+        found.total("added"),
+        found.total("unlisted"),
+        found.unknown.total(),
+        detail,
+    )
+
+
 def _save(conn: psycopg.Connection[Any], told: Day) -> None:
     queries.save_day(
         conn,
@@ -158,6 +163,21 @@ def _save_markets(conn: psycopg.Connection[Any], day: date, found: Found) -> Non
         added=[market.added for market in markets],
         unlisted=[market.unlisted for market in markets],
     )
+
+
+def _note_at_least(address: str, found: Found) -> None:
+    """Note what a count found that did not end: whoever counts the day again finds these trades held.
+
+    Over another connection: the count's own may be broken, or still busy with what it was interrupted in. What of this
+    was committed all the same is known, and not noted twice.
+    """
+    if not found.added:
+        return
+    try:
+        with psycopg.connect(address, autocommit=True) as conn:
+            _note_missed(conn, found)
+    except psycopg.Error:
+        log.exception("%s trades were missing and are held now, and no gap says so", len(found.added))
 
 
 def _note_missed(conn: psycopg.Connection[Any], found: Found) -> None:

@@ -123,7 +123,8 @@ class Tape:
         around = {"since": _instant(from_ms) - APART, "until": _instant(to_ms) + APART}
         held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, **around)}
         missing = [row for row in rows.values() if row.trade_id not in held]
-        added = self._add(missing, around, gap_ids)
+        for first in range(0, len(missing), AT_ONCE):
+            self._add(missing[first : first + AT_ONCE], around, gap_ids, found if counted else Found(added=found.added))
         if refusals := self._exchange.take_refusals():
             self._writer.write(Batch(refusals=refusals), fill=True)
         if not counted:
@@ -132,13 +133,6 @@ class Tape:
         found.refused += len(refusals)
         for row in rows.values():
             found.of(row.token.market_key).listed += 1
-        for row in missing:
-            market = found.of(row.token.market_key)
-            if (row.token.market_key, row.trade_id) in added:
-                market.added += 1
-                found.added.append((row.token.market_key, row.ts_ms))
-            else:
-                market.nameless += 1
 
     def _listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Listed]:
         """List the trades from one second on and before another, newest first; in halves where it is too much."""
@@ -150,23 +144,27 @@ class Tape:
                 raise
             return self._listed(markets, middle, to_ms) + self._listed(markets, from_ms, middle)
 
-    def _add(self, missing: list[Trade], around: dict[str, datetime], gap_ids: Sequence[int]) -> set[tuple[int, int]]:
-        """Write trades, and give those that are new; one that a print without a hash told of is there already."""
-        for first in range(0, len(missing), AT_ONCE):
-            with self._conn.transaction():
-                written = self._writer.write(Batch(trades=missing[first : first + AT_ONCE]), fill=True, tell=False)
-                if gap_ids and written.trades:
-                    feed_queries.count_added(self._conn, gap_ids=list(gap_ids), trades=written.trades)
-        if not missing:
-            return set()
-        return set(
-            queries.trades_named(
-                self._conn,
-                market_keys=[row.token.market_key for row in missing],
-                trade_ids=[row.trade_id for row in missing],
-                **around,
+    def _add(self, missing: list[Trade], around: dict[str, datetime], gap_ids: Sequence[int], found: Found) -> None:
+        """Write trades, and count those that are new; one that a print without a hash told of is there already."""
+        with self._conn.transaction():
+            written = self._writer.write(Batch(trades=missing), fill=True, tell=False)
+            if gap_ids and written.trades:
+                feed_queries.count_added(self._conn, gap_ids=list(gap_ids), trades=written.trades)
+            added = set(
+                queries.trades_named(
+                    self._conn,
+                    market_keys=[row.token.market_key for row in missing],
+                    trade_ids=[row.trade_id for row in missing],
+                    **around,
+                )
             )
-        )
+        for row in missing:  # at once: whatever ends the count from here on, these are held
+            market = found.of(row.token.market_key)
+            if (row.token.market_key, row.trade_id) in added:
+                market.added += 1
+                found.added.append((row.token.market_key, row.ts_ms))
+            else:
+                market.nameless += 1
 
     def _count_unlisted(self, found: Found, listed: np.ndarray[Any, np.dtype[np.int64]], hour: datetime) -> None:
         rows = list(queries.trades_held(self._conn, since=hour, until=hour + HOUR))

@@ -6,10 +6,12 @@ import datetime as dt
 from collections import Counter
 
 import httpx
+import psycopg
 import pytest
 
 from orchestration.coverage import days, filling, judging, tape
 from orchestration.live.exchange import Exchange
+from sql import database
 from sql.queries import coverage as queries
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
@@ -202,6 +204,64 @@ def test_what_was_found_before_the_exchange_failed_is_named_all_the_same(db, exc
 
     assert named == held().total() == len(traded)
     assert (again.added, again.agrees) == (0, True)
+
+
+class Ended(BaseException):
+    """As Dagster ends a run: no error, and nothing for which psycopg would cancel what it waits for."""
+
+
+def interrupt(own, _):
+    own.pgconn.send_query(b"select 1")  # sent, and its answer is not waited for
+    raise Ended
+
+
+def break_off(own, db):
+    db.execute("select pg_terminate_backend(%s)", [own.info.backend_pid])
+
+
+@pytest.mark.parametrize(
+    ("end", "of", "at", "named"),
+    [
+        (interrupt, tape.Writer, "write", 100),
+        (break_off, tape.Writer, "write", 100),
+        (interrupt, queries, "close_counted", None),
+    ],
+)
+def test_a_count_that_is_ended_names_what_it_had_found_by_then(
+    db, database_url, exchange, traded, held, monkeypatch, end, of, at, named
+):
+    recorded_since(db, NOON)
+    monkeypatch.setattr(tape, "AT_ONCE", 100)
+    go_on = getattr(of, at)
+
+    def ended(*given, **more):
+        if held():
+            end(own, db)
+        return go_on(*given, **more)
+
+    with database.connect(database_url, autocommit=True) as own, monkeypatch.context() as ending:
+        ending.setattr(of, at, ended)
+        with pytest.raises((Ended, psycopg.OperationalError)):
+            days.reconcile_trades(own, exchange, DAY)
+        own.close()
+    by_then, noted = held().total(), len(gaps(db))
+    again = days.reconcile_trades(db, exchange, DAY)
+
+    assert sum(count for *_, count in gaps(db)[:noted]) == by_then == (named or len(traded))
+    assert (again.added, again.agrees) == (len(traded) - by_then, True)
+
+
+def test_what_cannot_be_noted_is_logged(db, exchange, traded, held, monkeypatch, caplog):
+    recorded_since(db, NOON)
+
+    def broken(*_, **__):
+        raise psycopg.OperationalError("away")
+
+    monkeypatch.setattr(queries, "note_missed", broken)
+    with pytest.raises(psycopg.OperationalError):
+        days.reconcile_trades(db, exchange, DAY)
+
+    assert f"{len(traded)} trades were missing and are held now, and no gap says so" in caplog.text
 
 
 def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange):
