@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from orchestration.coverage.tape import Found, Stopped, Tape
 from orchestration.live.filling import AROUND_MS, together
 from sql.queries import coverage as queries
@@ -75,11 +73,5 @@ def _fill(conn: psycopg.Connection[Any], tape: Tape, gap: Gap, filled: Filled) -
         filled.added += found.total("added")
         if feed_queries.count_added(conn, gap_ids=gap_ids, trades=0):  # perhaps by a pass that was interrupted
             filled.spans.append((gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS))
-    feed_queries.mark_filled(
-        conn,
-        gap_ids=gap_ids,
-        to_ms=gap.to_ms,
-        filled_by=FILLED_BY,
-        detail=msgspec.json.encode({"listed": found.total("listed")}).decode(),
-    )
+    feed_queries.mark_filled(conn, gap_ids=gap_ids, to_ms=gap.to_ms, filled_by=FILLED_BY, detail="{}")
     filled.gaps += len(gap_ids)
