@@ -102,7 +102,7 @@ def export(
         done.rows += found[0].rows
         done.bytes += sum(file.size for file in found)
         progress(f"{topic.name} {day}, part {part.number + 1} of {topic.parts}: {found[0].rows:,} rows")
-    if done.written:
+    if done.written or done.kept:  # the run before may have been ended ahead of this
         _tell(conn, topic, day, folder)
         _sweep(conn, topic, day, folder)
     return done
@@ -116,7 +116,8 @@ def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: da
     for place in (folder / topic.name).glob(A_DAY):
         if place.name < f"{before}":
             _sweep(conn, topic, date.fromisoformat(place.name), folder)
-            (place / MANIFEST).unlink(missing_ok=True)
+            for name in (MANIFEST, MANIFEST + files.UNFINISHED):
+                (place / name).unlink(missing_ok=True)
             if not any(place.iterdir()):
                 place.rmdir()
     return gone

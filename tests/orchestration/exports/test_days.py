@@ -200,8 +200,11 @@ def test_an_interrupted_export_goes_on_with_what_is_missing(conn, market, export
     done = export("book_events")
 
     assert (done.kept, done.written) == (5, 19)
+    (manifest,) = folder.rglob("manifest.json")
+    manifest.rename(f"{manifest}{files.UNFINISHED}")
     assert conn.execute("select count(*) from exports").fetchone() == (48,)
     assert export("book_events").written == 0
+    assert list(folder.rglob("manifest.json*")) == [manifest]
 
 
 def test_what_was_lost_or_not_over_is_written_anew(conn, market, add_trades, export, folder):
@@ -261,6 +264,7 @@ def test_files_beyond_their_time_are_deleted(conn, market, add_trades, export, f
     unnamed = folder / "trades" / str(DAY - dt.timedelta(days=1)) / "trades-left.csv.gz.unfinished"
     unnamed.parent.mkdir()
     unnamed.touch()
+    (unnamed.parent / "manifest.json.unfinished").touch()
 
     assert days.forget(conn, BY_NAME["trades"], folder, DAY + dt.timedelta(days=1)) == 2
 
