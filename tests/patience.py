@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PATIENCE_S = 60.0
 
 
-def until(condition: Callable[[], object], within_s: float = PATIENCE_S) -> float:
-    """Return once it holds, with how long that took."""
+def until(condition, within_s=PATIENCE_S):
+    """Return what it gives, once that is anything."""
     began = time.monotonic()
-    while not condition():
-        assert time.monotonic() - began < within_s
+    while not (found := condition()):
+        assert time.monotonic() - began < within_s, f"not within {within_s} s"
         time.sleep(0.02)
-    return time.monotonic() - began
+    return found

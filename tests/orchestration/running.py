@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 import uuid
 
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -14,14 +13,6 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(
     ["orchestration.delivery.feed", "orchestration.settlement.feed", "upstream.chain.rpc", "settings"]
 )
-
-
-def wait_until(what, within_s=60.0):
-    began = time.monotonic()
-    while not (found := what()):
-        assert time.monotonic() - began < within_s, f"not within {within_s} s"
-        time.sleep(0.03)
-    return found
 
 
 class Running:

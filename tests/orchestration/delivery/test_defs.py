@@ -12,7 +12,7 @@ from orchestration.defs import delivery
 from orchestration.delivery import feed
 from orchestration.resources import Database
 from tests.orchestration.delivery.receiving import add_webhook, tell, trade
-from tests.orchestration.running import wait_until
+from tests.patience import until
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def test_a_run_delivers_and_says_what_it_did(conn, database_url, receiver, monke
 
     def end():
         arrived = "select count(*) from webhook_deliveries where state = 'delivered'"
-        wait_until(lambda: conn.execute(arrived).fetchone() == (2,))
+        until(lambda: conn.execute(arrived).fetchone() == (2,))
         conn.execute("update webhooks set disabled_at = now() where webhook_id = %s", [webhook["webhook_id"]])
 
     ending = threading.Thread(target=end)

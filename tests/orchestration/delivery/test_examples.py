@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.orchestration.delivery.receiving import add_webhook, deliveries, new_secret, tell, trade
-from tests.orchestration.running import wait_until
+from tests.patience import until
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/webhooks.md").read_text()
@@ -47,7 +47,7 @@ def shown(request):
             return trying.connect_ex(("127.0.0.1", port)) == 0
 
     try:
-        wait_until(listens)
+        until(listens)
         yield f"http://127.0.0.1:{port}/", secret, process
     finally:
         process.kill()

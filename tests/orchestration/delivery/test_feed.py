@@ -18,7 +18,8 @@ from orchestration.delivery.feed import Feed
 from settings import Settings
 from tests.orchestration.delivery import killing
 from tests.orchestration.delivery.receiving import add_webhook, tell, trade
-from tests.orchestration.running import Running, wait_until
+from tests.orchestration.running import Running
+from tests.patience import until
 
 ROOT = Path(__file__).parents[3]
 
@@ -51,22 +52,22 @@ def roles(conn):
 def test_one_delivers_the_other_takes_over_and_the_stage_says_so(conn, receiver, start):
     webhook = add_webhook(conn, receiver.url)
     first = start("first")
-    wait_until(lambda: roles(conn).get("first") == "leader")
+    until(lambda: roles(conn).get("first") == "leader")
     second = start("second")
-    wait_until(lambda: roles(conn).get("second") == "standby")
+    until(lambda: roles(conn).get("second") == "standby")
     tell(conn, trade(1))
-    wait_until(lambda: len(receiver.seen) == 1)
-    status, lag_s, detail = wait_until(lambda: stage(conn) if (stage(conn) or [0, 0, {}])[2].get("delivered") else None)
+    until(lambda: len(receiver.seen) == 1)
+    status, lag_s, detail = until(lambda: stage(conn) if (stage(conn) or [0, 0, {}])[2].get("delivered") else None)
 
     totals = first.stop()
-    wait_until(lambda: roles(conn).get("second") == "leader")
+    until(lambda: roles(conn).get("second") == "leader")
     tell(conn, trade(2))
-    wait_until(lambda: len(receiver.seen) == 2)
+    until(lambda: len(receiver.seen) == 2)
 
     assert (status, detail["webhooks"], detail["waiting"]) == ("fresh", 1, 0)
     assert lag_s < 15
     assert (totals["queued"], totals["delivered"], totals["faults"]) == (1, 1, 0)
-    assert wait_until(lambda: second.feed.figures.counted.delivered == 1)
+    assert until(lambda: second.feed.figures.counted.delivered == 1)
     assert roles(conn)["first"] == "gone"
     assert conn.execute(
         "select count(*) from webhook_deliveries where webhook_id = %s", [webhook["webhook_id"]]
@@ -89,14 +90,14 @@ def test_attempts_under_way_are_brought_to_an_end_before_the_lead_is_left(conn, 
 def test_what_is_not_got_round_to_makes_the_stage_late(conn, receiver, start):
     add_webhook(conn, receiver.url)
     running = start("late")
-    wait_until(lambda: stage(conn))
+    until(lambda: stage(conn))
     running.stop()
     conn.execute("update stage_clocks set last_data_at = now() - interval '31 s' where stage = 'delivery'")
 
     assert stage(conn)[0] == "late"
 
     start("again")
-    wait_until(lambda: stage(conn)[0] == "fresh")
+    until(lambda: stage(conn)[0] == "fresh")
 
 
 def test_a_slow_receiver_with_much_to_get_is_not_the_stages_fault(conn, receiver, start, monkeypatch):
@@ -107,7 +108,7 @@ def test_a_slow_receiver_with_much_to_get_is_not_the_stages_fault(conn, receiver
     start("slow")
 
     lags = []
-    wait_until(lambda: lags.append((stage(conn) or (0, 0))[1] or 0) or len(receiver.seen) >= 40)
+    until(lambda: lags.append((stage(conn) or (0, 0))[1] or 0) or len(receiver.seen) >= 40)
 
     assert max(lags) < 2.5  # all of it took longer
 
@@ -116,7 +117,7 @@ def test_with_nobody_to_tell_a_run_ends(conn, start, monkeypatch):
     monkeypatch.setattr(feed, "IDLE_S", 0.5)
     leader, standby = start("idle"), start("idle too")
 
-    wait_until(lambda: not leader.thread.is_alive() and not standby.thread.is_alive())
+    until(lambda: not leader.thread.is_alive() and not standby.thread.is_alive())
 
     off = conn.execute("select detail ->> 'off' from stage_clocks where stage = 'delivery'").fetchone()[0]
     assert off.startswith("no webhook is enabled")
@@ -125,13 +126,13 @@ def test_with_nobody_to_tell_a_run_ends(conn, start, monkeypatch):
 def test_a_database_that_goes_away_is_come_back_to(conn, receiver, start):
     add_webhook(conn, receiver.url)
     running = start("faithful")
-    wait_until(lambda: roles(conn).get("faithful") == "leader")
+    until(lambda: roles(conn).get("faithful") == "leader")
     conn.execute(
         "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'presage feed delivery%'"
     )
     tell(conn, trade(1))
 
-    wait_until(lambda: len(receiver.seen) >= 1)
+    until(lambda: len(receiver.seen) >= 1)
 
     assert running.feed.figures.standing()["faults"] >= 1
 
@@ -147,7 +148,7 @@ def test_the_command_delivers_without_dagster(conn, database_url, receiver):
         text=True,
     )
     try:
-        wait_until(lambda: receiver.seen)
+        until(lambda: receiver.seen)
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=60)
     finally:

@@ -16,8 +16,9 @@ import pytest
 from orchestration.settlement.feed import Feed
 from settings import Settings
 from tests.chain import Chain, Meddler, events
-from tests.orchestration.running import Running, wait_until
+from tests.orchestration.running import Running
 from tests.orchestration.settlement import killing, truth
+from tests.patience import until
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
 
@@ -63,12 +64,12 @@ def clock(conn):
 
 def test_one_leads_and_the_other_takes_over(conn, fresh, start, database_url):
     first = start("a")
-    wait_until(lambda: roles(conn).get("a") == ("leader", True))
+    until(lambda: roles(conn).get("a") == ("leader", True))
     second = start("b")
-    wait_until(lambda: roles(conn).get("b") == ("standby", True))
+    until(lambda: roles(conn).get("b") == ("standby", True))
 
     first.stop()
-    wait_until(lambda: roles(conn)["b"] == ("leader", True))
+    until(lambda: roles(conn)["b"] == ("leader", True))
     fresh.emit(events.fill_v2())
     killing.indexed(database_url, fresh)
     second.stop()
@@ -80,13 +81,13 @@ def test_one_leads_and_the_other_takes_over(conn, fresh, start, database_url):
 
 def test_the_window_s_end_waits_for_a_successor(conn, start):
     first = start("a", window_s=1.5)
-    wait_until(lambda: roles(conn).get("a") == ("leader", True))
+    until(lambda: roles(conn).get("a") == ("leader", True))
     second = start("b")
 
     first.thread.join(60)
 
     assert not first.thread.is_alive()
-    wait_until(lambda: roles(conn)["b"] == ("leader", True))
+    until(lambda: roles(conn)["b"] == ("leader", True))
     assert first.totals["role"] == "standby"
     second.stop()
 
@@ -96,7 +97,7 @@ def test_the_stage_s_clock_says_how_far_it_is(conn, fresh, start, database_url):
     start("a")
     killing.indexed(database_url, fresh)
 
-    status, detail, last = wait_until(lambda: clock(conn) if clock(conn)[1].get("indexed") == fresh.head else None)
+    status, detail, last = until(lambda: clock(conn) if clock(conn)[1].get("indexed") == fresh.head else None)
 
     assert (detail["head"], detail["behind"], detail["refused"], detail["incidents_open"]) == (fresh.head, 0, 0, 0)
     assert "off" not in detail
@@ -110,12 +111,12 @@ def test_a_chain_that_cannot_be_reached_is_said_and_tried_again(conn, fresh, sta
     with Meddler(fresh.url) as meddler:
         meddler.fail("http_503", times=None)
         start("a", meddler.url)
-        wait_until(lambda: "Unavailable" in (clock(conn)[1].get("fault") or ""))
+        until(lambda: "Unavailable" in (clock(conn)[1].get("fault") or ""))
 
         meddler.clear()
         killing.indexed(database_url, fresh)
 
-        wait_until(lambda: "fault" not in clock(conn)[1])
+        until(lambda: "fault" not in clock(conn)[1])
         assert truth.compare(conn, fresh) == {}
 
 
@@ -125,7 +126,7 @@ def test_markets_are_resolved_as_they_become_final(conn, fresh, start, add_marke
     start("a")
     fresh.mine(66)
 
-    wait_until(lambda: conn.execute("select status from markets").fetchone() == ("RESOLVED",))
+    until(lambda: conn.execute("select status from markets").fetchone() == ("RESOLVED",))
     assert conn.execute("select cause from market_status_changes").fetchall() == [("chain_resolution",)]
 
 

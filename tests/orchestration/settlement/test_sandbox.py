@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import httpx
 
 from orchestration.settlement.feed import Feed
 from settings import Settings
+from tests.patience import until
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
 from upstream.sandbox.server import Sandbox
@@ -35,11 +35,11 @@ def test_every_trade_of_the_sandbox_is_settled_in_the_tables(conn, database_url)
             running.start()
             try:
                 httpx.post(f"{exchange.url}/sandbox/faults", json=list(FAULTS), trust_env=False).raise_for_status()
-                wait_until(lambda: not exchange.faults.planned)
+                until(lambda: not exchange.faults.planned)
                 newest = exchange.call(lambda: exchange.chain.blocks[-1])
                 head = newest.number
                 # By hash: the height alone may be that of the branch that was left just now.
-                wait_until(lambda: (head, newest.hash) in stored(conn))
+                until(lambda: (head, newest.hash) in stored(conn))
             finally:
                 stopped.set()
                 running.join(60)
@@ -55,13 +55,6 @@ def test_every_trade_of_the_sandbox_is_settled_in_the_tables(conn, database_url)
 
 def stored(conn):
     return set(conn.execute("select number, hash from chain_blocks").fetchall())
-
-
-def wait_until(happened, seconds=60):
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def indexed(conn):

@@ -10,6 +10,7 @@ import httpx
 import pytest
 import websockets
 
+from tests.patience import until
 from upstream.sandbox.server import Sandbox
 
 START_MS = 1_795_000_000_000
@@ -22,7 +23,7 @@ def sandbox() -> Iterator[Sandbox]:
     Its clock starts where a window of five minutes has just begun, so that none of them ends meanwhile.
     """
     with Sandbox(simulate=11, rate=400, start_ms=START_MS // 300_000 * 300_000 + 1_000) as exchange:
-        wait_until(lambda: exchange.exchange.trades.total > 50)
+        until(lambda: exchange.exchange.trades.total > 50)
         yield exchange
 
 
@@ -36,13 +37,6 @@ def still(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 def http() -> Iterator[httpx.Client]:
     with httpx.Client(timeout=60, trust_env=False) as client:
         yield client
-
-
-def wait_until(happened: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def token_ids(market: dict) -> list[str]:
@@ -97,7 +91,7 @@ class Follower:
     async def settle(self, sandbox: Sandbox) -> None:
         """Have obeyed what was said, and take all that was told to this connection by now."""
         await self._ping()
-        await asyncio.to_thread(wait_until, lambda: sandbox.call(sandbox.hub.backlog) == 0)
+        await asyncio.to_thread(until, lambda: sandbox.call(sandbox.hub.backlog) == 0)
         await self._ping()
 
     async def _ping(self) -> None:
@@ -113,7 +107,7 @@ def fall_silent(sandbox: Sandbox) -> None:
     """Have nothing more happen on a simulated exchange, and return when the last order was played."""
     later_ms = sandbox.source.now_ms + 3_600_000
     sandbox.call(lambda: setattr(sandbox.source, "rate", 1e-9))
-    wait_until(lambda: sandbox.source.now_ms > later_ms)
+    until(lambda: sandbox.source.now_ms > later_ms)
 
 
 def follow(sandbox: Sandbox, conversation: Callable[..., object]) -> Follower:

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 import websockets
 
-from tests.upstream.sandbox.conftest import fall_silent, follow, open_tokens, wait_until, walk
+from tests.patience import until
+from tests.upstream.sandbox.conftest import fall_silent, follow, open_tokens, walk
 from upstream.sandbox.faults import read_script
 from upstream.sandbox.server import Sandbox
 
@@ -146,7 +147,7 @@ def test_a_silent_socket_answers_ping_and_says_nothing_else(sandbox, http, fault
         await follower.settle(sandbox)
         follower.messages.clear()
         said = sandbox.log.n
-        await asyncio.to_thread(wait_until, lambda: sandbox.log.n > said + 100)
+        await asyncio.to_thread(until, lambda: sandbox.log.n > said + 100)
         await follower.settle(sandbox)
         assert follower.texts == ["PONG"] * 4
         assert follower.messages == []
@@ -197,9 +198,9 @@ def test_messages_are_lost_doubled_and_swapped_and_the_log_says_which(kind):
                 for socket in (sound, faulty):
                     await socket.send(json.dumps({"type": "market", "assets_ids": tokens, "initial_dump": False}))
                 begun = exchange.log.n
-                await asyncio.to_thread(wait_until, lambda: exchange.log.n > begun + 400)
+                await asyncio.to_thread(until, lambda: exchange.log.n > begun + 400)
                 await asyncio.to_thread(fall_silent, exchange)
-                await asyncio.to_thread(wait_until, lambda: exchange.call(exchange.hub.backlog) == 0)
+                await asyncio.to_thread(until, lambda: exchange.call(exchange.hub.backlog) == 0)
                 for socket, frames in zip((sound, faulty), heard, strict=True):
                     await socket.send("PING")
                     while (frame := str(await asyncio.wait_for(socket.recv(), 60))) != "PONG":
@@ -283,7 +284,7 @@ def test_faults_do_not_change_what_happens():
     lines = []
     for script in ("[]", '[{"kind":"drop","probability":0.5},{"kind":"error"}]'):
         with Sandbox(simulate=30, rate=300, start_ms=1_795_000_000_000, faults=read_script(script)) as exchange:
-            wait_until(lambda exchange=exchange: exchange.log.n > 150)
+            until(lambda exchange=exchange: exchange.log.n > 150)
             lines.append(exchange.call(lambda exchange=exchange: exchange.log.after(0, 150)))
 
     sound, struck = ([json.loads(line) for line in text.splitlines()] for text in lines)

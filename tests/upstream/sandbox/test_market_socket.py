@@ -7,7 +7,8 @@ import json
 import pytest
 import websockets
 
-from tests.upstream.sandbox.conftest import follow, open_tokens, token_ids, wait_until, walk
+from tests.patience import until
+from tests.upstream.sandbox.conftest import follow, open_tokens, token_ids, walk
 from upstream.sandbox.server import Sandbox
 
 
@@ -162,7 +163,7 @@ def test_a_connection_that_does_not_keep_up_is_let_go(http):
         async def stall() -> int | None:
             async with websockets.connect(exchange.socket_url, max_size=1 << 25, max_queue=1, proxy=None) as socket:
                 await socket.send(json.dumps({"type": "market", "assets_ids": tokens}))
-                await asyncio.to_thread(wait_until, lambda: exchange.hub.slow == 1)
+                await asyncio.to_thread(until, lambda: exchange.hub.slow == 1)
                 await read_to_the_end(socket)
                 return socket.close_code
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 
-from tests.upstream.sandbox.conftest import wait_until
+from tests.patience import until
 from upstream.sandbox import chain_logs
 from upstream.sandbox.chain_refusals import REFUSALS
 from upstream.sandbox.faults import read_script
@@ -218,7 +218,7 @@ def test_the_newest_blocks_are_replaced_at_a_planned_moment(sandbox, ask, faulty
     count = len(ask("eth_getLogs", whole(sandbox)))
 
     faulty({"kind": "reorg", "depth": 4})
-    wait_until(lambda: ask("eth_getBlockByNumber", hex(head), False)["hash"] != before[0])
+    until(lambda: ask("eth_getBlockByNumber", hex(head), False)["hash"] != before[0])
 
     after = [ask("eth_getBlockByNumber", hex(head - depth), False)["hash"] for depth in range(5)]
     assert [one == other for one, other in zip(before, after, strict=True)] == [False] * 4 + [True]
@@ -260,7 +260,7 @@ def test_a_fault_of_no_known_error_is_not_planned(sandbox, http):
 
 def test_recorded_trades_are_settled_on_a_simulated_chain(small_tape, http):
     with Sandbox(tape=small_tape, speed=0) as exchange:
-        wait_until(lambda: exchange.source.ended and not exchange.chain.waiting)
+        until(lambda: exchange.source.ended and not exchange.chain.waiting)
         trades = exchange.call(lambda: list(exchange.exchange.trades.newest_first()))
         mined = exchange.call(
             lambda: {transaction.tx for block in exchange.chain.blocks for transaction in block.transactions}
