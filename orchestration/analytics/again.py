@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import groupby
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from orchestration import packs
 from orchestration.aggregates import DAY, HOUR, MINUTE
 from orchestration.analytics import passes
 from orchestration.analytics.definitions import EDITION
-from orchestration.analytics.measures import Parameters
+from orchestration.analytics.measures import MICRO, Parameters
+from sql.queries import capture
 from sql.queries import signals as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime, timedelta
+    from datetime import datetime
 
     import psycopg
 
@@ -66,7 +69,10 @@ def recompute(
             if at.minute == 0:
                 report(at)
     added, taken_out = _replace(conn, day, end, computed)
-    return Recomputed(Counter(row["type"] for _, row in computed.values()), added, taken_out, others)
+    whales = _whales(conn, day, end, history)
+    types = Counter(row["type"] for _, row in computed.values())
+    types.update(dict(queries.whales(conn, since=day, until=end)))
+    return Recomputed(types, added + whales[0], taken_out + whales[1], others)
 
 
 class _History:
@@ -81,6 +87,13 @@ class _History:
             ((edition, values) for since, edition, values in reversed(self._rows) if since <= at), self._rows[0][1:]
         )
         return edition, Parameters.of(values)
+
+    def whale_alert_usd(self, minute: datetime) -> float:
+        """Give the threshold of a minute's settlements, by its first instant.
+
+        A change acts on settlements at once, and is remembered with the end of a minute: around it the higher counts.
+        """
+        return max(self.at(minute + n * MINUTE)[1].whale_alert_usd for n in range(-1, 3))
 
 
 def _replace(
@@ -102,6 +115,25 @@ def _replace(
         for at, rows in groupby(missing, key=lambda each: each[0]):
             added += len(passes.add(conn, at, (row for _, row in rows)))
     return added, len(gone)
+
+
+def _whales(conn: psycopg.Connection[Any], since: datetime, until: datetime, history: _History) -> tuple[int, int]:
+    """Take out whale alerts that no settlement bears out, and add those of settlements whose market was not known then.
+
+    Those that are there stay: the threshold that stands on them is the one that they were found with.
+    """
+    minutes = (since + n * MINUTE for n in range((until - since) // MINUTE))
+    with conn.transaction():
+        taken_out: int = queries.take_out_whales(conn, since=since, until=until)
+        added = 0
+        for threshold, of_one in groupby(minutes, key=history.whale_alert_usd):
+            if threshold == inf:
+                continue
+            starts, least = list(of_one), round(threshold * MICRO)
+            span = {"first_ts": starts[0], "last_ts": starts[-1] + MINUTE - timedelta(microseconds=1)}
+            numbers = queries.whale_blocks(conn, **span, least=least)
+            added += len(list(capture.add_whales(conn, **span, numbers=numbers, least=least, threshold=threshold)))
+    return added, taken_out
 
 
 def _as_stored(at: datetime, row: dict[str, Any]) -> Row:

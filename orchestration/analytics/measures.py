@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,11 +72,12 @@ class Parameters:
     price_reversal_factor: float
     price_reversal_share: float
     price_reversal_cooldown_min: int
+    whale_alert_usd: float = inf  # where it was not remembered, none is added to those that were found
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Parameters:
         """Pick them from among all parameters."""
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__})
+        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})
 
 
 def read(conn: psycopg.Connection[Any], at: datetime, given: Parameters) -> list[Measures]:

@@ -216,6 +216,31 @@ order by ts, market_key, signal_id;
 delete from signals
 where ts >= :since and ts < :until and signal_id = any(:ids::bigint[]) and type <> 'whale_alert';
 
+-- name: whale_blocks(first_ts, last_ts, least)$
+-- The blocks of a span with settlements of so much USD.
+select coalesce(array_agg(distinct block_number), '{}')
+from settlements
+where ts between :first_ts and :last_ts and counted and value_usd >= :least::bigint;
+
+-- name: take_out_whales(since, until)!
+-- Removes whale alerts of a span that no settlement of their block bears out; of blocks that are no longer kept they stay.
+delete from signals a
+where a.type = 'whale_alert' and a.ts >= :since and a.ts < :until
+    and exists (select from chain_blocks b where b.number = (a.detail ->> 'block_number')::bigint and b.ts = a.ts)
+    and not exists (
+        select
+        from settlements s
+        join chain_tokens k using (token_key)
+        join tokens t using (token_id)
+        where s.ts = a.ts and s.block_number = (a.detail ->> 'block_number')::bigint and s.log_index = (a.detail ->> 'log_index')::int
+            and s.counted and (t.market_key, t.outcome) = (a.market_key, a.outcome) and s.value_usd / 1000000.0::float8 = a.value
+            and '0x' || encode(s.tx_hash, 'hex') = a.detail ->> 'tx_hash'
+    );
+
+-- name: whales(since, until)
+-- How many whale alerts a span has: the type and their number, where there are any.
+select type, count(*) from signals where ts >= :since and ts < :until and type = 'whale_alert' group by type;
+
 -- name: counts(since)
 -- How many signals of each type there are of late.
 select type, count(*) from signals where ts >= :since group by type order by type;
@@ -256,7 +281,7 @@ select coalesce(json_agg(row_to_json(s) order by s.ts desc, s.signal_id), '[]'):
 from (
     select m.market_id, m.slug, s.*
     from (select * from signals order by ts desc, signal_id limit :limit) as s
-    left join markets m using (market_key)
+    left join lateral (select market_id, slug from markets where market_key = s.market_key offset 0) as m on true
 ) as s;
 
 -- name: raw_of_market(market_key, type, limit)$

@@ -13,9 +13,11 @@ import parameters
 from orchestration import stream
 from orchestration.analytics import again, passes
 from sql import database
+from tests.factories import add_market
 from tests.orchestration.analytics.histories import END, MINUTE_MS, History, millis, quiet
 from tests.orchestration.analytics.test_signals import EASY, all_columns, set_all, stored, told
 from tests.orchestration.analytics.test_signals import live as run_live
+from tests.orchestration.wallets.chain import Chain
 
 MINUTE = timedelta(minutes=1)
 
@@ -271,7 +273,63 @@ def test_a_day_whose_quotes_are_gone_stays_as_it_is(jumped):
     assert all_columns(jumped) == before
 
 
-def test_signals_of_others_are_left_alone(jumped):
+def alerts(conn):
+    return [row for row in all_columns(conn) if "whale_alert" in row]
+
+
+def match(token="71"):
+    return {"token": token, "price": "0.4", "size": 1000, "maker": "ann", "taker": "bob"}
+
+
+def test_whale_alerts_are_made_again_of_settlements_and_those_of_markets_known_later_are_added(jumped):
+    parameters.set_(jumped, "whale_alert_usd", "400")
+    run_live(jumped)
+    known, chain = add_market(jumped, token_ids=["71", "72"]), Chain(jumped, END - 10 * MINUTE)
+    chain.block(1, match(), match(token="91"))
+    parameters.set_(jumped, "whale_alert_usd", "100")
+    day = {"day": END - 29 * MINUTE, "span": 29 * MINUTE}
+    (live,) = alerts(jumped)
+
+    same = again.recompute(jumped, **day)
+    assert (same.added, same.taken_out, dict(same.found)) == (0, 0, {"momentum": 1, "whale_alert": 1})
+    assert alerts(jumped) == [live]
+    late = add_market(jumped, token_ids=["91", "92"])
+    done = again.recompute(jumped, **day)
+    assert (done.added, done.taken_out) == (1, 0)
+    assert {row[1] for row in alerts(jumped)} == {known["market_key"], late["market_key"]}
+    assert live in alerts(jumped)
+    jumped.execute("delete from signals where type = 'whale_alert'")
+    again.recompute(jumped, **day)
+    assert live[:-1] in [row[:-1] for row in alerts(jumped)], "the same but for when it was found"
+    jumped.execute("delete from settlements where token_key = %s", [chain.key("91")])
+    done = again.recompute(jumped, **day)
+    assert (done.added, done.taken_out) == (0, 1)
+    assert [row[1] for row in alerts(jumped)] == [known["market_key"]]
+
+
+def test_whale_alerts_are_made_again_by_the_threshold_of_their_time(jumped):
+    parameters.set_(jumped, "whale_alert_usd", "1000")
+    run_live(jumped, until=END - 15 * MINUTE)
+    parameters.set_(jumped, "whale_alert_usd", "100")
+    passes.analyse(jumped, END + passes.SETTLE)
+    parameters.set_(jumped, "whale_alert_usd", "1e9")
+    add_market(jumped, token_ids=["71", "72"])
+    chain = Chain(jumped, END - 25 * MINUTE)
+    for four_a_minute in (
+        20,
+        44,
+        48,
+        80,
+    ):  # the change is remembered with the minute that ended 14 minutes before the end
+        chain.block(four_a_minute, match())
+
+    again.recompute(jumped, END - 29 * MINUTE, span=29 * MINUTE)
+
+    found = [(row[0], row[6], row[7]) for row in alerts(jumped)]
+    assert found == [(END - 13 * MINUTE, 100, 4), (END - 5 * MINUTE, 100, 4)]
+
+
+def test_a_whale_alert_of_a_block_that_is_no_longer_kept_stays(jumped):
     passes.analyse(jumped, END + passes.SETTLE)
     (key,) = jumped.execute("select market_key from markets").fetchone()
     jumped.execute(

@@ -193,9 +193,7 @@ def test_the_price_is_the_middle_or_while_it_means_little_the_last_trade(conn, b
 
 
 def test_every_parameter_of_analysis_is_declared_and_used():
-    declared = {name for name in PARAMETERS if name != "whale_alert_usd"}
-
-    assert set(Parameters.__dataclass_fields__) <= declared
+    assert set(Parameters.__dataclass_fields__) <= set(PARAMETERS)
     assert all(passes.cooldown(type_, DEFAULTS) == timedelta(hours=1) for type_ in definitions.DEFINITIONS)
 
 
