@@ -20,14 +20,18 @@ create temp table if not exists fresh_stream_events as table stream_events with 
 create temp table if not exists fresh_feed_stats as table feed_stats with no data;
 create temp table if not exists fresh_coverage_gaps as table coverage_gaps with no data;
 create temp table if not exists fresh_coverage_days as table coverage_days with no data;
+create temp table if not exists fresh_coverage_market_days as table coverage_market_days with no data;
 create temp table if not exists fresh_tick_sizes as table tick_sizes with no data;
 create temp table if not exists fresh_webhook_deliveries as table webhook_deliveries with no data;
+create temp table if not exists fresh_exports as table exports with no data;
 create temp table if not exists fresh_candles_1m as table candles_1m with no data;
 create temp table if not exists fresh_candles_1h as table candles_1h with no data;
 create temp table if not exists fresh_market_stats_24h as table market_stats_24h with no data;
 create temp table if not exists fresh_market_activity as table market_activity with no data;
 create temp table if not exists fresh_market_rankings as table market_rankings with no data;
 create temp table if not exists fresh_signals as table signals with no data;
+create temp table if not exists fresh_chain_ranges as table chain_ranges with no data;
+create temp table if not exists fresh_chain_checks as table chain_checks with no data;
 create temp table if not exists fresh_chain_blocks as table chain_blocks with no data;
 create temp table if not exists fresh_settlements as table settlements with no data;
 create temp table if not exists fresh_wallet_fills as table wallet_fills with no data;
@@ -128,6 +132,11 @@ select * from coverage_gaps where greatest(created_at, to_ts, filled_at) >= :sin
 -- Those that were reconciled since.
 insert into fresh_coverage_days select * from coverage_days where checked_at >= :since;
 
+-- name: coverage_market_days(since)!
+-- Those of days that were reconciled since.
+insert into fresh_coverage_market_days
+select m.* from coverage_days d join coverage_market_days m using (day) where d.kind = 'trades' and d.checked_at >= :since;
+
 -- name: tick_sizes(since)!
 -- Those since then.
 insert into fresh_tick_sizes select * from tick_sizes where ts >= :since;
@@ -138,6 +147,10 @@ insert into fresh_webhook_deliveries
 select * from webhook_deliveries where ended_at >= :since
 union all
 select * from webhook_deliveries where state = 'waiting' and ended_at is null;
+
+-- name: exports(since)!
+-- Those that were written since.
+insert into fresh_exports select * from exports where created_at >= :since;
 
 -- name: candles_1m(since)!
 -- Those since ten minutes before: a minute is compared with its trades when late ones have come.
@@ -166,6 +179,14 @@ select * from market_rankings where generation = (select max(generation) from ma
 -- Those that were found since; analysis catches up with a day at most.
 insert into fresh_signals
 select * from signals where ts >= :since::timestamptz - interval '1 day' and found_at >= :since;
+
+-- name: chain_ranges()!
+-- All of them: neighbours are joined.
+insert into fresh_chain_ranges select * from chain_ranges;
+
+-- name: chain_checks()!
+-- All of them, likewise.
+insert into fresh_chain_checks select * from chain_checks;
 
 -- name: chain_blocks(seen, most)!
 -- Blocks that were not indexed at the last pass, wherever they are, the highest first; and the newest again, which may be others now.

@@ -15,10 +15,10 @@ from tests.soak.running import Running
 
 MINUTES = float(os.environ.get("PRESAGE_SOAK_MINUTES", "30"))
 EVERY_S = 60
-# What a demo need not have: nobody watches a wallet or has a webhook, and without a fault there is no gap.
+# What a demo need not have: nobody watches a wallet or has a webhook, there is no gap without a fault, and no day ends.
 NONE_OF = {
-    *("wallet_activity", "coverage_gaps", "coverage_days", "book_anchors", "signals", "tick_sizes"),
-    "webhook_deliveries",
+    *("wallet_activity", "coverage_gaps", "coverage_days", "coverage_market_days", "exports", "chain_checks"),
+    *("book_anchors", "signals", "tick_sizes", "webhook_deliveries"),
 }
 
 FAILED = """

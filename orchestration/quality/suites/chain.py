@@ -42,7 +42,28 @@ def _fill() -> tuple[Check, ...]:
     )
 
 
+def _ranges(table: str, when: str) -> tuple[Check, ...]:
+    touching = f"select from {table} r where r.from_block < fresh.from_block and r.to_block >= fresh.from_block - 1"
+    return (
+        holds(
+            "apart",
+            "No range overlaps or touches one below it: neighbours are joined.",
+            f"not exists ({touching})",
+            severity="warn",
+        ),
+        not_ahead(when, severity="warn"),
+    )
+
+
 CHAIN = (
+    Suite(
+        "chain_ranges",
+        STAGE,
+        "chain_ranges",
+        (*_ranges("chain_ranges", "indexed_at"), between("logs", 0, MOST, severity="warn")),
+        by="whole",
+    ),
+    Suite("chain_checks", STAGE, "chain_ranges", _ranges("chain_checks", "checked_at"), by="whole"),
     Suite(
         "chain_blocks",
         STAGE,

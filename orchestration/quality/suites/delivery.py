@@ -1,8 +1,17 @@
-"""What holds of what is sent to webhooks."""
+"""What holds of what is handed out: messages to webhooks, and files."""
 
 from __future__ import annotations
 
-from orchestration.quality.expecting import Suite, between, holds, not_ahead, one_of
+from orchestration.quality.expecting import (
+    SIZE_MAX,
+    Suite,
+    amount,
+    between,
+    holds,
+    not_ahead,
+    of_length,
+    one_of,
+)
 
 DELIVERY = (
     Suite(
@@ -21,6 +30,34 @@ DELIVERY = (
             between("attempts", 0, 100, severity="warn"),
             holds("attempted", "What arrived has been tried.", "state <> 'delivered' or attempts > 0"),
             not_ahead("created_at"),
+        ),
+    ),
+    Suite(
+        "exports",
+        "delivery",
+        "export_trades",
+        (
+            amount("rows", severity="warn"),
+            between("bytes", 1, SIZE_MAX, severity="warn"),
+            of_length("sha256", 32).at("warn"),
+            holds(
+                "file",
+                "The file lies in the folder of its topic and day.",
+                "starts_with(file, topic || '/' || to_char(day, 'YYYY-MM-DD') || '/')",
+                severity="warn",
+            ),
+            holds(
+                "alike",
+                "The files of a part have as many rows.",
+                """
+                not exists (
+                    select from exports e
+                    where (e.topic, e.day, e.part) = (fresh.topic, fresh.day, fresh.part) and e.rows <> fresh.rows
+                )
+                """,
+                severity="warn",
+            ),
+            not_ahead("created_at", severity="warn"),
         ),
     ),
 )

@@ -189,6 +189,18 @@ FEED = (
         ),
     ),
     Suite(
+        "coverage_market_days",
+        STAGE,
+        "coverage_gaps",
+        (
+            holds("counts", "No count is below 0.", "least(listed, held, added, unlisted) >= 0", severity="warn"),
+            holds(
+                "held", "No more is held of what the exchange lists than it lists.", "held <= listed", severity="warn"
+            ),
+            of_market(outcome=False).at("warn"),
+        ),
+    ),
+    Suite(
         "tick_sizes",
         STAGE,
         "book_events",

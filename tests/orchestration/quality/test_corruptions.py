@@ -51,7 +51,20 @@ def subjects_of(sample):
     """Tell whose a row is, in the words of the corruptions."""
     yield f"market {sample.get('market_key')}"
     yield f"block {sample.get('block_number', sample.get('number'))}"
-    for column in ("market_key", "number", "event_id", "seq", "low", "feed", "cause", "span", "kind", "type"):
+    for column in (
+        "market_key",
+        "number",
+        "event_id",
+        "seq",
+        "low",
+        "feed",
+        "cause",
+        "span",
+        "kind",
+        "type",
+        "topic",
+        "from_block",
+    ):
         yield str(sample.get(column))
     yield str(sample.get("wallet")).removeprefix("0x")
 

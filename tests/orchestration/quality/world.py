@@ -48,6 +48,8 @@ def healthy_market(conn, slug=None):
     ticks = {"ts": AGO, "before": CENT // 10, "tick_size": CENT}
     insert(conn, "tick_sizes", {**key, **ticks})
     signal = {"type": "momentum", "value": 0.2, "threshold": 0.1, "score": 2.0, "direction": 1, "window_s": 3900}
+    counted = {"listed": 5, "held": 5, "added": 1, "unlisted": 0}
+    insert(conn, "coverage_market_days", {"day": NOW.date(), "market_key": key["market_key"], **counted})
     insert(conn, "signals", {**key, "ts": AGO, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
     return key["market_key"]
 
@@ -60,6 +62,11 @@ def ground(conn):
     insert(conn, "chain_contracts", {"address": CONTRACT, "name": "CTF Exchange V2"})
     insert(conn, "chain_tokens", {"token_id": "1001"})
     insert(conn, "chain_ranges", {"from_block": 1000, "to_block": 9999, "logs": 100})
+    insert(conn, "chain_checks", {"from_block": 1000, "to_block": 9000})
+    for form in ("csv", "parquet"):
+        file = {"topic": "trades", "day": NOW.date(), "part": 0, "format": form, "file": f"trades/{NOW.date()}/{form}"}
+        size = {"rows": 5, "bytes": 100, "sha256": bytes(32), "complete": True, "created_at": NOW}
+        insert(conn, "exports", {**file, **size})
     for span, rank in itertools.product(("1d", "all"), (1, 2)):
         board = {"span": span, "by": "volume", "rank": rank, "wallet": bytes([rank]) * 20, "volume_usd": 10 - rank}
         insert(conn, "leaderboards", {**board, "trades": 1, "markets": 0, "computed_at": NOW})

@@ -157,6 +157,12 @@ CATALOGUE = {
 }
 
 COMPUTED = {
+    "a market's day that holds more than there was": Corruption(
+        change("coverage_market_days", "held = 9"), {"coverage_market_days.held"}
+    ),
+    "a market's day of fewer than no trades": Corruption(
+        change("coverage_market_days", "unlisted = -1"), {"coverage_market_days.counts"}
+    ),
     "a tick of nothing": Corruption(change("tick_sizes", "tick_size = 0"), {"tick_sizes.tick_size"}),
     "a tick that did not change": Corruption(change("tick_sizes", "before = tick_size"), {"tick_sizes.changed"}),
     "a high below the low": Corruption(

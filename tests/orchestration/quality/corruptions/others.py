@@ -154,6 +154,37 @@ OTHERS = {
         {"chain_blocks.indexed"},
         "10001",
     ),
+    "a range that was indexed within another": Corruption(
+        "insert into chain_ranges (from_block, to_block, logs) values (9800, 9900, 1)", {"chain_ranges.apart"}, "9800"
+    ),
+    "a range indexed tomorrow with fewer than no logs": Corruption(
+        f"insert into chain_ranges values (20000, 20010, -1, {AHEAD})",
+        {"chain_ranges.logs", "chain_ranges.not_ahead"},
+        "20000",
+    ),
+    "a range checked beside another": Corruption(
+        f"insert into chain_checks values (9001, 9002, {AHEAD})",
+        {"chain_checks.apart", "chain_checks.not_ahead"},
+        "9001",
+    ),
+    "a day of a market that nobody knows": Corruption(
+        "insert into coverage_market_days select day, 999996, 5, 5, 0, 0 from coverage_days",
+        {"coverage_market_days.market"},
+        "999996",
+    ),
+    "a file that cannot be": Corruption(
+        r"insert into exports values ('nothing', current_date, 0, 'csv', 'elsewhere', -1, 0, '\x12', true, "
+        f"{AHEAD})",
+        {"exports.rows", "exports.bytes", "exports.sha256", "exports.file", "exports.not_ahead"},
+        "nothing",
+    ),
+    "two files of a part that are not alike": Corruption(
+        "insert into exports select 'unlike', day, part, format, replace(file, 'trades', 'unlike'), "
+        "rows + case format when 'csv' then 1 else 0 end, bytes, sha256, complete, created_at from exports "
+        "where topic = 'trades'",
+        {"exports.alike"},
+        "unlike",
+    ),
     "numbers of the stream that are missing": Corruption(
         "delete from stream_events where seq between 1201 and 1203", {"stream_events.no_gap"}, "1000"
     ),
