@@ -44,12 +44,13 @@ def ready_key(url: str, file: Path) -> str:
 def show(url: str) -> None:
     """Print the keys as a table."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from sql.database import connect
     from sql.queries import figures as queries
 
-    table = Table("key", "email", "for", "tier", "made", "used this month", "of", "revoked")
+    # By its prefix a key is named to other commands: however narrow the terminal, that stands there whole.
+    table = Table(Column("key", no_wrap=True), "email", "for", "tier", "made", "used this month", "of", "revoked")
     with connect(url) as conn:
         for prefix, email, app_name, tier, created_at, used, limit, revoked_at in queries.keys(conn):
             table.add_row(

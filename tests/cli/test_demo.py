@@ -12,11 +12,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from cli import demo as command
 from cli import guard
-from cli.demo import _keep_up
 from cli.outcome import Outcome
-from cli.ports import choose
+from cli.plan import Plan
+from cli.ports import Ports, choose
 from cli.readiness import fetch
+from cli.signals import Ended
 from sql.embedded import Cluster
 from tests.patience import PATIENCE_S, until
 
@@ -102,7 +104,7 @@ def test_when_its_time_is_over_it_ends_by_itself_and_says_what_is_not_well():
         look=lambda **how: looked.append(how),
     )
 
-    said = _keep_up(stack, watch, SimpleNamespace(show=lambda *_: None), seconds=0.1)
+    said = command._keep_up(stack, watch, SimpleNamespace(show=lambda *_: None), seconds=0.1)
 
     assert looked == [{"all_of_them": True}]
     assert "daemon is down" in said
@@ -119,3 +121,99 @@ def test_a_demo_that_cannot_start_ends_with_the_reason_and_without_a_trace(data_
     assert "Traceback" not in said
     instance = json.loads((data_dir / "running.json").read_text())["instance"]
     assert guard.marked(instance) == set()
+
+
+class Programs:
+    """A supervisor of no programs; without an end of its own, Ctrl-C comes."""
+
+    instance = "none"
+    interrupted = False
+
+    def __init__(self, _report):
+        self.watched = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def watch(self):
+        if self.interrupted:
+            raise Ended(signal.SIGINT)
+
+
+class Stack(SimpleNamespace):
+    """All that is started, but for the programs."""
+
+    def __init__(self, plan, supervisor, _report):
+        super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={})
+
+    def start(self, on_tables):
+        on_tables()
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return Plan(source="simulated", ports=Ports.of(8080), data_dir=tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("ingestion", "seconds", "interrupted", "status"),
+    [
+        ("fresh", 0.01, False, 0),
+        ("stale", 0.01, False, 1),
+        ("stale", None, True, 0),  # nothing was promised: Ctrl-C is the way to end it
+        ("fresh", 60.0, True, 130),  # ended before its time: as a shell says it of a signal
+    ],
+)
+def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
+    plan, monkeypatch, capsys, ingestion, seconds, interrupted, status
+):
+    def tables_are_there(_stack, watch, *, with_key):
+        watch.served = SimpleNamespace(market_s=1.0, price_s=2.0, stop=lambda: None)
+        watch.outcome.stages = STAGES | {"ingestion": ingestion}
+        watch.outcome.live_lag_p99_s = 0.1
+
+    monkeypatch.setattr(Programs, "interrupted", interrupted)
+    monkeypatch.setattr(command, "Supervisor", Programs)
+    monkeypatch.setattr(command, "Stack", Stack)
+    monkeypatch.setattr(command, "_tables_are_there", tables_are_there)
+
+    assert command.run(plan, seconds=seconds) == status
+    assert ("not well:\n  stage ingestion is stale\n" in capsys.readouterr().out) is (ingestion == "stale")
+
+
+KEPT = {"exports/2026-11-20.parquet", "notes.txt", "running.lock"}
+
+
+@pytest.fixture
+def earlier(plan):
+    """What an earlier run left, and files of others beside it."""
+    made = ("database/presage.lock", "database/17/PG_VERSION", "dagster/history/runs.db", "logs/api.log", "key", *KEPT)
+    for name in made:
+        file = plan.data_dir / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return plan
+
+
+def left(plan):
+    return {str(path.relative_to(plan.data_dir)) for path in plan.data_dir.rglob("*") if path.is_file()}
+
+
+def test_starting_over_forgets_the_database_dagster_the_logs_and_the_key_and_nothing_else(earlier):
+    command.start_over(earlier)
+
+    assert left(earlier) == KEPT
+    assert {path.name for path in earlier.data_dir.iterdir()} == {"exports", "notes.txt", "running.lock"}
+
+
+def test_nothing_is_forgotten_under_one_who_runs(earlier, capsys):
+    before = left(earlier)
+
+    with command.alone(earlier.data_dir):
+        assert command.run(earlier, fresh=True) == 1
+
+    assert left(earlier) == before
+    assert "another one runs" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import urllib.error
 import urllib.request
 
@@ -40,6 +41,29 @@ def test_a_key_is_revoked_by_any_of_its_names(presage, conn, key, named):
     assert done.output.startswith(f"{key[:12]}… revoked")
     assert key not in done.output
     assert conn.execute(LIMITS).fetchone()[-1] is False
+
+
+def test_keys_are_listed_by_their_prefix_with_what_was_used_of_what(presage, conn, key, monkeypatch):
+    former = keys.create(conn, "former@example.com", "bot", "free")
+    presage("revoke", former)
+    conn.execute(
+        "insert into credit_usage (key_id, month, used)"
+        " select key_id, date_trunc('month', now(), 'UTC'), 1234 from api_keys where prefix = %s",
+        [key[:12]],
+    )
+
+    narrow = presage("list").output
+    monkeypatch.setenv("COLUMNS", "200")
+    wide = presage("list").output
+
+    assert f"{key[:12]}…" in narrow  # by which the other commands know it
+    listed = [[cell.strip() for cell in line.split("│")[1:-1]] for line in wide.splitlines() if "@" in line]
+    day = re.compile(r"20\d\d-\d\d-\d\d")
+    assert [[day.sub("a day", cell) for cell in row] for row in listed] == [
+        [f"{key[:12]}…", "someone@example.com", "tests", "pro", "a day", "1,234", "100,000", ""],
+        [f"{former[:12]}…", "former@example.com", "bot", "free", "a day", "0", "5,000", "a day"],
+    ]
+    assert key not in narrow + wide
 
 
 def test_a_key_is_put_into_another_tier(presage, conn, key):

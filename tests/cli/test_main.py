@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -101,3 +102,24 @@ def test_unknown_benchmarks_are_refused_by_name():
     assert refused.exit_code == 2
     assert "nothing" in refused.output
     assert "ingest" in refused.output
+
+
+def test_the_exit_status_of_a_run_is_that_of_the_command(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr("cli.demo.run", lambda made, **how: asked.append((made.source, how)) or 3)
+
+    ended = runner.invoke(app, ["demo", "--for", "90", "--fresh", "--json", str(tmp_path / "out.json")])
+
+    assert ended.exit_code == 3
+    assert asked == [("simulated", {"seconds": 90.0, "json_file": tmp_path / "out.json", "fresh": True})]
+
+
+def test_the_document_of_the_api_is_printed_or_written(tmp_path):
+    from api.openapi import encoded
+
+    printed = runner.invoke(app, ["openapi"])
+    written = runner.invoke(app, ["openapi", str(tmp_path / "openapi.json")])
+
+    assert json.loads(printed.stdout) == json.loads(encoded())
+    assert (tmp_path / "openapi.json").read_text() == printed.stdout
+    assert (written.exit_code, written.output) == (0, "")
