@@ -214,6 +214,49 @@ def test_what_was_just_heard_is_told_again(client, service):
 
 
 @pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        ({}, {"limit": "100", "offset": "0"}),
+        ({"active": "true", "offset": 7}, {"limit": "100", "offset": "7", "active": "true"}),
+        (
+            {"active": "false", "closed": "true", "limit": 3},
+            {"limit": "3", "offset": "0", "active": "false", "closed": "true"},
+        ),
+    ],
+)
+def test_what_is_asked_of_events_reaches_the_exchange(client, service, asked, sent):
+    exchange = Answers(httpx.Response(200, json=[]))
+    service.exchange = exchange.exchange()
+
+    assert client.ask("/v1/events", **asked).json == []
+
+    (url,) = map(httpx.URL, exchange.asked)
+    assert (url.path, dict(url.params)) == ("/events", sent)
+
+
+@pytest.mark.parametrize(
+    ("asked", "of", "sent"),
+    [
+        ({}, [], {}),
+        ({"status": "ACTIVE"}, [], {"closed": "false"}),
+        ({"status": "CLOSED"}, [], {"closed": "true"}),
+        ({"status": "RESOLVED", "category": "sports"}, ["/tags/slug/sports"], {"closed": "true", "tag_id": "7"}),
+        ({"tag": "ball"}, ["/tags/slug/ball"], {"tag_id": "7"}),
+    ],
+)
+def test_what_is_asked_of_the_exchanges_own_list_reaches_it(client, service, asked, of, sent):
+    exchange = Answers(httpx.Response(200, json={"id": "7", "markets": []}))
+    service.exchange = exchange.exchange()
+
+    assert client.ask("/v1/markets", source="polymarket", **asked).json["data"] == []
+
+    *before, url = map(httpx.URL, exchange.asked)
+    assert [each.path for each in before] == of
+    usual = {"order": "volume24hr", "ascending": "false", "limit": "50", "include_tag": "true"}
+    assert (url.path, dict(url.params)) == ("/markets/keyset", usual | sent)
+
+
+@pytest.mark.parametrize(
     ("answer", "status"),
     [
         (httpx.Response(500, text="oops"), 502),

@@ -117,6 +117,18 @@ def test_only_a_valid_key_is_replaced(client):
     assert client.simulate_post("/v1/keys/rotate", headers={"X-API-Key": "wrong"}).status_code == 401
 
 
+def test_a_key_that_was_revoked_since_it_was_last_looked_up_is_not_replaced(client, conn):
+    key = register(client).json["key"]
+    assert client.ask("/v1/time", key=key).status_code == 200
+    conn.execute("update api_keys set revoked_at = now() where key_hash = %s", [keys.digest(key)])
+
+    answer = client.simulate_post("/v1/keys/rotate", headers={"X-API-Key": key})
+
+    assert (answer.status_code, answer.json["code"]) == (404, "not_found")
+    assert client.ask("/v1/time", key=key).status_code == 401
+    assert client.simulate_post("/v1/keys/rotate", headers={"X-API-Key": key}).status_code == 401
+
+
 def test_a_replaced_key_keeps_tier_and_limits(conn):
     old = keys.create(conn, "me@example.com", "bot", "pro")
     conn.execute("update api_keys set credits_month = 7, credits_burst = 8, max_connections = 9")

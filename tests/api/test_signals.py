@@ -150,3 +150,16 @@ def test_debug_shows_signals_as_they_are_kept(client, service, add_market, add_s
     assert ask("/debug/signals/rain?type=momentum").json == []
     assert ask("/debug/signals/rain?type=astrology").status_code == 400
     assert ask("/debug/signals/nothing").status_code == 404
+
+
+def test_debug_shows_the_thousand_newest_signals(client, service, conn, add_market):
+    service.debug_token = TOKEN
+    conn.execute(
+        "insert into signals (ts, market_key, outcome, signal_id, type, value, threshold, score, window_s)"
+        " select now() - n * interval '1 s', %s, 0, n, 'momentum', 0.1, 0.05, 2, 60 from generate_series(1, 1001) as n",
+        [add_market("rain")["market_key"]],
+    )
+
+    for path in ("/debug/signals", "/debug/signals/rain"):
+        rows = client.simulate_get(path, headers={"X-Debug-Token": TOKEN}).json
+        assert [row["signal_id"] for row in rows] == list(range(1, 1001))
