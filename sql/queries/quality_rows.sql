@@ -13,7 +13,8 @@ where t.ts >= (select min(ts) from fresh_trades) - interval '10 minutes'
 
 -- name: trades_outside_book()
 -- New trades at prices that no quote came near, from the one that stood two seconds before to two seconds after. The exchange tells
--- trades and books apart, and a large order eats through levels: some always lie outside.
+-- trades and books apart, and a large order eats through levels: some always lie outside. A trade changes the book: where nothing was
+-- heard of that just then, it was not being followed, and what stood says nothing (recordings of books taken now and then).
 with judged as materialized (
     select f.*, around.low, around.high
     from fresh_trades f
@@ -30,6 +31,12 @@ with judged as materialized (
             and q.ts >= (select min(ts) from fresh_trades) - interval '10 minutes'
     ) as around
     where around.low is not null and around.high is not null
+        and exists (
+            select from book_events e
+            where e.market_key = f.market_key and e.outcome = f.outcome
+                and e.ts between f.ts - interval '2 seconds' and f.ts + interval '2 seconds'
+                and e.ts >= (select min(ts) from fresh_trades) - interval '10 minutes'
+        )
 ),
 outside as materialized (
     select * from judged where price < low - 20000 or price > high + 20000

@@ -55,7 +55,7 @@ FEED = (
             no_rows("once", "No trade is stored a second time, under another instant.", "trades_twice"),
             no_rows(
                 "within_book",
-                "Prices lie within what the book was around then, by two cents; three, or a tenth, may not.",
+                "Prices lie within what the book, if heard, was around then, by two cents; three, or a tenth, may not.",
                 "trades_outside_book",
                 severity="warn",
             ),

@@ -217,6 +217,21 @@ def test_a_check_that_is_no_more_is_not_held_against_its_stage(database_url, con
     assert status(conn, "ingestion") == ("fresh", None)
 
 
+@pytest.mark.parametrize("followed", [True, False])
+def test_trades_are_held_against_a_book_that_was_being_followed(database_url, conn, followed):
+    key = world.healthy_market(conn)
+    conn.execute(
+        "insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd)"
+        " select max(ts), %s, 0, -nth, (as_ms(max(ts)) << 20) + nth, 1, 900000, 1000000, 900000"
+        " from book_events, generate_series(1, 60) as nth group by nth",
+        [key],
+    )
+    if not followed:  # as in a recording of books that were asked for now and then
+        conn.execute("delete from book_events")
+
+    assert ("trades.within_book" in failed(run(database_url))) is followed
+
+
 def test_history_is_kept_of_what_was_looked_at(database_url, conn, add_market, add_trades):
     add_trades(add_market(), [{"price": "1.5"}, {}])
     run(database_url)

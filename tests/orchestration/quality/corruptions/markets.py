@@ -41,8 +41,8 @@ TRADES = {
     ),
     "trades far from the book": Corruption(
         "insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) "
-        f"select now() - interval '70 seconds', %(key)s, 0, -nth * 100000 - %(key)s, {SEQ} + nth, 1, 900000, 1000000, "
-        "900000 from generate_series(1, 60) as nth",
+        f"select max(ts), %(key)s, 0, -nth * 100000 - %(key)s, {SEQ} + nth, 1, 900000, 1000000, 900000 "
+        "from book_events, generate_series(1, 60) as nth where market_key = %(key)s group by nth",
         {"trades.within_book"},
     ),
 }
