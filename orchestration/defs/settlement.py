@@ -18,7 +18,7 @@ from orchestration.settlement import chain, judging
 from orchestration.settlement.feed import Feed
 from orchestration.settlement.partitions import bounds, listed
 from orchestration.settlement.ranges import Checked, Progress, Ranges
-from orchestration.settlement.writer import FEED, Writer
+from orchestration.settlement.writer import FEED, ODD, Writer
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 
@@ -26,9 +26,15 @@ LIVE = "polymarket"
 CHECK_S = 3600.0  # a pass of the daily check; what is left is taken up by the next one
 KINDS = {"polygon", "timescaledb"}
 SHOWN: Mapping[str, tuple[str, ...]] = {
-    "settlements": ("settlements", "settlements_since", "told", "revoked", "resolved", "behind"),
+    "settlements": (
+        *("settlements", "settlements_since", "told", "revoked", "resolved", "behind"),
+        *("zero_amounts", "dust", "impossible_prices", "maker_rows_without_match"),
+    ),
     "wallet_fills": ("settlements", "settlements_since"),
-    "ledger_entries": ("ledger_entries", "ledger_entries_since", "refused"),
+    "ledger_entries": (
+        *("ledger_entries", "ledger_entries_since"),
+        *("refused", "unattributed", "foreign_collateral", "fee_refunds"),
+    ),
     "chain_blocks": (
         *("blocks", "blocks_since", "head", "finalized", "indexed", "provisional", "reorgs", "deepest_reorg"),
         *("checked_blocks", "logs_found_missing", "logs_withheld", "faults"),
@@ -189,7 +195,7 @@ def filled(progress: Progress, seconds: float) -> dict[str, Any]:
         "logs": progress.written.logs,
         "settlements": progress.written.settlements,
         "ledger_entries": progress.written.ledger_entries,
-        "refused": progress.written.refused,
+        **{name: progress.written.counts[name] for name in ODD},
         "retries": progress.retries,
         "logs_per_s": round(progress.written.logs / seconds) if seconds else 0,
         "seconds": round(seconds, 1),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from orchestration.settlement.ranges import Checked
-from orchestration.settlement.writer import FEED, Written
+from orchestration.settlement.writer import FEED, ODD, Written
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 
@@ -74,7 +73,7 @@ class Figures:
         return {
             "role": self.role,
             **self.standing(),
-            **asdict(self._written),
+            **self._written.figures(),
             "reorgs": self._reorgs,
             "deepest_reorg": self._deepest,
             "revoked": self._revoked,
@@ -87,7 +86,7 @@ class Figures:
     def observation(self) -> dict[str, Any]:
         """Say the totals, and what came since the last time."""
         since, self._since = self._since, Written()
-        return {**self.totals(), **{f"{name}_since": count for name, count in asdict(since).items()}}
+        return {**self.totals(), **{f"{name}_since": count for name, count in since.figures().items()}}
 
     def beat(self, conn: psycopg.Connection[Any], newest_s: int | None) -> None:
         """Touch the stage's clock."""
@@ -95,7 +94,7 @@ class Figures:
         held = queries.heads(conn, feed=FEED)
         detail = {
             **self.standing(),
-            "refused": int(held[3].get("refused", 0)) if held else 0,
+            **{name: int(held[3].get(name, 0)) if held else 0 for name in ODD},
             "incidents_open": opened,
             "incidents_24h": lately,
         }

@@ -51,6 +51,7 @@ class Batch:
     logs: Mapping[int, int]
     """How many logs each block has; none where it is missing."""
     decoded: Decoded
+    raw: Sequence[RawLog]
 
     @property
     def count(self) -> int:
@@ -103,9 +104,8 @@ def at_the_head(source: Source, contracts: tuple[Contract, ...], blocks: Sequenc
     for block in blocks:
         if read.hashes.get(block.number, block.hash) != block.hash:
             raise Inconsistent(f"logs of another block {block.number}")
-    return Batch(
-        *(blocks[0].number, blocks[-1].number, contracts, blocks, read.counts), decoded=decode(read.logs, contracts)
-    )
+    decoded = decode(read.logs, contracts)
+    return Batch(blocks[0].number, blocks[-1].number, contracts, blocks, read.counts, decoded, read.logs)
 
 
 def below_the_head(source: Source, contracts: tuple[Contract, ...], from_: int, to: int) -> Batch:
@@ -123,4 +123,4 @@ def described(source: Source, contracts: tuple[Contract, ...], read: Logs, from_
                 raise Inconsistent(f"logs of another block {block.number}")
             times.setdefault(block.number, block.ts_s)
     blocks = [Block(number, read.hashes[number], b"", times[number]) for number in sorted(read.counts)]
-    return Batch(from_, to, contracts, blocks, read.counts, decoded)
+    return Batch(from_, to, contracts, blocks, read.counts, decoded, read.logs)

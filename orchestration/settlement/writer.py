@@ -7,7 +7,7 @@ only blocks that could be inserted bring their rows along, and those are copied 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from time import time
 from typing import TYPE_CHECKING, Any, LiteralString
 
@@ -21,6 +21,7 @@ from orchestration.settlement.packing import Column
 from orchestration.wallets import capture
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
+from upstream.chain.decode import decode
 from upstream.chain.decoded import NO_MATCH, NO_PRICE, NO_TOKEN, Entry
 
 if TYPE_CHECKING:
@@ -39,6 +40,11 @@ FEED = "settlement"
 TELL_WITHIN_S = 3600.0  # what is older when it is written is history: the stream is not told
 KEPT_OF_A_REASON = 10  # refused logs a minute; all are counted
 TOKENS_KEPT = 1_000_000
+# Of what the decoder counts, what nobody should have to find out by himself; `upstream.chain.decode` says what each is.
+ODD = (
+    *("refused", "zero_amounts", "dust", "impossible_prices", "maker_rows_without_match"),
+    *("unattributed", "foreign_collateral", "fee_refunds"),
+)
 
 SETTLEMENTS = (
     "copy settlements (ts, block_number, log_index, match_index, tx_hash, contract_key, token_key, maker, taker, side, "
@@ -71,13 +77,19 @@ class Written:
     logs: int = 0
     settlements: int = 0
     ledger_entries: int = 0
-    refused: int = 0
     told: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    """How often the decoder met what, in blocks written for the first time."""
 
     def add(self, other: Written) -> None:
         """Add what another came to."""
-        for name in self.__dataclass_fields__:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def figures(self) -> dict[str, int]:
+        """Say it in numbers, with what was odd."""
+        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "counts"}
+        return plain | {name: self.counts[name] for name in ODD}
 
 
 class Writer:
@@ -118,12 +130,11 @@ class Writer:
         """Write a range anew that was written wrongly; the stream is told the difference."""
         self._learn(batch)
         with self.conn.transaction():
-            before = self._delete(batch.from_block, batch.to_block, heads.finalized)
-            gone = sum(count for _, count in before.blocks)
-            written = self._write(batch, self._blocks(batch), before=before.fills, messages=before.messages)
-            if gone:
-                queries.add_logs(self.conn, block=batch.from_block, logs=-gone)
-            queries.count_trades(self.conn, feed=FEED, trades=-before.trades)
+            gone = self._delete(batch.from_block, batch.to_block, heads.finalized)
+            written = self._write(batch, self._blocks(batch), gone=gone)
+            if logs := sum(count for _, count in gone.blocks):
+                queries.add_logs(self.conn, block=batch.from_block, logs=-logs)
+            queries.count_trades(self.conn, feed=FEED, trades=-gone.trades)
         return written
 
     def take_back(self, ancestor: int, heads: Heads) -> int:
@@ -184,34 +195,35 @@ class Writer:
         *,
         heads: Heads | None = None,
         detail: Mapping[str, Any] | None = None,
-        before: Sequence[OnchainTrade] | None = None,
-        messages: Sequence[Message] = (),
+        gone: _Gone | None = None,
     ) -> Written:
         (fills, trades), entries = self._settlements(batch, new), self._ledger(batch, new)
-        told = list(messages)
+        told = [] if gone is None else list(gone.messages)
         now = self._clock()
         live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._tell_within_s
         if fills or entries:
             told += capture.written(self.conn, sorted(new & batch.logs.keys()), live=live)
-        refused = self._refuse(batch, new)
+        self._refuse(batch, new)
+        # A block that is written anew has been counted.
+        counts = _counts(batch, new if gone is None else new - {number for number, _ in gone.blocks})
         logs = sum(count for number, count in batch.logs.items() if number in new)
         queries.lock_ranges(self.conn)
         queries.add_range(self.conn, from_block=batch.from_block, to_block=batch.to_block, logs=logs)
-        if refused:
-            queries.count_refused(self.conn, feed=FEED, refused=refused)
+        if odd := {name: counts[name] for name in ODD if counts[name]}:
+            queries.count_odd(self.conn, feed=FEED, names=list(odd), counts=list(odd.values()))
         if heads is not None:
             self._place(heads, batch.to_block, detail or {})
         if trades:
             queries.count_trades(self.conn, feed=FEED, trades=trades)
         finalized = heads.finalized if heads is not None else 2**62
-        if before is not None:
-            gone, come = records.difference(before, records.made(batch, new, self._markets(batch), finalized))
-            told[:0] = [*records.revoked(gone), *records.told(come)]
+        if gone is not None:
+            went, came = records.difference(gone.fills, records.made(batch, new, self._markets(batch), finalized))
+            told[:0] = [*records.revoked(went), *records.told(came)]
         elif fills and live:
             late = {block.number for block in batch.blocks if block.ts_s <= now - self._tell_within_s}
             told[:0] = records.told(records.made(batch, new - late, self._markets(batch), finalized))
         self._tell(told)
-        return Written(len(new), logs, fills, entries, refused, len(told))
+        return Written(len(new), logs, fills, entries, len(told), counts)
 
     def _settlements(self, batch: Batch, new: set[int]) -> tuple[int, int]:
         """Insert fills and histories; give how many fills, and how many of them count as trades."""
@@ -277,11 +289,11 @@ class Writer:
             self._copy(LEDGER, packing.ledger(rows))
         return len(rows)
 
-    def _refuse(self, batch: Batch, new: set[int]) -> int:
-        """Keep some of what was not understood; count all of it."""
+    def _refuse(self, batch: Batch, new: set[int]) -> None:
+        """Keep some of what was not understood."""
         refused = [each for each in batch.decoded.refused if int(each.log.block_number, 16) in new]
         if not refused:
-            return 0
+            return
         if (minute := self._clock() // 60) != self._kept_minute:
             self._kept_minute, self._kept = minute, Counter()
         kept = []
@@ -296,8 +308,6 @@ class Writer:
                 reasons=[each.reason for each in kept],
                 payloads=[msgspec.json.encode(each.log).decode()[:65536] for each in kept],
             )
-        whole = len(new) == len(batch.logs) or len(new) == len(batch.blocks)
-        return max(len(refused), batch.decoded.counts.get("refused", 0) if whole else 0)
 
     @dataclass
     class _Gone:
@@ -344,6 +354,14 @@ class Writer:
         with self.conn.cursor() as cursor, cursor.copy(statement) as copy:
             for piece in pieces:
                 copy.write(piece)
+
+
+def _counts(batch: Batch, numbers: set[int]) -> Counter[str]:
+    """How often the decoder met what in some of the batch's blocks, which nearly always are all of those with logs."""
+    if batch.logs.keys() <= numbers:
+        return Counter(batch.decoded.counts)
+    logs = [log for log in batch.raw if int(log.block_number, 16) in numbers]
+    return Counter(decode(logs, batch.contracts).counts) if logs else Counter()
 
 
 def _times(batch: Batch, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -177,10 +177,13 @@ on conflict (feed) do update set
 -- Adds to what is remembered beside them.
 update chain_heads set detail = detail || :detail::jsonb where feed = :feed;
 
--- name: count_refused(feed, refused)!
--- Logs of our contracts that could not be understood.
+-- name: count_odd(feed, names, counts)!
+-- Logs of our contracts that could not be understood, and what was odd about others: so many more of each name.
 update chain_heads
-set detail = detail || jsonb_build_object('refused', coalesce((detail ->> 'refused')::bigint, 0) + :refused::bigint)
+set detail = detail || (
+    select jsonb_object_agg(name, coalesce((detail ->> name)::bigint, 0) + times)
+    from unnest(:names::text[], :counts::bigint[]) as met (name, times)
+)
 where feed = :feed;
 
 -- name: count_trades(feed, trades)!

@@ -158,6 +158,16 @@ def test_what_was_refused_lately_is_counted_by_reason(conn):
 
     assert (judged.holds, judged.severity) == (False, "warn")
     assert judged.figures == {"refused": 3, "reasons": "2x gamma: not a price\n1x gamma: no token"}
+    assert checks.nothing_refused(conn, NOW, of_chain=True).holds
+
+
+def test_logs_of_the_chain_that_were_refused_are_held_against_the_chain_alone(conn):
+    insert(conn, "quarantine", {"ts": NOW, "source": "chain", "reason": "unknown event", "payload": "{}"})
+
+    judged = checks.nothing_refused(conn, NOW, of_chain=True)
+
+    assert (judged.holds, judged.figures) == (False, {"refused": 1, "reasons": "1x chain: unknown event"})
+    assert checks.nothing_refused(conn, NOW).holds
 
 
 def test_passes_of_data_quality_that_stop_are_told_of_while_ingestion_runs(conn):
@@ -185,6 +195,7 @@ def test_passes_of_data_quality_that_stop_are_told_of_while_ingestion_runs(conn)
 def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     beat(conn, "ingestion", 30)
     beat(conn, "aggregates", 1)
+    insert(conn, "quarantine", {"source": "chain", "reason": "unknown event", "payload": "{}"})
 
     run = dg.materialize(
         [pipeline_checks],
@@ -198,3 +209,4 @@ def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert late.metadata["lag_s"].value == pytest.approx(30, abs=2)
     assert answered[dg.AssetKey("market_rankings"), "aggregates_fresh"].passed
+    assert answered[dg.AssetKey("markets"), "nothing_refused"].passed, "that was the chain's"

@@ -172,6 +172,8 @@ def test_the_checks_tell_depth_holes_and_incidents(conn, database_url):
     queries.set_heads(conn, feed="settlement", head=5000, finalized=1000, indexed=5000, detail='{"start": 10}')
     queries.add_range(conn, from_block=10, to_block=4000, logs=0)
     queries.note_incident(conn, kind="resolution_disagrees", subject="0xabc", mended=False, detail="{}")
+    for source in ("chain", "gamma"):
+        insert(conn, "quarantine", {"source": source, "reason": "not understood", "payload": "{}"})
 
     run = dg.materialize(
         [settlement.feed, settlement.chain_ranges, settlement.settlement_checks],
@@ -184,5 +186,5 @@ def test_the_checks_tell_depth_holes_and_incidents(conn, database_url):
         "provisional_depth": (False, "4000 blocks above the finalized head"),
         "no_holes": (False, "1000 blocks missing in 1 holes"),
         "no_incidents": (False, "1 open, 1 within 24 hours"),
-        "all_understood": (True, "0 refused in ten minutes"),
+        "all_understood": (False, "1 refused in ten minutes"),
     }

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from orchestration.defs.settlement import filled
+from orchestration.settlement.figures import Figures
 from orchestration.settlement.ranges import Pace
 from orchestration.settlement.reading import Inconsistent
 from sql.queries import settlement as queries
@@ -81,11 +83,12 @@ def test_two_who_fill_in_the_same_range_write_it_once(chain, db, ranges, match):
     chain.extend([[match(n % 4 + 1)] for n in range(40)])
     one, other = (ranges().fill(0, 40, Pace(10, 4)) for _ in range(2))
 
-    for _ in zip(one, other, strict=False):
-        pass
-    list(ranges().fill(0, 40))
+    for progress in zip(one, other, strict=False):
+        both = progress
+    rest = list(ranges().fill(0, 40))[-1:]
 
     assert truth.compare(db, chain) == {}
+    assert sum(each.written.counts["fills"] for each in (*both, *rest)) == len(truth.settlements(db))
 
 
 def test_what_lies_between_two_ranges_joins_them(chain, db, ranges):
@@ -139,6 +142,38 @@ def test_logs_nobody_understands_are_kept_some_and_counted_all(chain, db, ranges
     assert {"Exchange V3" in row[1] for row in rows[:10]} == {True}
     assert json.loads(rows[0][2])["data"] == "0x" + "01" * 32
     assert db.execute("select detail ->> 'refused' from chain_heads").fetchone() == ("16",)
+
+
+def test_what_is_odd_is_kept_counted_once_and_shown(chain, db, ranges, follower):
+    dust = events.fill_v2(shares=9_999, usd=5_000)
+    strange = events.raw("exchange_v2", [bytes([9]) * 32])
+    plain = events.match_v2([events.fill_v2()])
+    chain.emit(plain, [events.fill_v2(shares=0), dust, events.fill_v2(usd=10_000_001), strange])
+    odd = {"refused": 1, "zero_amounts": 1, "dust": 1, "impossible_prices": 1, "maker_rows_without_match": 3}
+    nothing = dict.fromkeys((*odd, "unattributed", "foreign_collateral", "fee_refunds"), 0)
+    figures = Figures()
+
+    def shown(told):
+        return {name: told[name] for name in nothing}
+
+    def stage():
+        figures.beat(db, None)
+        return shown(db.execute("select detail from stage_clocks where stage = 'settlement'").fetchone()[0])
+
+    figures.took(follower().step())
+    assert len(truth.settlements(db)) == 5
+    assert shown(figures.totals()) == stage() == nothing | odd
+    assert figures.observation()["dust_since"] == 1
+
+    db.execute("update chain_blocks set logs = logs - 1 where number = 1")
+    assert ranges().check(0, 1, FINAL).missing == 1
+    assert stage() == nothing | odd, "written anew, and not counted anew"
+
+    chain.emit([dust])
+    (progress,) = ranges().fill(0, 2)
+    more = {"dust": 1, "maker_rows_without_match": 1}
+    assert shown(filled(progress, 1.0)) == nothing | more
+    assert stage() == nothing | odd | {name: odd[name] + more[name] for name in more}
 
 
 def test_a_cut_takes_the_logs_of_the_blocks_that_its_range_loses_and_no_others(conn):
