@@ -266,7 +266,10 @@ class PlatformStats(Struct):
         int | None, Meta(description="Settled on the chain, of all that was ever read; null while it is not read")
     ]
     last_ingested_at: UnixSeconds | None
-    computed_at: UnixSeconds
+    computed_at: Annotated[
+        UnixSeconds | None,
+        Meta(description="When the 24 hours' figures were computed: Unix seconds; null: nothing was traded in them"),
+    ]
 
 
 class Stage(Struct):

@@ -28,6 +28,9 @@ from api.records import (
 from api.records_signals import Signal  # noqa: TC001 (msgspec resolves annotations)
 
 Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
+ComputedAt = Annotated[
+    UnixSeconds | None, Meta(description="When these figures were computed: Unix seconds; null: not yet")
+]
 
 
 class BusyMarket(Market):
@@ -63,6 +66,7 @@ class TrendingMarket(Market):
 class Trending(Struct):
     """Active markets, those whose last hour stands out most first."""
 
+    computed_at: ComputedAt
     data: list[TrendingMarket]
     count: Returned
 
@@ -78,6 +82,7 @@ class MovingMarket(Market):
 class Breaking(Struct):
     """Active markets, those whose price has moved most first."""
 
+    computed_at: ComputedAt
     data: list[MovingMarket]
     count: Returned
 
@@ -228,6 +233,10 @@ class Sentiment(Struct):
     vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
     signals_count: Count
     stats_24h: Stats | None
+    computed_at: Annotated[
+        UnixSeconds | None,
+        Meta(description="When `vol_1h` and `volume_trend` were computed: Unix seconds; null: not yet"),
+    ]
     timestamp: UnixSeconds
 
 

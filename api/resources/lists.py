@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from email.utils import formatdate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,8 +16,11 @@ from sql.queries import rankings, taxonomy
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    import falcon
+
+    from api.middleware import Answer
     from api.parameters import Parameters
-    from api.parameters_lists import ByTimeframe, Compared, OfCategory, OfEvent, SearchFor, Top
+    from api.parameters_lists import ByTimeframe, Compared, Most, OfCategory, OfEvent, SearchFor, Top
 
 TOP = {
     ("volume", "1h"): rankings.by_volume_1h,
@@ -35,12 +39,13 @@ BY_SORT = {
 MOST_COMPARED = 10
 BUSIEST, NEWEST = 4000, 2000  # markets whose titles are read one by one
 MOST_TITLED = 1000  # titles sorted for one search
+COMPUTED = {"Last-Modified": "When this was computed (GMT)"}  # of the answers that have no place for it
 INDEXED = re.compile(r"\w{3}")  # shorter text is in no trigram
 
 
-def array(rows: Iterable[tuple[Any, ...]]) -> bytes:
-    """Give records, the last column of each row, as an array."""
-    return f"[{','.join(row[-1] for row in rows)}]".encode()
+def array(records: Iterable[str]) -> bytes:
+    """Give records as an array."""
+    return f"[{','.join(records)}]".encode()
 
 
 def listed(rows: list[tuple[Any, ...]], **said: Any) -> bytes:
@@ -49,13 +54,28 @@ def listed(rows: list[tuple[Any, ...]], **said: Any) -> bytes:
     return f'{{{before}"data":[{",".join(row[-1] for row in rows)}],"count":{len(rows)}}}'.encode()
 
 
-class Array(Reading):
-    """Records in an array."""
+class Computed(Reading):
+    """Records that are computed every so often, in an array: it has no place to say when, so a header does."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
-        """Give them."""
-        assert self.endpoint.query is not None
-        return array(self.rows(self.endpoint.query, **msgspec.structs.asdict(given)))
+    def latest(self, given: Any) -> tuple[int | None, list[str]]:
+        """Give when they were computed, in Unix seconds, and them."""
+        found: tuple[int | None, list[str]] = self.read(**msgspec.structs.asdict(given))
+        return found
+
+    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
+        """Answer, and say when it was computed: an answer that is kept has it in its tag."""
+        super().on_get(req, resp, **path)
+        if computed_at := (resp.get_header("ETag") or "").strip('"').partition("-")[2]:
+            resp.set_header("Last-Modified", formatdate(int(computed_at), usegmt=True))
+
+    def answer(self, given: list[str], **path: str) -> bytes:  # noqa: ARG002
+        """Give what was found."""
+        return array(given)
+
+    def _tagged(self, given: Any, path: dict[str, str]) -> tuple[bytes, str]:
+        computed_at, given = self.latest(given)
+        body, tag = super()._tagged(given, path)
+        return body, tag if computed_at is None else f'{tag[:-1]}-{computed_at}"'
 
 
 class Listing(Reading):
@@ -82,12 +102,22 @@ class InHours(Listing):
     repeats = ("hours",)
 
 
-class Busiest(Reading):
+class Standing(Reading):
+    """The head of a ranking that is computed every so often."""
+
+    def answer(self, given: Most, **path: str) -> bytes:  # noqa: ARG002
+        """Give it, and say when that was."""
+        computed_at, records = self.read(limit=given.limit)
+        return listed([(record,) for record in records], computed_at=computed_at)
+
+
+class Busiest(Computed):
     """Markets by what was traded in a period."""
 
-    def answer(self, given: Top, **path: str) -> bytes:  # noqa: ARG002
-        """Give an array."""
-        return array(self.rows(TOP[given.by, given.period], limit=given.limit))
+    def latest(self, given: Top) -> tuple[int | None, list[str]]:
+        """Ask by what is meant."""
+        found: tuple[int | None, list[str]] = self.read(TOP[given.by, given.period], limit=given.limit)
+        return found
 
 
 class Timed(Reading):
@@ -121,7 +151,7 @@ class Search(Reading):
 
     def answer(self, given: SearchFor, **path: str) -> bytes:  # noqa: ARG002
         """Give an array."""
-        return array(search(self, given.q, given.limit, given.status, given.exchange))
+        return array(record for _, record in search(self, given.q, given.limit, given.status, given.exchange))
 
 
 class Belonging(Reading):

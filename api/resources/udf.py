@@ -146,7 +146,7 @@ class SymbolSearch(Chart):
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit)
         else:
-            rows = self.rows(TOP["volume", "24h"], limit=given.limit)
+            rows = [(record,) for record in self.read(TOP["volume", "24h"], limit=given.limit)[1]]
         found = []
         for row in rows:
             market = msgspec.json.decode(row[-1])

@@ -8,7 +8,7 @@ from api.parameters import OfOutcome
 from api.parameters_lists import ByTimeframe, Compared, Most, Newest, Recent, Resolving, SearchFor, Top
 from api.records import Market
 from api.resource import OfMarketRow, OfOutcomeRow
-from api.resources.lists import Busiest, InHours, Listing, Search, SideBySide, Timed, WithinTime
+from api.resources.lists import COMPUTED, Busiest, InHours, Search, SideBySide, Standing, Timed, WithinTime
 from api.resources.overview import Siblings
 from api.resources.trades import RecentTrades
 from sql.queries import overview, rankings, trades
@@ -37,6 +37,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=list[records.BusyMarket],
         credits=2,
         cache_s=2,
+        headers=COMPUTED,
         tag="Markets",
         summary="The busiest markets of a period",
         description="By US dollars or by number of trades, over all outcomes; computed once a minute.",
@@ -56,7 +57,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="trending_markets",
         path="/v1/markets/trending",
-        resource=Listing,
+        resource=Standing,
         query=rankings.trending,
         parameters=Most,
         answers=records.Trending,
@@ -70,7 +71,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="breaking_markets",
         path="/v1/markets/breaking",
-        resource=Listing,
+        resource=Standing,
         query=rankings.breaking,
         parameters=Most,
         answers=records.Breaking,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api import records_taxonomy as records
 from api.endpoint import Endpoint
 from api.parameters_lists import OfCategory, OfEvent
-from api.resources.lists import Array, CategoryMarkets, EventMarkets
+from api.resources.lists import COMPUTED, CategoryMarkets, Computed, EventMarkets
 from sql.queries import taxonomy
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -26,10 +26,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="categories",
         path="/v1/categories",
-        resource=Array,
+        resource=Computed,
         query=taxonomy.categories,
         answers=list[records.CategoryCount],
         cache_s=10,
+        headers=COMPUTED,
         tag="Taxonomy",
         summary="Categories and how many markets they have",
         description="Those with most markets first; counted every few minutes.",
@@ -52,10 +53,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="tags",
         path="/v1/tags",
-        resource=Array,
+        resource=Computed,
         query=taxonomy.tags,
         answers=list[records.TagCount],
         cache_s=10,
+        headers=COMPUTED,
         tag="Taxonomy",
         summary="Tags and how many markets they have",
         description="Those with most markets first; counted every few minutes.",
@@ -63,10 +65,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="series",
         path="/v1/series",
-        resource=Array,
+        resource=Computed,
         query=taxonomy.series,
         answers=list[records.SeriesCount],
         cache_s=10,
+        headers=COMPUTED,
         tag="Taxonomy",
         summary="Series and how many markets they have",
         description="Those with most markets first; counted every few minutes.",

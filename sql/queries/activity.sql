@@ -92,6 +92,11 @@ written as (
           (excluded.value_1h, excluded.trades_1h, excluded.value_24h, excluded.trades_24h, excluded.value_7d, excluded.trades_7d,
            excluded.spike_ratio, excluded.price_now, excluded.price_baseline)
     returning 1
+),
+-- That it was done: rows left alone do not say so, and the stage's clock may be touched by a pass in which this one failed.
+passed as (
+    insert into settings (name, value) values ('activity_computed_at', to_jsonb(as_unix(:now::timestamptz)))
+    on conflict (name) do update set value = excluded.value, updated_at = now()
 )
 select (select count(*) from fresh), (select count(*) from written), (select count(*) from gone);
 

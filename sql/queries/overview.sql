@@ -117,6 +117,7 @@ select json_build_object(
     'vol_1h', coalesce(as_number(a.value_1h), 0),
     'signals_count', (select count(*) from signals s where s.market_key = :market_key and s.ts > now() - interval '24 hours'),
     'stats_24h', s.record,
+    'computed_at', (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     'timestamp', as_unix(now())
 )::text
 from markets m

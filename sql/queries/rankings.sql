@@ -1,62 +1,95 @@
--- Lists of markets in an order of their own. What they are ranked by is computed in activity.sql, and read here.
+-- Lists of markets in an order of their own. What they are ranked by is computed in activity.sql, and read here,
+-- together with when that was last done: Unix seconds.
 
--- name: by_volume_1h(limit)
+-- name: by_volume_1h(limit)^
 -- Markets, most USD of the last hour first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
-from ranked_markets where value_1h > 0
-order by value_1h desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
+        from ranked_markets where value_1h > 0
+        order by value_1h desc, market_key desc
+        limit :limit
+    );
 
--- name: by_volume_24h(limit)
+-- name: by_volume_24h(limit)^
 -- Markets, most USD of the last 24 hours first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
-from ranked_markets where value_24h > 0
-order by value_24h desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
+        from ranked_markets where value_24h > 0
+        order by value_24h desc, market_key desc
+        limit :limit
+    );
 
--- name: by_volume_7d(limit)
+-- name: by_volume_7d(limit)^
 -- Markets, most USD of the last seven days first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
-from ranked_markets where value_7d > 0
-order by value_7d desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
+        from ranked_markets where value_7d > 0
+        order by value_7d desc, market_key desc
+        limit :limit
+    );
 
--- name: by_trades_1h(limit)
+-- name: by_trades_1h(limit)^
 -- Markets, most trades of the last hour first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
-from ranked_markets where trades_1h > 0
-order by trades_1h desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_1h), 'period_trades', trades_1h))
+        from ranked_markets where trades_1h > 0
+        order by trades_1h desc, market_key desc
+        limit :limit
+    );
 
--- name: by_trades_24h(limit)
+-- name: by_trades_24h(limit)^
 -- Markets, most trades of the last 24 hours first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
-from ranked_markets where trades_24h > 0
-order by trades_24h desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_24h), 'period_trades', trades_24h))
+        from ranked_markets where trades_24h > 0
+        order by trades_24h desc, market_key desc
+        limit :limit
+    );
 
--- name: by_trades_7d(limit)
+-- name: by_trades_7d(limit)^
 -- Markets, most trades of the last seven days first.
-select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
-from ranked_markets where trades_7d > 0
-order by trades_7d desc, market_key desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, json_build_object('period_volume_usd', as_number(value_7d), 'period_trades', trades_7d))
+        from ranked_markets where trades_7d > 0
+        order by trades_7d desc, market_key desc
+        limit :limit
+    );
 
--- name: trending(limit)
+-- name: trending(limit)^
 -- Active markets, those whose last hour stands out most first.
-select extended(record, spike)
-from ranked_markets
-where status = 'ACTIVE' and spike_ratio > 0
-order by spike_ratio desc nulls last, value_1h desc
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, spike)
+        from ranked_markets
+        where status = 'ACTIVE' and spike_ratio > 0
+        order by spike_ratio desc nulls last, value_1h desc
+        limit :limit
+    );
 
--- name: breaking(limit)
+-- name: breaking(limit)^
 -- Active markets, those whose price has moved most first.
-select extended(record, move)
-from ranked_markets
-where status = 'ACTIVE' and abs(price_move) > 0
-order by abs(price_move) desc nulls last
-limit :limit;
+select
+    (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
+    array(
+        select extended(record, move)
+        from ranked_markets
+        where status = 'ACTIVE' and abs(price_move) > 0
+        order by abs(price_move) desc nulls last
+        limit :limit
+    );
 
 -- name: resolving(within, exchange, limit, offset)
 -- Active markets that end within a time, those that end first first.

@@ -1,22 +1,34 @@
 -- Events, categories, tags and series, and the markets that belong to them.
 
--- name: categories()
--- Categories, those with most markets first.
-select json_build_object('category', name, 'market_count', markets)::text
-from taxonomy_counts where kind = 'category'
-order by markets desc, name;
+-- name: categories()^
+-- Categories, those with most markets first, and when all names were last counted: every row says the same.
+select
+    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    array(
+        select json_build_object('category', name, 'market_count', markets)::text
+        from taxonomy_counts where kind = 'category'
+        order by markets desc, name
+    );
 
--- name: tags()
--- Tags, those with most markets first.
-select json_build_object('tag', name, 'market_count', markets)::text
-from taxonomy_counts where kind = 'tag'
-order by markets desc, name;
+-- name: tags()^
+-- Tags, likewise.
+select
+    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    array(
+        select json_build_object('tag', name, 'market_count', markets)::text
+        from taxonomy_counts where kind = 'tag'
+        order by markets desc, name
+    );
 
--- name: series()
--- Series, those with most markets first.
-select json_build_object('series', name, 'market_count', markets)::text
-from taxonomy_counts where kind = 'series'
-order by markets desc, name;
+-- name: series()^
+-- Series, likewise.
+select
+    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    array(
+        select json_build_object('series', name, 'market_count', markets)::text
+        from taxonomy_counts where kind = 'series'
+        order by markets desc, name
+    );
 
 -- name: has_event(name)$
 -- Whether there is such an event.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from email.utils import parsedate_to_datetime
 
 import pytest
 
@@ -199,6 +200,22 @@ def test_activity_that_stands_is_not_written_again_and_what_is_over_goes(conn, t
 
     conn.execute("delete from trades where market_key = %s", [market["market_key"]])
     assert compute().gone == 1
+
+
+def test_what_is_computed_says_when_that_was_also_where_nothing_changed(client, conn, traded):
+    assert client.ask("/v1/markets/trending", limit=1).json == {"computed_at": None, "data": [], "count": 0}
+    assert "Last-Modified" not in client.ask("/v1/markets/top", limit=1).headers
+    traded("rain", (5, 10), category="weather", tags=["rain"], series="daily")
+    counted, computed = ago(minutes=3), ago(minutes=1)
+    activity.bring_up_to_date(conn, counted)
+    assert activity.bring_up_to_date(conn, computed).written == 0
+
+    for path in ("trending", "breaking", "rain/sentiment"):
+        assert client.ask(f"/v1/markets/{path}").json["computed_at"] == int(computed.timestamp())
+    for path, at in (("markets/top", computed), ("categories", counted), ("tags", counted), ("series", counted)):
+        for tag in ("other", client.ask(f"/v1/{path}").headers["ETag"]):  # new, and as the client has it
+            said = client.ask(f"/v1/{path}", headers={"If-None-Match": tag}).headers["Last-Modified"]
+            assert parsedate_to_datetime(said) == at.replace(microsecond=0)
 
 
 # --- By time

@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from api import cache_server
+from api.cache import Cache
+from tests.factories import insert
 from tests.patience import PATIENCE_S
 
 
@@ -55,18 +57,27 @@ def test_a_stage_that_stops_turns_red_by_itself(client, conn, silent_s, status):
     assert {stage["stage"]: stage["status"] for stage in found["stages"]}["ingestion"] == status
 
 
-def test_everything_is_counted(client, conn, add_market):
+def test_everything_is_counted_and_as_old_as_its_oldest_part(client, conn, add_market):
     markets = [add_market(status=status) for status in ("ACTIVE", "ACTIVE", "RESOLVED")]
-    for market in markets[:2]:
+    now = dt.datetime.now(dt.UTC).replace(microsecond=0)
+    before, computed, ingested = (now - dt.timedelta(minutes=minutes) for minutes in (7, 3, 2))
+    for market, at in zip(markets, (before, computed), strict=False):
         conn.execute(
-            "insert into market_stats_24h values (%s, 0, 1, 1, 1, 1, 1, 1500000, 3, now(), now(), now())",
-            [market["market_key"]],
+            "insert into market_stats_24h values (%s, 0, 1, 1, 1, 1, 1, 1500000, 3, now(), now(), %s)",
+            [market["market_key"], at],
         )
+    insert(conn, "chain_heads", {"feed": "settlement", "head": 9, "finalized": 8, "indexed": 9, "trades": 1234})
+    conn.execute("update stage_clocks set last_data_at = %s where stage = 'ingestion'", [ingested])
 
-    found = client.ask("/v1/stats").json
-
-    assert (found["total_markets"], found["active_markets"]) == (3, 2)
-    assert (found["volume_24h_usd"], found["trades_24h"]) == (3.0, 6)
+    assert client.ask("/v1/stats").json == {
+        "total_markets": 3,
+        "active_markets": 2,
+        "volume_24h_usd": 3,
+        "trades_24h": 6,
+        "onchain_trades_total": 1234,
+        "last_ingested_at": int(ingested.timestamp()),
+        "computed_at": int(computed.timestamp()),
+    }
 
 
 def test_the_counts_are_kept_for_half_a_minute(client, add_market):
@@ -103,6 +114,19 @@ def test_a_cache_that_answers_is_up():
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "redis://127.0.0.1:99999", "unix:///nowhere", "nonsense"])
 def test_a_cache_that_is_not_there_is_down(url):
     assert not cache_server.ping(url)
+
+
+def test_whether_the_cache_answers_is_told_and_decides_nothing(client, conn, service, monkeypatch):
+    conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
+    monkeypatch.setattr(cache_server.ping, "__defaults__", (PATIENCE_S,))
+    port, _ = answering(b"+PONG\r\n")
+    told = []
+
+    for url in (f"redis://127.0.0.1:{port}", "redis://127.0.0.1:1"):
+        service.redis_url, service.cache = url, Cache()
+        told.append(client.ask("/v1/status/pipeline").json)
+
+    assert [(each["redis_up"], each["status"]) for each in told] == [(True, "fresh"), (False, "fresh")]
 
 
 def test_a_cache_that_refuses_is_down():
