@@ -63,12 +63,12 @@ class World:
 
     def exchange(self):
         box = self.sandbox
-        return Exchange(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, "simulated")
+        return Exchange(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
 
     def discover(self):
         with Client() as client:
             markets = list(Gamma(client, self.sandbox.gamma_url).markets())
-        catalogue.store(self.conn, [market.row("simulated") for market in markets], cause="discovered")
+        catalogue.store(self.conn, [market.row(self.sandbox.source.source) for market in markets], cause="discovered")
 
     def feed(self, *, window_s=600.0, settle_s=30.0, **settings):
         """Start a feed in this process."""
