@@ -129,6 +129,7 @@ class WalletMarkets(Struct):
     address: Address
     data: list[WalletMarket]
     count: Count
+    note: Note
 
 
 class OpenPosition(Struct):
@@ -215,3 +216,4 @@ class Leaderboard(Struct):
     count: Count
     window_start: Annotated[UnixMs | None, Meta(description="Null: since indexing began")]
     computed_at: UnixSeconds | None
+    note: Note

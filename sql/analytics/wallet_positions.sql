@@ -12,7 +12,11 @@ left join tokens t using (token_id)
 left join markets m using (market_key)
 left join live_prices l on l.market_key = m.market_key and l.outcome = t.outcome
 cross join lateral (
-    select case when m.status = 'RESOLVED' then m.outcome_prices[t.outcome + 1] else market_price(l.bid, l.ask, l.mid, l.last) end as price
+    -- As in marked_positions.
+    select coalesce(
+        case when m.status = 'RESOLVED' then m.outcome_prices[t.outcome + 1] end,
+        market_price(l.bid, l.ask, l.mid, l.last), m.outcome_prices[t.outcome + 1]
+    ) as price
 ) as mark
 where not p.base;
 comment on view analytics.wallet_positions is 'What each wallet has traded, holds and has earned of an outcome, by average cost; some minutes behind the chain';
@@ -31,7 +35,7 @@ comment on column analytics.wallet_positions.held is 'Shares held, by all that i
 comment on column analytics.wallet_positions.covered is 'Shares of those held whose cost is known';
 comment on column analytics.wallet_positions.cost_usd is 'What the covered ones cost, by average';
 comment on column analytics.wallet_positions.realized_usd is 'Earned (below 0: lost) with what was sold, merged or redeemed';
-comment on column analytics.wallet_positions.mark_price is 'What a share is worth: once resolved what it pays, until then the live price';
+comment on column analytics.wallet_positions.mark_price is 'What a share is worth: once resolved what it pays, until then the live price, or else what the exchange last said';
 comment on column analytics.wallet_positions.unrealized_usd is 'What the covered ones are worth by it, less their cost; null without a price';
 comment on column analytics.wallet_positions.left_out is 'Rows left out of the cost, in whole or in part';
 comment on column analytics.wallet_positions.first_trade is 'First trade; null: never traded';

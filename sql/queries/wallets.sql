@@ -153,7 +153,8 @@ select json_build_object(
         'bought_usd', as_number(p.bought_usd), 'sold_usd', as_number(p.sold_usd),
         'trades', p.buys + p.sells, 'first_trade', as_ms(p.first_trade), 'last_trade', as_ms(p.last_trade)
     ) order by p.last_trade desc, p.token_key), '[]'),
-    'count', count(*)
+    'count', count(*),
+    'note', (select note from wallet_coverage)
 )::text
 from newest p
 join chain_tokens k using (token_key)
@@ -227,7 +228,8 @@ select json_build_object(
     ) order by rank), '[]'),
     'count', count(*),
     'window_start', as_ms(min(window_start)),
-    'computed_at', as_unix(max(computed_at))
+    'computed_at', as_unix(max(computed_at)),
+    'note', (select note from wallet_coverage)
 )::text
 from leaderboards
 where span = :span and by = :by and rank <= :limit;

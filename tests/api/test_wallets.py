@@ -284,8 +284,10 @@ def test_markets_come_last_traded_first(client, chain):
     chain.block(11, match(token="72", size=10))
     chain.block(12, match(size=30, side=-1))
 
-    first, second = client.ask(f"/v1/wallets/{ANN}/markets").json["data"]
+    found = client.ask(f"/v1/wallets/{ANN}/markets").json
 
+    assert found["note"].startswith("From what was settled on chain from block 1 (")
+    first, second = found["data"]
     assert (first["outcome"], first["bought"], first["sold"], first["net_position"]) == (0, 100, 30, 70)
     assert (first["trades"], first["bought_usd"], first["sold_usd"]) == (2, 40, 12)
     assert (first["last_trade"] - first["first_trade"], second["outcome"]) == (30_000, 1)
@@ -354,6 +356,34 @@ def test_late_rows_are_announced_until_they_are_counted(client, conn, chain):
     assert client.ask(f"/v1/wallets/{ANN}/pnl").json["note"].endswith("are counted within minutes.")
 
 
+def test_analysts_see_the_same_worth_and_the_same_profit(client, conn, chain, market, add_market):
+    over = add_market("over", token_ids=["81", "82"], status="RESOLVED", outcome_prices=[1_000_000, 0])
+    price = {"market_key": market["market_key"], "outcome": 0, "bid": 610_000, "ask": 630_000, "mid": 620_000}
+    insert(conn, "live_prices", {**price, "ts": NOW})
+    insert(conn, "live_prices", {**price, "market_key": over["market_key"], "ts": NOW})
+    chain.block(10, *[match(token=token) for token in ("71", "72", "81", "82", "99")])
+    chain.block(11, *[match(token=token, side=-1, size=30, price="0.5") for token in ("71", "72", "81", "82", "99")])
+    positions.bring_up_to_date(conn, NOW)
+
+    told = {
+        (row["market_id"], row["outcome"]): (row["mark_price"], row["realized_pnl"], row["unrealized_pnl"])
+        for row in client.ask(f"/v1/wallets/{ANN}/pnl").json["data"]
+    }
+    seen = conn.execute(
+        "select market_id, outcome, mark_price::float, (realized_usd + unrealized_usd)::float"
+        " from analytics.wallet_positions where wallet = %s",
+        [ANN],
+    ).fetchall()
+
+    marks = {(market["market_id"], 0): 0.62, (market["market_id"], 1): 0.45, (None, None): None}
+    marks |= {(over["market_id"], 0): 1, (over["market_id"], 1): 0}
+    assert {(market_id, outcome): mark for market_id, outcome, mark, _ in seen} == marks
+    assert {(market_id, outcome): (mark, profit) for market_id, outcome, mark, profit in seen} == {
+        which: (mark, None if unrealized is None else pytest.approx(realized + unrealized, abs=1e-6))
+        for which, (mark, realized, unrealized) in told.items()
+    }
+
+
 # --- Who is first
 
 
@@ -381,6 +411,7 @@ def test_the_leaderboard_ranks_by_volume(client, boards):
     ]
     record = msgspec.json.decode(json.dumps(found), type=BY_PATH["GET", "/v1/leaderboard"].answers)
     assert record.computed_at == int(NOW.timestamp())
+    assert record.note.startswith("From what was settled on chain from block 1 (")
 
 
 def test_the_leaderboard_ranks_by_profit_those_whose_cost_is_known(client, boards):
@@ -391,6 +422,47 @@ def test_the_leaderboard_ranks_by_profit_those_whose_cost_is_known(client, board
     assert [(row["address"], row["pnl_usd"], row["volume_usd"]) for row in found["data"]] == [
         (ANN, 175, 700),
         (CID, -24.5, 304),
+    ]
+
+
+def test_each_board_has_what_was_traded_in_its_window(client, conn, market):
+    chain = Chain(conn, start=NOW - dt.timedelta(days=40))
+
+    def traded(ago, *bought):
+        chain.block(
+            (dt.timedelta(days=40) - ago) // dt.timedelta(seconds=15),
+            *[match(maker=name, size=size, token=token) for name, size, token in bought],
+        )
+
+    traded(dt.timedelta(days=40), ("ian", 800, "71"), ("ann", 80, "71"), ("fay", 30, "72"))
+    traded(dt.timedelta(days=20), ("hal", 400, "71"), ("ann", 40, "71"))
+    traded(dt.timedelta(days=3), ("gil", 200, "71"), ("ann", 20, "71"))
+    traded(dt.timedelta(hours=2), ("fay", 100, "71"), ("ann", 10, "71"))
+    chain.head(300_000)
+    positions.bring_up_to_date(conn, NOW)
+    leaderboards.write(conn, NOW)
+    names = {"0x" + address(name).hex(): name for name in ("ann", "bob", "fay", "gil", "hal", "ian")}
+
+    def board(by, window):
+        rows = client.ask("/v1/leaderboard", by=by, window=window).json["data"]
+        return [(names[row["address"]], row["volume_usd"], row["pnl_usd"]) for row in rows]
+
+    # Bob sold all of it, at 0.4 a share.
+    assert board("volume", "1d") == [("bob", 44, None), ("fay", 40, None), ("ann", 4, None)]
+    assert board("volume", "7d") == [("bob", 132, None), ("gil", 80, None), ("fay", 40, None), ("ann", 12, None)]
+    assert board("volume", "30d") == [
+        *(("bob", 308, None), ("hal", 160, None), ("gil", 80, None), ("fay", 40, None), ("ann", 28, None)),
+    ]
+    assert board("volume", "all") == [
+        *(("bob", 672, None), ("ian", 320, None), ("hal", 160, None), ("gil", 80, None)),
+        *(("ann", 60, None), ("fay", 52, None)),
+    ]
+    # Each position that traded in the window with all that it has earned: 0.15 a share of the one, 0.05 of the other.
+    assert board("pnl", "1d") == [("ann", 4, 22.5), ("fay", 40, 15)]
+    assert board("pnl", "7d") == [("gil", 80, 30), ("ann", 12, 22.5), ("fay", 40, 15)]
+    assert board("pnl", "30d") == [("hal", 160, 60), ("gil", 80, 30), ("ann", 28, 22.5), ("fay", 40, 15)]
+    assert board("pnl", "all") == [
+        *(("ian", 320, 120), ("hal", 160, 60), ("gil", 80, 30), ("ann", 60, 22.5), ("fay", 52, 16.5)),
     ]
 
 
@@ -419,4 +491,5 @@ def test_before_it_was_computed_the_leaderboard_is_empty(client):
         "count": 0,
         "window_start": None,
         "computed_at": None,
+        "note": "No settlements have been indexed yet.",
     }
