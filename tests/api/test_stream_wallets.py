@@ -23,7 +23,7 @@ def hexed(address: bytes) -> str:
 
 
 def activity(address: bytes, market_id: str = RAIN):
-    return ("wallet_activity", market_id, {"wallet": hexed(address)}, address)
+    return ("wallet_activity", market_id, {"address": hexed(address), "role": "maker"}, address)
 
 
 @pytest.fixture
