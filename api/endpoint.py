@@ -43,7 +43,8 @@ class Endpoint:
     errors: tuple[str, ...] = ()  # codes beyond those every endpoint may answer
     missing: str = ""  # what a 404 says
     hint: str = ""  # and what it suggests
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)  # of its own answers, with what they say
+    example: Any = None  # of an answer, where its fields do not tell how they belong together
     explained: dict[str, str] = field(default_factory=dict)  # what stands in braces, where it is not a market
 
     def price(self, given: Parameters) -> int:

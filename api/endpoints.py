@@ -103,6 +103,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/openapi.json",
         resource=Document,
         answers=dict,
+        example={"openapi": "3.1.0", "info": {"title": "Presage", "version": "1.0.0"}, "paths": {}},
         key="none",
         credits=0,
         tag="Service",

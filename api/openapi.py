@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 import msgspec
 
-from api import records
+from api import examples, records
+from api.endpoint import JSON
 from api.endpoints import ENDPOINTS
 from api.errors import CATALOGUE, MEDIA_TYPE
 from api.parameters import fields, schema_of
@@ -240,9 +241,13 @@ def _shared_responses() -> dict[str, Any]:
 
 
 def _success(endpoint: Endpoint) -> dict[str, Any]:
-    said: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase, "headers": _headers()}
+    own = {name: {"description": text, "schema": {"type": "string"}} for name, text in endpoint.headers.items()}
+    said: dict[str, Any] = {"description": HTTPStatus(endpoint.status).phrase, "headers": _headers() | own}
     if endpoint.answers is not None:
-        said["content"] = {endpoint.media: {"schema": _schema(endpoint.answers)}}
+        schema, named = _schema(endpoint.answers)
+        said["content"] = {endpoint.media: {"schema": schema}}
+        if endpoint.media == JSON:
+            said["content"][JSON]["example"] = endpoint.example or examples.of(schema, named)
     return said
 
 
@@ -283,9 +288,10 @@ def _example(code: str, status: int) -> dict[str, Any]:
     }
 
 
-def _schema(kind: Any) -> dict[str, Any]:
-    (schema,), _ = msgspec.json.schema_components([kind], ref_template=REF, schema_hook=schema_of)
-    return schema
+def _schema(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Describe a type, and by their names those that it is made of."""
+    (schema,), named = msgspec.json.schema_components([kind], ref_template=REF, schema_hook=schema_of)
+    return schema, named
 
 
 def _schemas() -> dict[str, Any]:

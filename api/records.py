@@ -10,12 +10,16 @@ from api.parameters import Status  # noqa: TC001 (msgspec resolves annotations)
 
 MarketId = Annotated[str, Meta(description="The condition id", examples=["0x" + "5d" * 32], pattern="^0x[0-9a-f]{64}$")]
 Slug = Annotated[str, Meta(examples=["will-it-rain-tomorrow"])]
+Question = Annotated[str, Meta(examples=["Will it rain tomorrow?"])]
 TokenId = Annotated[
     str, Meta(description="The outcome's token: a decimal number of up to 78 digits", examples=["7132"])
 ]
-Outcome = Annotated[int, Meta(ge=0, description="Index of the outcome, from 0")]
+Outcome = Annotated[int, Meta(ge=0, description="Index of the outcome, from 0", examples=[0])]
 Price01 = Annotated[float, Meta(ge=0, le=1, description="A probability, 0 to 1", examples=[0.52])]
+Spread = Annotated[float, Meta(examples=[0.01])]
 Shares = Annotated[float, Meta(ge=0, description="Shares", examples=[150.5])]
+Change = Annotated[float, Meta(examples=[0.02])]
+Percent = Annotated[float, Meta(examples=[4.0])]
 Usd = Annotated[float, Meta(description="US dollars", examples=[78.26])]
 Count = Annotated[int, Meta(ge=0)]
 UnixSeconds = Annotated[int, Meta(description="Unix seconds", examples=[1795262400])]
@@ -26,9 +30,9 @@ class Health(Struct):
     """That this process answers."""
 
     status: Annotated[Literal["ok"], Meta(examples=["ok"])]
-    service: str
-    project: str
-    instance: Annotated[str, Meta(description="Host and process")]
+    service: Annotated[str, Meta(examples=["api"])]
+    project: Annotated[str, Meta(examples=["presage"])]
+    instance: Annotated[str, Meta(description="Host and process", examples=["presage-1:4711"])]
     timestamp: UnixSeconds
 
 
@@ -48,7 +52,7 @@ class NewKey(Struct):
     """A new key. It is shown this once."""
 
     key: Annotated[str, Meta(examples=["psg_…"])]
-    app_name: str
+    app_name: Annotated[str, Meta(examples=["my-bot"])]
     tier: Annotated[str, Meta(examples=["free"])]
     credits_month: Annotated[int | None, Meta(examples=[5000])]
     credits_burst: Annotated[int | None, Meta(examples=[5])]
@@ -58,7 +62,7 @@ class NewKey(Struct):
 class Rotation(Struct):
     """The key that replaces the one it was asked with. It is shown this once."""
 
-    key: str
+    key: Annotated[str, Meta(examples=["psg_…"])]
     message: str
 
 
@@ -67,27 +71,29 @@ class Market(Struct):
 
     market_id: MarketId
     slug: Slug | None
-    question: str
+    question: Question
     status: Status
-    exchange: str
-    event_id: str | None
-    category: str | None
-    series: str | None
-    tags: list[str]
+    exchange: Annotated[str, Meta(examples=["polymarket"])]
+    event_id: Annotated[str | None, Meta(examples=["12345"])]
+    category: Annotated[str | None, Meta(examples=["weather"])]
+    series: Annotated[str | None, Meta(examples=["daily-weather"])]
+    tags: Annotated[list[str], Meta(examples=[["weather", "rain"]])]
     outcomes: Annotated[list[str], Meta(examples=[["Yes", "No"]])]
-    token_ids: list[TokenId]
-    outcome_prices: Annotated[list[Price01], Meta(description="The exchange's own, in the order of the outcomes")]
+    token_ids: Annotated[list[TokenId], Meta(examples=[["7132", "8261"]])]
+    outcome_prices: Annotated[
+        list[Price01], Meta(description="The exchange's own, in the order of the outcomes", examples=[[0.52, 0.48]])
+    ]
     start_time: UnixSeconds | None
     end_time: Annotated[UnixSeconds | None, Meta(description="When it is planned to end: Unix seconds")]
     created_at: UnixSeconds | None
-    resolved_at: UnixSeconds | None
-    winning_outcome: Outcome | None
+    resolved_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
+    winning_outcome: Annotated[Outcome | None, Meta(examples=[None])]
     volume_usd: Usd | None
     volume_24h_usd: Usd | None
     liquidity_usd: Usd | None
     neg_risk: bool
-    image: str | None
-    url: str | None
+    image: Annotated[str | None, Meta(examples=["https://example.com/rain.png"])]
+    url: Annotated[str | None, Meta(examples=["https://example.com/event/rain"])]
     updated_at: UnixSeconds
     source: Annotated[str, Meta(description="exchange, tape or simulated", examples=["exchange"])]
 
@@ -101,7 +107,7 @@ class Price(Struct):
     mid: Price01 | None
     bid: Price01 | None
     ask: Price01 | None
-    spread: Annotated[float | None, Meta(examples=[0.01])]
+    spread: Spread | None
     bid_size: Shares | None
     ask_size: Shares | None
     last: Price01 | None
@@ -152,12 +158,17 @@ class Orderbook(Struct):
     best_bid: Price01 | None
     best_ask: Price01 | None
     mid: Price01 | None
-    spread: float | None
+    spread: Spread | None
     depth_usd: Annotated[Usd, Meta(description="Price times size, over both sides")]
-    tick_size: float | None
-    hash: Annotated[str | None, Meta(description="The exchange's digest of the book")]
+    tick_size: Annotated[float | None, Meta(examples=[0.01])]
+    hash: Annotated[str | None, Meta(description="The exchange's digest of the book", examples=["ab" * 20])]
     seq: Annotated[
-        str, Meta(description="Orders the states of one book; a decimal number beyond 2^53", pattern="^[0-9]+$")
+        str,
+        Meta(
+            description="Orders the states of one book; a decimal number beyond 2^53",
+            pattern="^[0-9]+$",
+            examples=["1882469267066290176"],
+        ),
     ]
     ts: UnixMs
     integrity: Annotated[Integrity | None, Meta(description="Only with `at`")] = None
@@ -188,8 +199,8 @@ class Stats(Struct):
     volume: Shares
     volume_usd: Usd
     trades: Count
-    price_change: float
-    price_change_pct: float | None
+    price_change: Change
+    price_change_pct: Percent | None
     vwap: Price01 | None
     window_start: UnixMs
     window_end: UnixMs
@@ -225,7 +236,7 @@ class Trade(Struct):
     size: Shares
     value_usd: Usd
     side: Literal["BUY", "SELL"]
-    tx_hash: str | None
+    tx_hash: Annotated[str | None, Meta(examples=["0x" + "c4" * 32])]
     ts: UnixMs
 
 
@@ -245,7 +256,7 @@ class Candle(Struct):
 class Bars(Struct):
     """Candles column by column, as charting libraries take them (UDF)."""
 
-    s: Literal["ok", "no_data"]
+    s: Annotated[Literal["ok", "no_data"], Meta(examples=["ok"])]
     t: list[UnixSeconds] = field(default_factory=list)
     o: list[Price01] = field(default_factory=list)
     h: list[Price01] = field(default_factory=list)
@@ -279,8 +290,8 @@ class Stage(Struct):
     status: Literal["fresh", "late", "stale", "missing"]
     last_data_at: UnixSeconds | None
     lag_s: Annotated[float, Meta(ge=0)] | None
-    warn_after_s: int
-    fail_after_s: int
+    warn_after_s: Annotated[int, Meta(examples=[15])]
+    fail_after_s: Annotated[int, Meta(examples=[60])]
     detail: dict[str, Any]
 
 

@@ -13,6 +13,7 @@ from api.records import (  # noqa: TC001 (msgspec resolves annotations)
     MarketId,
     Outcome,
     Price01,
+    Spread,
     TokenId,
     UnixMs,
     Usd,
@@ -28,7 +29,7 @@ class BookAt(Struct):
     best_bid: Price01 | None
     best_ask: Price01 | None
     mid: Price01 | None
-    spread: float | None
+    spread: Spread | None
     microprice: Annotated[
         Price01 | None,
         Meta(description="The best prices, each weighted by what stands on the other side"),
@@ -39,7 +40,7 @@ class BookAt(Struct):
         float | None,
         Meta(description="(bids - asks) / (bids + asks), by shares over the whole book: -1 to 1"),
     ]
-    status: Literal["verified", "unverified", "gap"]
+    status: Annotated[Literal["verified", "unverified", "gap"], Meta(examples=["verified"])]
 
 
 class BookHistory(Struct):

@@ -42,7 +42,7 @@ class ExportedFile(Struct):
     part: Annotated[Count, Meta(description="Of the day, from 0")]
     rows: Count
     bytes: Count
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", examples=["5f" * 32])]
     complete: Whole
     url: Annotated[str, Meta(examples=["/v1/exports/trades/2026-11-20/trades-2026-11-20.5f0c1d2e3b4a6978.parquet"])]
 

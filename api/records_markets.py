@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
 from api.parameters import Status  # noqa: TC001 (msgspec resolves annotations)
 from api.records import (
     BookState,
+    Change,
     Count,
     Level,
     Market,
     MarketId,
     Outcome,
+    Percent,
     Price,
     Price01,
+    Question,
     Shares,
     Slug,
+    Spread,
     Stats,
     TokenId,
     Trade,
@@ -27,6 +31,7 @@ from api.records import (
 )
 from api.records_signals import Signal  # noqa: TC001 (msgspec resolves annotations)
 
+Wallet = Annotated[str, Meta(examples=["0x" + "5d" * 20])]
 Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
 ComputedAt = Annotated[
     UnixSeconds | None, Meta(description="When these figures were computed: Unix seconds; null: not yet")
@@ -50,7 +55,7 @@ class EndingMarket(Market):
 class Resolving(Struct):
     """Active markets, those that end first first."""
 
-    within: str
+    within: Annotated[str, Meta(examples=["24h"])]
     data: list[EndingMarket]
     count: Returned
 
@@ -90,9 +95,13 @@ class Breaking(Struct):
 class NewMarkets(Struct):
     """Markets listed lately, newest first."""
 
-    hours: int
+    hours: Annotated[int, Meta(examples=[24])]
     data: list[Market]
     count: Returned
+
+
+TimeframeName = Literal["5m", "15m", "1h", "4h", "1d", "1w", "long"]
+NO_TIMEFRAMES = [{"timeframe": name, "count": 0, "markets": []} for name in get_args(TimeframeName)]
 
 
 class TimedMarket(Market):
@@ -105,7 +114,7 @@ class Timeframe(Struct):
     """Markets with about as much time left."""
 
     timeframe: Annotated[
-        Literal["5m", "15m", "1h", "4h", "1d", "1w", "long"],
+        TimeframeName,
         Meta(description="The time left is at most this, and more than the timeframe before; `long`: over a week"),
     ]
     count: Annotated[int, Meta(ge=0, description="Markets of this timeframe, those not listed included")]
@@ -115,7 +124,7 @@ class Timeframe(Struct):
 class Timeframes(Struct):
     """Markets by the time left to them; those past their end are in none."""
 
-    timeframes: Annotated[list[Timeframe], Meta(min_length=7, max_length=7)]
+    timeframes: Annotated[list[Timeframe], Meta(min_length=7, max_length=7, examples=[NO_TIMEFRAMES])]
     timestamp: UnixSeconds
 
 
@@ -135,7 +144,7 @@ class Comparison(Struct):
 class Related(Struct):
     """The other markets of a market's event."""
 
-    event_id: str | None
+    event_id: Annotated[str | None, Meta(examples=["12345"])]
     data: list[Market]
     count: Returned
 
@@ -145,7 +154,7 @@ class Summary(Struct):
 
     market_id: MarketId
     slug: Slug | None
-    question: str
+    question: Question
     status: Status
     price: Price | None
     stats_24h: Stats | None
@@ -165,8 +174,8 @@ class MarketStats(Struct):
     volume: Shares
     volume_usd: Usd
     trades: Count
-    price_change: float | None
-    price_change_pct: float | None
+    price_change: Change | None
+    price_change_pct: Percent | None
     vwap: Price01 | None
     window_start: UnixMs
     window_end: UnixMs
@@ -213,7 +222,7 @@ class Liquidity(Struct):
     market_id: MarketId
     outcome: Outcome
     token_id: TokenId
-    spread: float | None
+    spread: Spread | None
     mid_price: Price01 | None
     best_bid: Price01 | None
     best_ask: Price01 | None
@@ -227,9 +236,9 @@ class Sentiment(Struct):
     """Where a market leans: bullish or bearish beyond 5 % in 24 hours; volume against its hourly mean, beyond 25 %."""
 
     market_id: MarketId
-    sentiment: Literal["bullish", "bearish", "neutral"]
-    price_change_pct: float | None
-    volume_trend: Literal["up", "down", "flat"]
+    sentiment: Annotated[Literal["bullish", "bearish", "neutral"], Meta(examples=["neutral"])]
+    price_change_pct: Percent | None
+    volume_trend: Annotated[Literal["up", "down", "flat"], Meta(examples=["flat"])]
     vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
     signals_count: Count
     stats_24h: Stats | None
@@ -243,9 +252,9 @@ class Sentiment(Struct):
 class RecentTrade(Trade):
     """A trade, and who made it. Without a settlement on the chain the wallets are not known, and empty."""
 
-    maker: str
+    maker: Wallet
     """Of several, the one of the largest part."""
-    taker: str
-    makers: list[str]
+    taker: Wallet
+    makers: list[Wallet]
     """Every wallet that the taker met, in the order of the match."""
     block_number: int | None

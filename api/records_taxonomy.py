@@ -13,7 +13,7 @@ from api.records_markets import Returned  # noqa: TC001
 class EventMarkets(Struct):
     """Markets of one event."""
 
-    event_id: str
+    event_id: Annotated[str, Meta(examples=["12345"])]
     data: list[Market]
     count: Returned
 
@@ -21,7 +21,7 @@ class EventMarkets(Struct):
 class CategoryMarkets(Struct):
     """Markets of one category."""
 
-    category: str
+    category: Annotated[str, Meta(examples=["weather"])]
     data: list[Market]
     count: Returned
 

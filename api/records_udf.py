@@ -8,6 +8,8 @@ from msgspec import Meta, Struct
 
 from api.records import Price01, Shares, UnixSeconds  # noqa: TC001 (msgspec resolves annotations)
 
+Ticker = Annotated[str, Meta(examples=["will-it-rain-tomorrow"])]
+
 
 class Choice(Struct):
     """Something that a user of the chart may choose."""
@@ -64,12 +66,12 @@ class ChartSymbol(Struct, omit_defaults=True):
 class FoundSymbol(Struct):
     """A symbol among those that a search found."""
 
-    symbol: str
-    full_name: str
-    description: str
-    exchange: str
-    ticker: str
-    type: str
+    symbol: Ticker
+    full_name: Annotated[str, Meta(examples=["Polymarket:will-it-rain-tomorrow"])]
+    description: Annotated[str, Meta(examples=["Will it rain tomorrow?"])]
+    exchange: Annotated[str, Meta(examples=["Polymarket"])]
+    ticker: Ticker
+    type: Annotated[str, Meta(examples=["prediction"])]
 
 
 class ChartBars(Struct, omit_defaults=True):

@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from api.parameters import Status  # noqa: TC001 (msgspec resolves annotations)
-from api.records import Count, MarketId, Outcome, Price01, Shares, Slug, TokenId, UnixMs, UnixSeconds, Usd
+from api.records import Count, MarketId, Outcome, Price01, Question, Shares, Slug, TokenId, UnixMs, UnixSeconds, Usd
 from api.records_positions import Address  # noqa: TC001
 
-Hash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$")]
-Net = Annotated[float, Meta(description="Shares held by all that is known; below 0: some came from before")]
+Hash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", examples=["0x" + "c4" * 32])]
+Net = Annotated[
+    float, Meta(description="Shares held by all that is known; below 0: some came from before", examples=[150.5])
+]
 Note = Annotated[str, Meta(description="Which blocks and instants this rests on")]
 KnownMarket = Annotated[MarketId | None, Meta(description="Null while the catalogue does not know the token")]
 Earned = Annotated[float, Meta(description="US dollars, net of fees", examples=[12.5])]
@@ -110,7 +112,7 @@ class WalletMarket(Struct):
     market_id: KnownMarket
     outcome: Outcome | None
     token_id: TokenId
-    question: str | None
+    question: Question | None
     slug: Slug | None
     status: Status | None
     bought: Shares
@@ -138,7 +140,7 @@ class OpenPosition(Struct):
     market_id: KnownMarket
     outcome: Outcome | None
     token_id: TokenId
-    question: str | None
+    question: Question | None
     slug: Slug | None
     status: Status | None
     bought: Shares
@@ -169,7 +171,7 @@ class Profit(Struct):
     market_id: KnownMarket
     outcome: Outcome | None
     token_id: TokenId
-    question: str | None
+    question: Question | None
     slug: Slug | None
     bought: Shares
     sold: Shares

@@ -23,14 +23,14 @@ class Webhook(Struct):
     """Where an account has itself told of what."""
 
     id: Id
-    url: str
-    events: list[str]
+    url: Annotated[str, Meta(examples=["https://example.com/hook"])]
+    events: Annotated[list[str], Meta(examples=[["signal.whale_alert"]])]
     markets: list[MarketId] | None
     wallets: list[Address] | None
     min_usd: Usd | None
     enabled: bool
-    disabled_reason: Annotated[str | None, Meta(description="Why, where it was not its owner")]
-    disabled_at: UnixSeconds | None
+    disabled_reason: Annotated[str | None, Meta(description="Why, where it was not its owner", examples=[None])]
+    disabled_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
     rotating: Annotated[bool, Meta(description="Two secrets sign: a rotation was begun and not finished")]
     waiting: Annotated[Count, Meta(description="Deliveries that are not over")]
     next_at: Annotated[UnixSeconds | None, Meta(description="When the first of them is tried: Unix seconds")]

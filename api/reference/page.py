@@ -99,7 +99,7 @@ class Page:
             told.append(f"<p>Body: {kind(body)}</p>")
         told.append(self._answers(operation))
         if "x-messages" in operation:
-            messages = escape(json.dumps(operation["x-messages"], indent=2, ensure_ascii=False))
+            messages = _json(operation["x-messages"])
             told.append(f"<details><summary>Messages</summary><pre>{messages}</pre></details>")
         else:
             told.append(self._form(method, path, parameters, body, operation))
@@ -121,7 +121,8 @@ class Page:
             of = ", ".join(
                 f"{kind(each.get('schema', {}))} <small>{escape(media)}</small>" for media, each in content.items()
             )
-            rows.append((code(status), line(whole["description"]), of))
+            shown = "".join(f"<pre>{_json(each['example'])}</pre>" for each in content.values() if "example" in each)
+            rows.append((code(status), line(whole["description"]), of + shown))
         return f"<details><summary>Answers</summary>{_table(('Status', '', 'Body'), rows)}</details>"
 
     def _form(
@@ -188,6 +189,10 @@ def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     head = "".join(f"<th>{each}</th>" for each in heads)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _json(value: Any) -> str:
+    return escape(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _digest(text: str) -> str:

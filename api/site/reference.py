@@ -7,6 +7,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
+from api import examples
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -18,7 +20,6 @@ BOUNDS = {
     "maxLength": "up to {} characters",
     "default": "default `{}`",
 }
-DEEPEST = 3  # of records shown within records, in an example
 
 
 class Operation(NamedTuple):
@@ -122,8 +123,8 @@ class Reference:
                 if record and self._properties(record):
                     parts.append(_table(("Field", "Type", "Bounds", "Meaning"), self._fields(record)))
                 if media == "application/json" and schema:
-                    example = json.dumps(self.example(schema), indent=2, ensure_ascii=False)
-                    parts.append(_code("json", example))
+                    example = response["content"][media]["example"]
+                    parts.append(_code("json", json.dumps(example, indent=2, ensure_ascii=False)))
         return [*parts, _table(("Status", "Meaning"), failures)] if failures else parts
 
     def _record(self, schema: Document) -> Document:
@@ -139,25 +140,6 @@ class Reference:
         found |= schema.get("properties", {})
         return found
 
-    def example(self, schema: Document, depth: int = 0) -> Any:
-        """Make up a value of a type, from the examples in the document."""
-        whole = self._resolved(schema)
-        if examples := schema.get("examples") or whole.get("examples"):
-            return examples[0]
-        if "enum" in whole:
-            return whole["enum"][0]
-        if options := whole.get("anyOf") or whole.get("oneOf"):
-            return self.example(next((each for each in options if each.get("type") != "null"), {}), depth)
-        properties = self._properties(whole)
-        if properties:
-            return {name: self.example(each, depth + 1) for name, each in properties.items()} if depth < DEEPEST else {}
-        inner = whole.get("items") or whole.get("additionalProperties")
-        if isinstance(inner, dict):
-            one = self.example(inner, depth + 1)
-            return [one] if whole.get("type") == "array" else {"…": one}
-        usual = {"integer": 1, "number": 1.5, "boolean": True, "array": [], "object": {}, "null": None}
-        return whole.get("default", usual.get(whole.get("type", ""), "…"))
-
     def _example(self, operation: Operation, parameters: list[Document], body: Document, api_url: str) -> str:
         path = operation.path
         query = {}
@@ -167,7 +149,7 @@ class Reference:
                 usual = "will-it-rain-tomorrow" if "/markets/" in path or "/debug/" in path else each["name"].upper()
                 path = path.replace(f"{{{each['name']}}}", str(value or usual))
             elif each["required"]:
-                query[each["name"]] = value if value is not None else self.example(each["schema"])
+                query[each["name"]] = value if value is not None else examples.of(each["schema"], {})
         security = operation.said["security"] if "security" in operation.said else self.document["security"]
         if operation.said["responses"].get("101"):
             asked = urlencode({**query, "api_key": ""})
@@ -180,7 +162,8 @@ class Reference:
         elif security:
             line += ' -H "X-API-Key: $KEY"'
         if body:
-            needed = {name: self.example(self._properties(body)[name]) for name in body.get("required", ())}
+            schemas = self.document["components"]["schemas"]
+            needed = {name: examples.of(body["properties"][name], schemas) for name in body.get("required", ())}
             line += f" -H 'Content-Type: application/json' -d {quote(json.dumps(needed))}"
         return _code("sh", f"{line} {quote(url)}")
 

@@ -11,6 +11,7 @@ from api.resources import udf
 
 # The library knows one address and cannot send a header.
 _chart = partial(Endpoint, tag="Charts", key="either")
+RAIN = "will-it-rain-tomorrow"
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
@@ -28,6 +29,22 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=udf.Symbols,
         parameters=asked.SymbolOf,
         answers=records.ChartSymbol,
+        example={
+            "name": RAIN,
+            "ticker": RAIN,
+            "description": "Will it rain tomorrow? Yes",
+            "type": "prediction",
+            "session": "24x7",
+            "timezone": "Etc/UTC",
+            "exchange": "Polymarket",
+            "listed_exchange": "Polymarket",
+            "format": "price",
+            "minmov": 1,
+            "pricescale": 100,
+            "has_intraday": True,
+            "supported_resolutions": udf.RESOLUTIONS,
+            "data_status": "streaming",
+        },
         cache_s=5,
         summary="A symbol described",
     ),
@@ -47,6 +64,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=udf.Bars,
         parameters=asked.BarsOf,
         answers=records.ChartBars,
+        example={"s": "ok", "t": [1795262400], "o": [0.5], "h": [0.53], "l": [0.49], "c": [0.52], "v": [150.5]},
         summary="Bars of a symbol",
     ),
     _chart(
@@ -64,6 +82,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=udf.Quotes,
         parameters=asked.SeveralSymbols,
         answers=records.ChartQuotes,
+        example={
+            "s": "ok",
+            "d": [{"s": "ok", "n": RAIN, "v": {"ch": 0.02, "chp": 4, "lp": 0.52, "ask": 0.53, "bid": 0.51}}],
+        },
         summary="What several symbols cost",
     ),
     _chart(

@@ -16,6 +16,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=Events,
         parameters=EventsOf,
         answers=list[dict[str, Any]],
+        example=[{"id": "12345", "slug": "weather-of-may", "title": "The weather of May", "markets": []}],
         credits=2,
         errors=("upstream_unavailable",),
         tag="Taxonomy",

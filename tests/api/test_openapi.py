@@ -7,6 +7,7 @@ import sys
 
 import falcon.inspect
 import pytest
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 from api import openapi
@@ -84,6 +85,36 @@ def test_what_endpoints_have_in_common_is_said_once():
         "`invalid_api_key`: the api key is missing or not valid"
     }
     assert len(openapi.encoded()) < 3500 * len(ENDPOINTS)
+
+
+def test_every_answer_has_an_example_that_is_one():
+    answers = [*DOCUMENT["components"]["responses"].values()]
+    answers += [
+        response
+        for operations in DOCUMENT["paths"].values()
+        for operation in operations.values()
+        for response in operation["responses"].values()
+    ]
+    for answer in answers:
+        for media, content in answer.get("content", {}).items():
+            if media.endswith("json"):
+                several = [each["value"] for each in content.get("examples", {}).values()]
+                whole = Draft202012Validator({**content["schema"], "components": DOCUMENT["components"]})
+                for example in several or [content["example"]]:
+                    whole.validate(example)
+
+    shown = DOCUMENT["paths"]["/v1/markets"]["get"]["responses"]["200"]["content"]["application/json"]["example"]
+    assert shown["data"][0]["question"] == "Will it rain tomorrow?"
+
+
+def test_an_array_that_is_computed_says_when_in_a_header():
+    said = {
+        path
+        for path, operations in DOCUMENT["paths"].items()
+        if "Last-Modified" in operations.get("get", {}).get("responses", {}).get("200", {}).get("headers", {})
+    }
+
+    assert said == {"/v1/markets/top", "/v1/categories", "/v1/tags", "/v1/series"}
 
 
 # What requests cost, as it was agreed; all that is not named costs 1.
