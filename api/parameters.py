@@ -63,16 +63,34 @@ class MarketFilter(Parameters, frozen=True, kw_only=True):
     """Which markets to list."""
 
     status: Annotated[Status | None, Meta(description="Only markets in this state")] = None
-    category: Annotated[Text | None, Meta(description="Only this category, by its slug", examples=["politics"])] = None
-    tag: Annotated[Text | None, Meta(description="Only markets with this tag, by its slug")] = None
-    series: Annotated[Text | None, Meta(description="Only markets of this series, by its name")] = None
+    category: Annotated[
+        Text | None,
+        Meta(
+            description="Only this category, by its slug; with `source=polymarket` not together with a tag",
+            examples=["politics"],
+        ),
+    ] = None
+    tag: Annotated[
+        Text | None,
+        Meta(description="Only markets with this tag, by its slug; with `source=polymarket` not with a category"),
+    ] = None
+    series: Annotated[
+        Text | None, Meta(description="Only markets of this series, by its name; with `source=local` only")
+    ] = None
     exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")] = "polymarket"
     source: Annotated[
         Literal["local", "polymarket"],
         Meta(description="`local`: as recorded here; `polymarket`: asked of the exchange right now"),
     ] = "local"
     limit: Annotated[int, Meta(ge=1, le=200, description="Markets in one answer")] = 50
-    offset: Annotated[int, Meta(ge=0, le=1_000_000, description="Markets to pass over; not together with a cursor")] = 0
+    offset: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Markets to pass over; not together with a cursor, and with `source=local` only",
+        ),
+    ] = 0
     cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the answer before, to go on after it")] = (
         None
     )
