@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 ACCEPT = "presage.accept"  # in the WSGI environment of an upgrade: call it to get the socket
 MOST_BODY = 65_536
 
-_REQUEST_LINE = re.compile(r"[A-Z]{1,20} [\x21-\x7e]+ HTTP/1\.[01]\r\n\Z")
+# WEBSOCKET is falcon's word for what ASGI servers hand it: to WSGI middleware it comes unannounced.
+_REQUEST_LINE = re.compile(r"(?!WEBSOCKET )[A-Z]{1,20} [\x21-\x7e]+ HTTP/1\.[01]\r\n\Z")
 _SECRETS = frozenset({"api_key", "key", "token"})
 
 

@@ -74,6 +74,9 @@ class EveryAnswer:
                 resp.set_header("Access-Control-Expose-Headers", EXPOSED)
                 if req.method == "OPTIONS":
                     resp.set_headers(PREFLIGHT)
+        except Exception:  # falcon makes a 500 of it
+            status, context.problem = 500, "internal"
+            raise
         finally:
             place, cost = PLACE.get((req.method, req.uri_template), NOWHERE), 0 if grant is None else grant.cost
             if "wsgi.websocket" in req.env:  # a stream ends when its client goes, which is no duration of ours

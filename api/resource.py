@@ -133,6 +133,10 @@ class Reading(Resource, ABC):
             body, tag = self.service.cache.get(question, self.endpoint.cache_s, self._tagged, given, path)
         else:
             body, tag = self._tagged(given, path)
+        self.tell(req, resp, body, tag)
+
+    def tell(self, req: falcon.Request, resp: Answer, body: bytes, tag: str) -> None:
+        """Give an answer, or say that the client has it."""
         if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and names(asked, tag):
             resp.carry({"etag": tag, "cache-control": self.caching})
             resp.status = "304 Not Modified"

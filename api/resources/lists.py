@@ -62,11 +62,12 @@ class Computed(Reading):
         found: tuple[int | None, list[str]] = self.read(**msgspec.structs.asdict(given))
         return found
 
-    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
-        """Answer, and say when it was computed: an answer that is kept has it in its tag."""
-        super().on_get(req, resp, **path)
-        if computed_at := (resp.get_header("ETag") or "").strip('"').partition("-")[2]:
+    def tell(self, req: falcon.Request, resp: Answer, body: bytes, tag: str) -> None:
+        """Say when it was computed, too: that is kept behind the tag, which tells bodies apart and not instants."""
+        tag, _, computed_at = tag.partition("@")
+        if computed_at:
             resp.set_header("Last-Modified", formatdate(int(computed_at), usegmt=True))
+        super().tell(req, resp, body, tag)
 
     def answer(self, given: list[str], **path: str) -> bytes:  # noqa: ARG002
         """Give what was found."""
@@ -75,7 +76,7 @@ class Computed(Reading):
     def _tagged(self, given: Any, path: dict[str, str]) -> tuple[bytes, str]:
         computed_at, given = self.latest(given)
         body, tag = super()._tagged(given, path)
-        return body, tag if computed_at is None else f'{tag[:-1]}-{computed_at}"'
+        return body, tag if computed_at is None else f"{tag}@{computed_at}"
 
 
 class Listing(Reading):

@@ -6,6 +6,9 @@ import datetime as dt
 
 import pytest
 
+from api.counted import CODE, PLACE
+from api.counts import Number
+
 CREDITS = ("X-Credits-Limit", "X-Credits-Remaining", "X-Credits-Used", "X-Credits-Reset", "X-Request-Cost")
 
 
@@ -96,3 +99,18 @@ def test_headers_alone_can_be_asked_for(client, add_market):
 
 def test_a_slash_at_the_end_makes_no_difference(client):
     assert client.ask("/v1/time/").status_code == 200
+
+
+def test_what_fails_at_the_very_end_is_counted_as_it_was_answered(client, service, monkeypatch):
+    def refund(grant):
+        raise OSError("no lock")
+
+    monkeypatch.setattr(service.meter, "refund", refund)
+
+    answer = client.ask("/v1/markets/nothing")
+
+    counts = service.host.counts
+    assert (answer.status_code, answer.json["code"]) == (500, "internal")
+    assert counts.problems()[CODE["internal"]] == 1
+    assert counts.answered(PLACE["GET", "/v1/markets/{id}"]).statuses["500"] == 1
+    assert counts.of(Number.IN_FLIGHT) == 0

@@ -57,7 +57,7 @@ def test_a_stage_that_stops_turns_red_by_itself(client, conn, silent_s, status):
     assert {stage["stage"]: stage["status"] for stage in found["stages"]}["ingestion"] == status
 
 
-def test_everything_is_counted_and_as_old_as_its_oldest_part(client, conn, add_market):
+def test_everything_is_counted_and_says_when_the_day_was_last_added_up(client, conn, add_market):
     markets = [add_market(status=status) for status in ("ACTIVE", "ACTIVE", "RESOLVED")]
     now = dt.datetime.now(dt.UTC).replace(microsecond=0)
     before, computed, ingested = (now - dt.timedelta(minutes=minutes) for minutes in (7, 3, 2))

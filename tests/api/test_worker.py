@@ -128,6 +128,7 @@ def test_requests_may_be_sent_ahead(server):
         (b"nonsense\r\n\r\n", 400),
         (b"GET /health\r\n\r\n", 400),
         (b"GET /health HTTP/2.0\r\nHost: x\r\n\r\n", 400),
+        (b"WEBSOCKET /health HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"GET /health HTTP/1.1\r\n\r\n", 400),
         (b"GET /hea\x00lth HTTP/1.1\r\nHost: x\r\n\r\n", 400),
         (b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
