@@ -47,7 +47,7 @@ class EveryAnswer:
     def __init__(self, meter: Meter, counts: Counts) -> None:
         self._meter, self._counts = meter, counts
 
-    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
+    def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Give the request a name, the client's own if it has one."""
         context, given = req.context, req.env.get("HTTP_X_REQUEST_ID")
         context.began = time.perf_counter()
@@ -56,7 +56,7 @@ class EveryAnswer:
         logs.request_id.set(context.id)
         self._counts.add(Number.IN_FLIGHT)
 
-    def process_response(self, req: falcon.Request, resp: Answer, resource: Any, succeeded: bool) -> None:  # noqa: ARG002, FBT001
+    def process_response(self, req: falcon.Request, resp: Answer, resource: Any, succeeded: bool) -> None:  # noqa: FBT001
         """Add the headers; what did not give the client anything costs nothing."""
         context, status = req.context, resp.status_code
         grant: Grant | None = context.grant

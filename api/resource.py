@@ -160,7 +160,7 @@ class Reading(Resource, ABC):
 class OfMarketRow(Reading):
     """One row about a market."""
 
-    def answer(self, given: Any, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Any, **path: str) -> bytes:
         """Give the row."""
         return self.found(self.read(market_key=self.service.markets.of(path["id"]).key))
 

@@ -83,7 +83,7 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
         server.start()
         return server
 
-    def handle_exit(self, sig: int, frame: Any) -> None:  # noqa: ARG002 (a signal's)
+    def handle_exit(self, sig: int, frame: Any) -> None:
         """Stop: finish what is being answered, close the rest."""
         if self.alive:
             gevent.spawn(self._say_goodbye)

@@ -25,7 +25,7 @@ class MarketChannel(Stream):
         """Refuse what makes no sense, before there is a socket."""
         span_of(given.from_, given.to, given.speed)
 
-    def serve(self, socket: Socket, given: Replayed, key: Key) -> None:  # noqa: ARG002
+    def serve(self, socket: Socket, given: Replayed, key: Key) -> None:
         """Play until the end, or until the client goes."""
         span = span_of(given.from_, given.to, given.speed)
         assert span is not None

@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 class Coverage(Reading):
     """Every kind of data, and every gap."""
 
-    def answer(self, given: GapsWithin, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: GapsWithin, **path: str) -> bytes:
         """Give the kinds, the days counted, and a page of gaps."""
         summary, _ = self.service.cache.get(("coverage", "summary"), SUMMARY_S, lambda: (self.summary(), ""))
         return b"{" + summary + b"," + self.page(given, queries.gaps) + b"}"

@@ -28,7 +28,7 @@ class Debug(Reading):
             raise Problem("forbidden", "debug endpoints disabled")
         return self.given(req)
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give what is asked for, of one market where one is named."""
         asked: dict[str, Any] = {"limit": self.limit} if self.limit else {}
         if "id" in path:

@@ -45,7 +45,7 @@ class Events(Reading):
         """Take any parameter."""
         return AnyEventsOf.read(req.params)
 
-    def answer(self, given: AnyEventsOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: AnyEventsOf, **path: str) -> bytes:
         """Give an array."""
         exchange = self.service.exchange
         asked: dict[str, Value] = {
@@ -68,7 +68,7 @@ class Events(Reading):
 class Positions(Reading):
     """What a wallet holds."""
 
-    def answer(self, given: OfWallet, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: OfWallet, **path: str) -> bytes:
         """Give an array, the largest first."""
         return held(self.service.exchange, given.wallet.lower())
 
@@ -76,7 +76,7 @@ class Positions(Reading):
 class ClosedPositions(Reading):
     """What a wallet held."""
 
-    def answer(self, given: OfWallet, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: OfWallet, **path: str) -> bytes:
         """Give an array."""
         exchange, wallet = self.service.exchange, given.wallet.lower()
 

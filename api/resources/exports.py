@@ -47,7 +47,7 @@ def day_of(text: str) -> date:
 class Exports(Reading):
     """Exported days."""
 
-    def answer(self, given: ExportsOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: ExportsOf, **path: str) -> bytes:
         """Give a page, the newest first."""
         cursors, of = self.service.cursors, (given.topic, f"{given.from_}", f"{given.to}")
         place = None
@@ -73,7 +73,7 @@ class Exports(Reading):
 class Manifest(Reading):
     """What a day was written to."""
 
-    def answer(self, given: Any, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Any, **path: str) -> bytes:
         """Give it."""
         day, topic = day_of(path["day"]), path["topic"]
         return self.found(None if "\0" in topic else self.read(topic=topic, day=day))

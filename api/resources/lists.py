@@ -69,7 +69,7 @@ class Computed(Reading):
             resp.set_header("Last-Modified", formatdate(int(computed_at), usegmt=True))
         super().tell(req, resp, body, tag)
 
-    def answer(self, given: list[str], **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: list[str], **path: str) -> bytes:
         """Give what was found."""
         return array(given)
 
@@ -84,7 +84,7 @@ class Listing(Reading):
 
     repeats: tuple[str, ...] = ()
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give them."""
         assert self.endpoint.query is not None
         asked = msgspec.structs.asdict(given)
@@ -106,7 +106,7 @@ class InHours(Listing):
 class Standing(Reading):
     """The head of a ranking that is computed every so often."""
 
-    def answer(self, given: Most, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Most, **path: str) -> bytes:
         """Give it, and say when that was."""
         computed_at, records = self.read(limit=given.limit)
         return listed([(record,) for record in records], computed_at=computed_at)
@@ -124,7 +124,7 @@ class Busiest(Computed):
 class Timed(Reading):
     """Markets by the time left to them."""
 
-    def answer(self, given: ByTimeframe, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: ByTimeframe, **path: str) -> bytes:
         """Give the seven timeframes."""
         asked: dict[str, Any] = {"status": given.status, "limit": given.limit}
         if given.asset is None:
@@ -135,7 +135,7 @@ class Timed(Reading):
 class SideBySide(Reading):
     """A few markets with their last 24 hours."""
 
-    def answer(self, given: Compared, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Compared, **path: str) -> bytes:
         """Give those that there are."""
         keys = []
         for name in several(given.ids, MOST_COMPARED):
@@ -150,7 +150,7 @@ class SideBySide(Reading):
 class Search(Reading):
     """Markets whose title contains something, most traded first."""
 
-    def answer(self, given: SearchFor, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: SearchFor, **path: str) -> bytes:
         """Give an array."""
         return array(record for _, record in search(self, given.q, given.limit, given.status, given.exchange))
 

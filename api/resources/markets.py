@@ -30,7 +30,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 class Markets(Reading):
     """Markets by recent activity, then the rest, newest first."""
 
-    def answer(self, given: MarketFilter, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: MarketFilter, **path: str) -> bytes:
         """Give one page."""
         if given.source == "polymarket":
             return exchange.markets(self, given)

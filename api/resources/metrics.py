@@ -27,6 +27,6 @@ class MetricsPage(Reading):
             raise Problem("forbidden", "The metrics are not open to this address")
         return self.given(req)
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give them."""
         return self.metrics.text()

@@ -17,7 +17,7 @@ MOST_SIBLINGS = 500
 class Siblings(Reading):
     """The other markets of a market's event."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give them."""
         key = self.service.markets.of(path["id"]).key
         rows = self.rows(overview.siblings, market_key=key, limit=MOST_SIBLINGS)

@@ -40,7 +40,7 @@ def cost_of_several(given: Ids) -> int:
 class Prices(Reading):
     """Live prices of several markets."""
 
-    def answer(self, given: Ids, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Ids, **path: str) -> bytes:
         """Give an object by market."""
         return self.found(self.read(ids=several(given.ids, MOST_IDS)))
 

@@ -25,7 +25,7 @@ INDIA = timezone(timedelta(hours=5, minutes=30))
 class Health(Reading):
     """That this process answers; it asks nobody else."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Say so."""
         return msgspec.json.encode(
             {
@@ -41,7 +41,7 @@ class Health(Reading):
 class Time(Reading):
     """The server's clock."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Tell the time."""
         now = datetime.now(UTC)
         return msgspec.json.encode(
@@ -58,7 +58,7 @@ class Time(Reading):
 class Pipeline(Reading):
     """How fresh the data is."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give every stage."""
         return self.found(self.read(redis_up=cache_server.answers(self.service.redis_url)))
 
@@ -66,7 +66,7 @@ class Pipeline(Reading):
 class Platform(Reading):
     """One row about everything."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give the row."""
         return self.found(self.read())
 
@@ -76,7 +76,7 @@ class Document(Reading):
 
     text: bytes = b"{}"  # made once the table is whole
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give the document."""
         return self.text
 

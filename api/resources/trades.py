@@ -65,7 +65,7 @@ class Trades(AboutOutcome):
 class RecentTrades(Reading):
     """The newest trades of all markets, or of one."""
 
-    def answer(self, given: Recent, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Recent, **path: str) -> bytes:
         """Give them."""
         until = datetime.now(UTC) + timedelta(minutes=1)
         if given.market_id is None:

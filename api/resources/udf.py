@@ -80,7 +80,7 @@ class Chart(Reading):
 class Config(Chart):
     """What the data feed can do."""
 
-    def answer(self, given: Asked, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Asked, **path: str) -> bytes:
         """Say it."""
         return msgspec.json.encode(
             ChartConfig(
@@ -99,7 +99,7 @@ class Config(Chart):
 class Symbols(Chart):
     """A symbol described."""
 
-    def answer(self, given: SymbolOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: SymbolOf, **path: str) -> bytes:
         """Give the description."""
         found = self.symbol(given.symbol)
         if found is None:
@@ -141,7 +141,7 @@ class Symbols(Chart):
 class SymbolSearch(Chart):
     """Symbols by words; without words, the busiest."""
 
-    def answer(self, given: SymbolsLike, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: SymbolsLike, **path: str) -> bytes:
         """Give an array: of each market its first outcome."""
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit)
@@ -158,7 +158,7 @@ class SymbolSearch(Chart):
 class Bars(Chart):
     """Bars of a symbol."""
 
-    def answer(self, given: BarsOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: BarsOf, **path: str) -> bytes:
         """Give the bars of the range, or as many as counted back; if there are none, say when the last one was."""
         found = self.symbol(given.symbol)
         if found is None:
@@ -196,7 +196,7 @@ class Bars(Chart):
 class ServerTime(Chart):
     """The server's clock, as the protocol has it."""
 
-    def answer(self, given: Asked, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Asked, **path: str) -> bytes:
         """Give Unix seconds as text."""
         return str(int(time.time())).encode()
 
@@ -204,7 +204,7 @@ class ServerTime(Chart):
 class Quotes(Chart):
     """What several symbols cost."""
 
-    def answer(self, given: SeveralSymbols, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: SeveralSymbols, **path: str) -> bytes:
         """Give a quote for each, in the order asked for."""
         names = several(given.symbols, MOST_QUOTES, "symbols")
         found = {name: place for name in names if (place := self.symbol(name)) is not None}
@@ -224,7 +224,7 @@ class Quotes(Chart):
 class Marks(Chart):
     """Marks on a chart's bars: changes of state and large trades."""
 
-    def answer(self, given: MarksOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: MarksOf, **path: str) -> bytes:
         """Give them column by column; a symbol that is not known has none."""
         found = self.symbol(given.symbol)
         rows = []
@@ -250,7 +250,7 @@ class Marks(Chart):
 class TimescaleMarks(Chart):
     """Marks on a chart's time scale: when the market began, ends and was resolved."""
 
-    def answer(self, given: MarksOf, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: MarksOf, **path: str) -> bytes:
         """Give an array; a symbol that is not known has none."""
         found = self.symbol(given.symbol)
         if found is None:

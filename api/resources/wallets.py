@@ -98,7 +98,7 @@ class OfAccount(Reading):
 class Watched(OfAccount):
     """The wallets that an account watches."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give them; those just changed as well, so from where they were written."""
         account = int(path["account_id"])
         with self.service.writes.connection() as conn:
@@ -117,7 +117,7 @@ class Activity(OfAccount):
 class Summary(OfAccount):
     """A wallet in a few numbers."""
 
-    def answer(self, given: Parameters, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Parameters, **path: str) -> bytes:
         """Give them."""
         return self.found(self.read(account_id=int(path["account_id"]), wallet=wallet(path["address"])))
 
@@ -129,7 +129,7 @@ class OfWallet(Reading):
         """Give it."""
         return self.found(self.read(wallet=wallet(path["address"]), **self.more(given)))
 
-    def more(self, given: Any) -> dict[str, Any]:  # noqa: ARG002
+    def more(self, given: Any) -> dict[str, Any]:
         """Say what else the query takes."""
         return {}
 
@@ -156,6 +156,6 @@ class Onchain(Reading):
 class Leaderboard(Reading):
     """The head of a board."""
 
-    def answer(self, given: Board, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Board, **path: str) -> bytes:
         """Give it."""
         return self.found(self.read(span=given.window, by=given.by, limit=given.limit))

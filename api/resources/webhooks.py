@@ -161,7 +161,7 @@ class Create(Owned):
 class One(OfAccount):
     """A webhook."""
 
-    def answer(self, given: Any, **path: str) -> bytes:  # noqa: ARG002
+    def answer(self, given: Any, **path: str) -> bytes:
         """Give it."""
         webhook_id, account = identity(path["id"]), int(path["account_id"])
         with self.service.writes.connection() as conn:

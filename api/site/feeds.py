@@ -44,7 +44,7 @@ class Feeds:
         self._site = site
         self._open: dict[str, int] = {}
 
-    async def health(self, request: Request) -> Response:  # noqa: ARG002
+    async def health(self, request: Request) -> Response:
         """Say that this process answers, and how many browsers follow live prices."""
         told = {"status": "ok", "service": "presage-site", "live": sum(self._open.values())}
         return JSONResponse(told, headers={"Cache-Control": "no-store"})
@@ -98,14 +98,14 @@ class Feeds:
         media = answer.headers.get("content-type", "application/json")
         return Response(answer.body, headers=OPEN | {"Content-Type": media, "Cache-Control": keep})
 
-    async def platform_stats(self, request: Request) -> Response:  # noqa: ARG002
+    async def platform_stats(self, request: Request) -> Response:
         """Tell how many markets there are, and how much is traded."""
         answer = await self._site.backend.get("/v1/stats", fresh_s=10)
         if not answer.ok:
             return passed(answer)
         return _kept(answer.data | {"source": self._site.source}, 10)
 
-    async def ticker(self, request: Request) -> Response:  # noqa: ARG002
+    async def ticker(self, request: Request) -> Response:
         """Tell the markets with the largest volume of the last 24 hours, and what they cost."""
         backend = self._site.backend
         question = {"by": "volume", "period": "24h", "limit": TICKER_LENGTH}

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class Stream(Resource):
     """Events as they happen."""
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:  # noqa: ARG002
+    def on_get(self, req: falcon.Request, resp: falcon.Response, **path: str) -> None:
         """Check the key, count the connection, switch to WebSocket, and stay until the client goes."""
         key = self.holder(req)
         given = parse(self.endpoint.parameters, req.params)

@@ -17,7 +17,7 @@ WORD = b'{"hello":"world"}'
 class Hello:
     """The least that a server of this kind can do."""
 
-    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002
+    def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002 (Falcon's)
         """Say it."""
         resp.data = WORD
 
@@ -27,8 +27,8 @@ class Forgetful(Cache):
 
     def get(
         self,
-        question: Hashable,  # noqa: ARG002
-        seconds: float,  # noqa: ARG002
+        question: Hashable,  # noqa: ARG002 (a cache is told)
+        seconds: float,  # noqa: ARG002 (likewise)
         ask: Callable[..., tuple[bytes, str]],
         *about: Any,
     ) -> tuple[bytes, str]:

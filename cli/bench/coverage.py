@@ -65,7 +65,7 @@ class Listing(Exchange):
             instant = datetime.fromtimestamp(at, UTC)
             self.by_second[at].append(Trade(str(token), "0x", instant, 1, price, size, tx, "0x"))
 
-    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Trade]:  # noqa: ARG002
+    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Trade]:  # noqa: ARG002 (of all markets)
         """Give what was traded in a stretch of time, newest first."""
         seconds = range((to_ms + 999) // 1000, from_ms // 1000 - 1, -1)
         return [trade for second in seconds for trade in reversed(self.by_second.get(second, ()))]
