@@ -39,12 +39,14 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "wallet_activity": now - ACTIVITY_KEPT,
         **dict.fromkeys(CHAIN, now - timedelta(days=settings.settlements_retention_days)),
     }
+    blocks = _forget_blocks(conn, before["settlements"])  # first: one that stands has all of its rows
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
     }
     oldest = first_event_since(conn, now - timedelta(hours=settings.stream_retention_h))
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
-    dropped["chain_blocks"] = _forget_blocks(conn, before["settlements"])
+    dropped["chain_blocks"] = blocks
+    dropped["wallets_watched"] = queries.forget_watched(conn, before=before["wallet_activity"])
     dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
     dropped["coverage_gaps"] = sum(
         queries.forget_gaps(conn, kind=kind, before=before[table])
@@ -69,7 +71,7 @@ def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
 
 
 def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
-    """Forget the blocks of days that have been dropped whole: chunks go by the day (UTC)."""
+    """Forget the blocks of days that are dropped whole: chunks go by the day (UTC)."""
     whole_days = before.replace(hour=0, minute=0, second=0, microsecond=0)
     last = queries.last_block_before(conn, before=whole_days)
     if last is None:

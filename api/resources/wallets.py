@@ -15,6 +15,7 @@ from sql.queries import wallets as queries
 
 if TYPE_CHECKING:
     import falcon
+    import psycopg
 
     from api.middleware import Answer
     from api.parameters import Parameters
@@ -63,8 +64,7 @@ class Watch(Writing):
         self.admit(req)
         address = wallet(body(req, WatchBody).address)
         account = req.context.grant.key.account_id
-        done = self.write(lambda conn: queries.watch(conn, account_id=account, wallet=address, most=MOST_WATCHED))
-        if done is None:
+        if self.write(lambda conn: _watch(conn, account, address)) is None:
             raise Problem(
                 "invalid_parameter",
                 f"{MOST_WATCHED:,} wallets can be watched at once",
@@ -72,6 +72,13 @@ class Watch(Writing):
                 errors=[{"name": "address", "detail": f"{MOST_WATCHED} are watched already"}],
             )
         self.say(resp, {"address": said(address), "watching": True})
+
+
+def _watch(conn: psycopg.Connection[Any], account: int, address: bytes) -> bool | None:
+    with conn.transaction():
+        queries.hold_watching(conn)
+        watched: bool | None = queries.watch(conn, account_id=account, wallet=address, most=MOST_WATCHED)
+    return watched
 
 
 class Unwatch(Writing):

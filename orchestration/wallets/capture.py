@@ -42,6 +42,7 @@ def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool
     """
     if not numbers:
         return []
+    queries.share_watching(conn)
     standing, span = _standing(conn, numbers)
     if standing.first_ts is None:
         return []

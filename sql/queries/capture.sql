@@ -1,11 +1,18 @@
 -- What is done with settlements in the transaction that writes them, or takes them back: for those who watch wallets, for positions,
 -- and for whale alerts. `numbers` are the blocks written.
 
+-- name: share_watching()$
+-- Have whoever begins to watch a wallet wait until the blocks of this transaction are there: they are captured for those who watch now.
+select pg_advisory_xact_lock_shared(hashtextextended('presage.watching', 0))::text;
+
 -- name: standing(numbers)^
 -- How far positions have come, held there until the transaction ends; which instants the blocks span; what there is to do.
 select
     h.claimed, s.first_ts, s.last_ts,
-    exists (select from wallets_watched) as watched,
+    exists (
+        select from wallets_watched w
+        where w.blocks && (select int8range(min(number), max(number), '[]') from unnest(:numbers::bigint[]) as number)
+    ) as watched,
     exists (select from wallets_followed where until_at > now()) as followed,
     exists (
         select from ledger_entries e

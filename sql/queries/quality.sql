@@ -133,9 +133,10 @@ select * from coverage_gaps where greatest(created_at, to_ts, filled_at) >= :sin
 insert into fresh_coverage_days select * from coverage_days where checked_at >= :since;
 
 -- name: coverage_market_days(since)!
--- Those of days that were reconciled since.
+-- Those of days that were reconciled since, or while the last pass looked: a count's last transaction may be long.
 insert into fresh_coverage_market_days
-select m.* from coverage_days d join coverage_market_days m using (day) where d.kind = 'trades' and d.checked_at >= :since;
+select m.* from coverage_days d join coverage_market_days m using (day)
+where d.kind = 'trades' and d.checked_at >= :since::timestamptz - interval '10 minutes';
 
 -- name: tick_sizes(since)!
 -- Those since then.

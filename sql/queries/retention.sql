@@ -18,6 +18,10 @@ select seq, ts from stream_events where seq >= :seq order by seq limit 1;
 -- Leases of runs long gone.
 delete from feed_leases where beat_at < :before;
 
+-- name: forget_watched(before)!
+-- Wallets let go so long ago that nothing is left of what was captured.
+delete from wallets_watched where unwatched_at < :before;
+
 -- name: forget_quarantine(before)!
 -- Payloads refused long ago.
 delete from quarantine where ts < :before;

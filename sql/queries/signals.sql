@@ -226,13 +226,17 @@ where ts between :first_ts and :last_ts and counted and value_usd >= :least::big
 -- Removes whale alerts of a span that no settlement of their block bears out; of blocks that are no longer kept they stay.
 delete from signals a
 where a.type = 'whale_alert' and a.ts >= :since and a.ts < :until
-    and exists (select from chain_blocks b where b.number = (a.detail ->> 'block_number')::bigint and b.ts = a.ts)
+    and exists (
+        select from chain_blocks b
+        where b.number = (a.detail ->> 'block_number')::bigint and b.ts = a.ts and b.ts >= :since and b.ts < :until
+    )
     and not exists (
         select
         from settlements s
         join chain_tokens k using (token_key)
         join tokens t using (token_id)
-        where s.ts = a.ts and s.block_number = (a.detail ->> 'block_number')::bigint and s.log_index = (a.detail ->> 'log_index')::int
+        where s.ts = a.ts and s.ts >= :since and s.ts < :until  -- the instants spare a look into every chunk
+            and s.block_number = (a.detail ->> 'block_number')::bigint and s.log_index = (a.detail ->> 'log_index')::int
             and s.counted and (t.market_key, t.outcome) = (a.market_key, a.outcome) and s.value_usd / 1000000.0::float8 = a.value
             and '0x' || encode(s.tx_hash, 'hex') = a.detail ->> 'tx_hash'
     );

@@ -1,5 +1,9 @@
 -- Wallets, as the API shows them.
 
+-- name: hold_watching()$
+-- Wait for the blocks that are being written, and have those that come wait: in a statement of its own, before `watch` looks.
+select pg_advisory_xact_lock(hashtextextended('presage.watching', 0))::text;
+
 -- name: watch(account_id, wallet, most)$
 -- Have a wallet's activity kept from the next block on; nothing if the account watches as many as it may.
 insert into wallets_watched as w (account_id, wallet, blocks)

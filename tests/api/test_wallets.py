@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import threading
 
 import msgspec
+import psycopg
 import pytest
 
 from api.endpoints import ENDPOINTS
 from orchestration.wallets import leaderboards, positions
+from sql.queries import capture
 from tests.api.conftest import generous
 from tests.api.test_shapes import without_defaults
 from tests.factories import insert
 from tests.orchestration.wallets.chain import EXCHANGE, Chain, address
+from tests.patience import until
 
 NOW = dt.datetime.now(dt.UTC)
 pytestmark = pytest.mark.usefixtures("present")
@@ -143,6 +147,21 @@ def test_capture_begins_with_the_block_after_the_head(client, conn, chain):
     chain.block(102, match())
     kept = client.ask(f"/v1/wallets/{ANN}/activity").json
     assert (kept["watching"], kept["count"]) == (False, 2)
+
+
+def test_watching_begins_behind_the_blocks_that_are_being_written(client, conn, chain, database_url):
+    answers = []
+    watching = threading.Thread(target=lambda: answers.append(watch(client, ANN)))
+    with psycopg.connect(database_url) as writer:
+        capture.share_watching(writer)
+        writer.execute("update chain_heads set head = 105")
+        watching.start()
+        waiting = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        until(lambda: writer.execute(waiting).fetchone() == (1,))
+    watching.join()
+
+    assert [answer.status_code for answer in answers] == [200]
+    assert conn.execute("select lower(blocks) from wallets_watched").fetchone() == (106,)
 
 
 def test_what_was_captured_for_others_does_not_show(client, conn, chain):
