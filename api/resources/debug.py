@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from api.parameters import Parameters
 
-MOST_OUTCOMES, MOST_TRADES, MOST_EVENTS = 1000, 100, 50
+MOST_MARKETS, MOST_TRADES, MOST_EVENTS = 500, 100, 50
 
 
 class Debug(Reading):
@@ -39,7 +39,7 @@ class Debug(Reading):
 class DebugMarkets(Debug):
     """What is tracked."""
 
-    limit = MOST_OUTCOMES
+    limit = MOST_MARKETS
 
 
 class DebugTrades(Debug):

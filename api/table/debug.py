@@ -21,7 +21,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=DebugMarkets,
         query=debug.markets,
         answers=dict[str, Any],
-        summary="What is tracked: the feed's runs, the stages, and the 1,000 outcomes heard of last",
+        summary="What is tracked: the feed's runs, the stages, and the outcomes of the 500 most active markets",
     ),
     _of_market(
         name="debug_market",

@@ -1,17 +1,27 @@
 -- What the service holds, as it holds it: amounts are micro-units, times are text.
 
 -- name: markets(limit)$
--- The feed's runs, and what is held of the outcomes that were heard of last.
+-- The feed's runs, and what is held of the outcomes of the most active markets.
 select json_build_object(
     'feeds', (select coalesce(json_agg(row_to_json(l) order by l.beat_at desc), '[]') from feed_leases l),
     'stages', (select coalesce(json_agg(row_to_json(s) order by s.stage), '[]') from pipeline_status s),
-    'outcomes', (select coalesce(json_agg(row_to_json(o) order by o.updated_at desc), '[]') from (
-        select m.market_id, m.slug, m.status, p.*, b.verified, b.seq, b.ts as book_ts,
-            cardinality(b.bid_prices) as bid_levels, cardinality(b.ask_prices) as ask_levels
-        from (select * from live_prices order by updated_at desc limit :limit) as p
-        join markets m using (market_key)
-        left join live_books b on b.market_key = p.market_key and b.outcome = p.outcome
-    ) as o)
+    'outcomes', (select coalesce(json_agg(row_to_json(o) order by k.rank, o.outcome), '[]')
+        from (
+            select rank, market_key from market_rankings
+            where generation = (select max(generation) from market_rankings)
+            order by rank
+            limit :limit
+        ) as k
+        cross join lateral (
+            select m.market_id, m.slug, m.status, p.*, b.verified, b.seq, b.ts as book_ts,
+                cardinality(b.bid_prices) as bid_levels, cardinality(b.ask_prices) as ask_levels
+            from markets m
+            join live_prices p using (market_key)
+            left join live_books b on b.market_key = p.market_key and b.outcome = p.outcome
+            where m.market_key = k.market_key
+            offset 0
+        ) as o
+    )
 )::text;
 
 -- name: market(market_key)$

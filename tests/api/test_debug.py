@@ -61,6 +61,7 @@ def test_what_is_held_is_told_raw(ask, conn, add_market, add_trades):
     add_trades(market, [{"price": "0.5"}, {"price": "0.6"}])
     insert(conn, "live_prices", {"market_key": key, "outcome": 0, "mid": 520_000, "ts": market["created_at"]})
     insert(conn, "live_books", book(key, verified=False))
+    insert(conn, "market_rankings", {"generation": 1, "rank": 1, "market_key": key})
     event = {"ts": market["created_at"], "market_key": key, "outcome": 0, "event_id": 1, "seq": 1, "side": 1}
     insert(conn, "book_events", {**event, "price": 510_000, "size": 7})
 
