@@ -174,6 +174,8 @@ ORDERS = {
     "/v1/events/{id}/markets": lambda rows: ascending([row["end_time"] for row in rows]),
     "/v1/categories/{slug}/markets": lambda rows: descending([row["created_at"] for row in rows]),
     "/v1/categories": lambda rows: descending([row["market_count"] for row in rows]),
+    "/debug/trades": lambda rows: descending([(row["ts"], row["seq"]) for row in rows]),
+    "/debug/signals": lambda rows: descending([row["ts"] for row in rows]),
 }
 
 
