@@ -37,9 +37,7 @@ newest as (
     select a.*
     from wallet_activity a
     where a.wallet = :wallet and a.block_number <@ (select blocks from watch)
-        -- The same in words of the index: whoever never watched is answered at once.
-        and a.block_number >= (select lower(blocks) from watch)
-        and a.block_number < (select coalesce(upper(blocks), 9223372036854775807) from watch)
+        and exists (select from watch where not isempty(blocks))  -- asked once: who never watched is answered at once
     order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker
     limit :limit
 )
