@@ -26,6 +26,7 @@ from api.service import Service
 from api.stream.hub import Hub
 from sql import database
 from tests.api.listening import Listener, listening
+from tests.api.settled import chain, market  # noqa: F401 (fixtures of those who ask about wallets)
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
