@@ -7,9 +7,11 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from alembic import command
+from alembic import command, context, op
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+
+from sql import database
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +59,13 @@ def downgrade(
 def revisions() -> set[str]:
     """Name the revisions that this release knows."""
     return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}
+
+
+def current_license() -> License:
+    """Give the licence of the database that the running migration changes; for revisions that differ by it."""
+    if context.is_offline_mode():
+        return cast("License", context.config.attributes["license"])
+    return cast("License", op.get_bind().exec_driver_sql(database.LICENSE).scalar_one())
 
 
 def check(url: str) -> str:

@@ -1,30 +1,32 @@
 """Everything that the first release has.
 
-Until that release this baseline is edited, and runs the files of sql/ themselves. Then its text is frozen, and changes are new
-migrations.
+Frozen: this is release 0.1.0. Its SQL stands in the folder beside, as `sql/` made it that day; tests/sql/released.txt
+holds the digest of each file.
 """
 
-from alembic import context, op
+from pathlib import Path
 
-from sql import database, timescale
+from alembic import op
+
+from sql import migrate, timescale
 
 revision, down_revision = "0001", None
+
+FOLDER = Path(__file__).with_suffix("")
 
 
 def upgrade() -> None:
     for extension in ("timescaledb", "pg_trgm"):
         op.execute(f"create extension if not exists {extension}")
-    for statement in timescale.create(_license()):
-        op.execute(statement)
+    for name in ("tables", f"candles_{migrate.current_license()}", "views"):
+        _run(name)
 
 
 def downgrade() -> None:
-    for statement in timescale.drop(_license()):
-        op.execute(statement)
+    _run(f"drop_{migrate.current_license()}")
     # The extensions stay: they may have been there before us, and others may use them.
 
 
-def _license() -> database.License:
-    if context.is_offline_mode():
-        return context.config.attributes["license"]
-    return op.get_bind().exec_driver_sql(database.LICENSE).scalar_one()
+def _run(name: str) -> None:
+    for statement in timescale.statements(FOLDER / f"{name}.sql"):
+        op.execute(statement)

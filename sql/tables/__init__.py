@@ -28,7 +28,16 @@ from sql.tables.exports import exports
 from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
 from sql.tables.quality import quality_checks, quality_results, quality_suites
-from sql.tables.series import book_events, candles_1h, candles_1m, quotes, stream_events, stream_head, trades
+from sql.tables.series import (
+    book_events,
+    candles_1h,
+    candles_1m,
+    candles_due,
+    quotes,
+    stream_events,
+    stream_head,
+    trades,
+)
 from sql.tables.wallets import (
     leaderboards,
     position_changes,
@@ -53,6 +62,7 @@ __all__ = [
     "book_packs",
     "candles_1h",
     "candles_1m",
+    "candles_due",
     "chain_blocks",
     "chain_checks",
     "chain_contracts",

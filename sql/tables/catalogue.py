@@ -132,5 +132,6 @@ market_rankings = Table(
     ),
     Column("rank", Integer, primary_key=True),
     Column("market_key", Integer, nullable=False),
+    Column("value_usd", BigInteger, comment="What it is ranked by: USD of 24 hours, over all outcomes"),
     Index("market_rankings_market_idx", "generation", "market_key", unique=True),
 )

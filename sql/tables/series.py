@@ -8,6 +8,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Identity,
     Index,
     Integer,
     LargeBinary,
@@ -108,6 +109,16 @@ def _candles(name: str) -> Table:
 
 candles_1m = _candles("candles_1m")
 candles_1h = _candles("candles_1h")
+
+candles_due = Table(
+    "candles_due",
+    metadata,
+    Column("due_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("since", Time, nullable=False),
+    Column("until", Time, nullable=False, comment="The last trade touched; within the hour of `since`"),
+    comment="Stretches of time whose candles are to be refreshed: trades were written there a minute late or more. A "
+    "stretch may be there several times, so that who adds one waits for nobody. Empty on the Apache licence",
+)
 
 stream_events = Table(
     "stream_events",

@@ -30,3 +30,17 @@ create index candles_1h_market_idx on candles_1h (market_key, outcome, bucket de
 create index candles_1h_bucket_idx on candles_1h (bucket desc);
 -- The newest minutes of all markets are looked over every other minute.
 create index candles_1m_bucket_idx on candles_1m using brin (bucket) with (autosummarize = on);
+
+-- TimescaleDB keeps a log of what changed below the point up to which it has materialised, but a transaction that commits while that
+-- point moves over its rows may leave nothing in the log: their candles would stay wrong for good. And the log does not say where to
+-- look. So each insert notes to which hours it adds late, in its own transaction; orchestration refreshes them by force.
+create function note_candles_due() returns trigger language plpgsql as $$
+begin
+    insert into candles_due (since, until)
+    select min(ts), max(ts) from changed where ts < now() - interval '1 minute' group by time_bucket(interval '1 hour', ts);
+    return null;
+end
+$$;
+
+create trigger candles_due_added after insert on trades referencing new table as changed
+for each statement execute function note_candles_due();

@@ -47,10 +47,15 @@ create function volume_trend(spike_ratio double precision) returns text
 language sql immutable parallel safe
 return case when spike_ratio > 1.25 then 'up' when spike_ratio < 0.75 then 'down' else 'flat' end;
 
--- Where a market leans: its price changed by more than five per cent in 24 hours.
-create function sentiment(price_change_pct double precision) returns text
+-- Where a market leans: its odds have changed by more than an eighth (three cents at even odds), and its price by two cents at least.
+create function sentiment(before bigint, after bigint) returns text
 language sql immutable parallel safe
-return case when price_change_pct > 5 then 'bullish' when price_change_pct < -5 then 'bearish' else 'neutral' end;
+return case
+    when abs(after - before) < 20000 then 'neutral'
+    when after * (1000000.0::float8 - before) > 1.125 * before * (1000000.0::float8 - after) then 'bullish'
+    when before * (1000000.0::float8 - after) > 1.125 * after * (1000000.0::float8 - before) then 'bearish'
+    else 'neutral'
+end;
 
 -- A signal as the API shows it, and the stream tells it.
 create function signal_record(

@@ -1,4 +1,4 @@
--- Order books as the API shows them. One that disagrees with the exchange's own best prices is not shown.
+-- Order books as the API shows them: of active markets, while they agree with the exchange's own best prices and the feed is alive.
 create view book_records as
 select
     b.market_key, b.outcome,
@@ -36,4 +36,4 @@ cross join lateral (
         coalesce(sum(price::numeric * size), 0) as worth
     from unnest(b.ask_prices, b.ask_sizes) as level (price, size)
 ) as asks
-where b.verified;
+where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed);

@@ -1,4 +1,4 @@
--- Live prices as the API shows them.
+-- Live prices as the API shows them: of active markets, while the book agrees with the exchange and the feed is alive.
 create view price_records as
 select
     p.market_key, p.outcome,
@@ -17,10 +17,12 @@ select
                 as_number(p.ask_size) as ask_size,
                 as_number(p.last) as last,
                 as_ms(p.last_ts) as last_ts,
-                (select as_number(sum(value_usd)::bigint) from market_stats_24h s where s.market_key = p.market_key) as volume_24h_usd,
+                coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = p.market_key), 0) as volume_24h_usd,
                 as_ms(p.ts) as ts,
                 greatest(0, as_ms(now()) - as_ms(p.ts)) as age_ms
         ) as r
     ) as record
 from live_prices p
-join markets m using (market_key);
+join markets m using (market_key)
+join live_books b on b.market_key = p.market_key and b.outcome = p.outcome
+where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed);

@@ -9,28 +9,35 @@ COLUMNS = """
     order by 1, 2
 """
 
-# Everything of ours in schema public: what belongs to an extension depends on it (`e`).
+# TimescaleDB numbers what is behind a continuous aggregate: the numbers are left out.
+# Everything of ours, in schema public and for analysts: what belongs to an extension depends on it (`e`).
 EVERYTHING = {
     "columns": """
         select table_name, ordinal_position, column_name, data_type, udt_name, is_nullable, column_default, is_identity,
             col_description(format('public.%I', table_name)::regclass, ordinal_position)
-        from information_schema.columns where table_schema = 'public'
+        from information_schema.columns where table_schema = 'public' and table_name <> 'alembic_version'
         order by 1, 2
     """,
     "relations": """
         select relname, relkind, relpersistence, reloptions, obj_description(oid, 'pg_class'),
             (select reloptions from pg_class as toast where toast.oid = pg_class.reltoastrelid)
-        from pg_class where relnamespace = 'public'::regnamespace and relkind <> 'i'
+        from pg_class
+        where relnamespace = 'public'::regnamespace and relkind <> 'i' and relname <> 'alembic_version'
         order by 1
     """,
-    "indexes": "select tablename, indexname, indexdef from pg_indexes where schemaname = 'public' order by 1, 2",
-    "constraints": """
-        select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
-        from pg_constraint where connamespace = 'public'::regnamespace
+    "indexes": """
+        select tablename, indexname, indexdef from pg_indexes
+        where schemaname = 'public' and tablename <> 'alembic_version'
         order by 1, 2
     """,
-    "triggers": """
-        select tgrelid::regclass::text, tgname, pg_get_triggerdef(oid)
+    "constraints": """
+        select conrelid::regclass::text, conname, pg_get_constraintdef(oid)
+        from pg_constraint
+        where connamespace = 'public'::regnamespace and conname <> 'alembic_version_pkc'
+        order by 1, 2
+    """,
+    "triggers": r"""
+        select tgrelid::regclass::text, tgname, regexp_replace(pg_get_triggerdef(oid), $$\('\d+'\)$$, '(…)')
         from pg_trigger
         where not tgisinternal and tgrelid in (select oid from pg_class where relnamespace = 'public'::regnamespace)
         order by 1, 2
@@ -42,10 +49,23 @@ EVERYTHING = {
             and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
         order by 1, 2
     """,
-    "views": "select viewname, definition from pg_views where schemaname = 'public' order by 1",
+    "views": r"""
+        select
+            schemaname, viewname,
+            regexp_replace(definition, '(_materialized_hypertable_|cagg_watermark\()\d+', '\1…', 'g')
+        from pg_views where schemaname in ('public', 'analytics') order by 1, 2
+    """,
+    "grants": """
+        select relnamespace::regnamespace::text, relname, relacl::text from pg_class
+        where relnamespace in (select oid from pg_namespace where nspname in ('public', 'analytics'))
+            and relacl is not null and relname <> 'alembic_version'
+            and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
+        order by 1, 2
+    """,
     "dimensions": """
         select hypertable_name, column_name, time_interval, integer_interval, num_partitions
         from timescaledb_information.dimensions
+        where hypertable_schema = 'public'
         order by 1
     """,
     "types": """
@@ -58,5 +78,5 @@ EVERYTHING = {
 
 
 def describe(conn):
-    """Everything in schema public, by kind."""
+    """Everything of ours, by kind; Alembic's own table aside."""
     return {kind: conn.execute(query).fetchall() for kind, query in EVERYTHING.items()}

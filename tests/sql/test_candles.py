@@ -29,7 +29,7 @@ class Apache:
         pass
 
 
-@pytest.fixture(params=["apache", "timescale"])
+@pytest.fixture(params=[pytest.param("apache", marks=pytest.mark.license("apache")), "timescale"])
 def db(request):
     """The same schema under either licence."""
     return (
@@ -124,6 +124,7 @@ def apache(conn):
     return Apache(conn)
 
 
+@pytest.mark.license("apache")
 def test_trades_copied_in_are_in_the_candles(apache):
     with apache.conn.cursor().copy(
         "copy trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) from stdin"
@@ -135,6 +136,7 @@ def test_trades_copied_in_are_in_the_candles(apache):
     assert kept(apache) == computed(apache) != NONE
 
 
+@pytest.mark.license("apache")
 def test_a_statement_that_is_rolled_back_leaves_no_trace(apache):
     apache.execute(candles.insert(candles.random_trades(seed=1, count=50)))
     before = kept(apache)
@@ -179,6 +181,7 @@ changes = st.one_of(
 )
 
 
+@pytest.mark.license("apache")
 @given(st.lists(changes, max_size=8))
 def test_property_any_changes_in_any_order_leave_exact_candles(one_database, statements):
     with one_database.conn.transaction(force_rollback=True):
@@ -194,6 +197,7 @@ def one_database(new_database):
         yield Apache(connection)
 
 
+@pytest.mark.license("apache")
 def test_writers_at_once_neither_lose_a_trade_nor_wait_in_a_circle(database_url):
     """Three write overlapping batches, two delete and change; each statement is a transaction, none is tried again."""
     pool = candles.random_trades(seed=5, count=3000, hours=0.5)
@@ -235,6 +239,7 @@ def test_writers_at_once_neither_lose_a_trade_nor_wait_in_a_circle(database_url)
         assert kept(Apache(conn)) == computed(Apache(conn)) != NONE
 
 
+@pytest.mark.license("apache")
 def test_a_change_that_waits_for_a_writer_counts_what_it_wrote(database_url):
     first, second = Trade(0, 1, 0, 1, 1, 500_000, 10), Trade(1, 1, 0, 2, 2, 600_000, 10)
     with database.connect(database_url) as writer, database.connect(database_url, autocommit=True) as changer:

@@ -12,7 +12,8 @@ from sql import database
 
 
 def test_a_connection_speaks_utc_and_keeps_the_urls_own_options(cluster):
-    url = cluster.url("postgres") + "&options=-c%20geqo%3Doff"
+    url = cluster.url("postgres")
+    url += ("&" if "?" in url else "?") + "options=-c%20geqo%3Doff"
 
     with database.connect(url, name="a reader", statement_timeout=1234, DateStyle="ISO, DMY") as conn:
         shown = [conn.execute(f"show {name}").fetchone()[0] for name in ("timezone", "geqo", "statement_timeout")]

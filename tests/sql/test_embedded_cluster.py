@@ -232,6 +232,19 @@ def test_a_server_whose_starter_was_killed_is_taken_over_and_ended(folder, make)
     assert gone(pid, within_s=0)
 
 
+@pytest.mark.parametrize("end", ["Cluster(folder).stop()", "cluster.leave_running()"])
+def test_python_ends_without_a_complaint_about_a_server_that_another_stopped_or_that_is_left_running(folder, make, end):
+    make()
+    code = (
+        "import sys; from pathlib import Path; from sql.embedded import Cluster; folder = Path(sys.argv[1]);"
+        f" cluster = Cluster(folder); cluster.start(); {end}; del cluster"
+    )
+    command = [sys.executable, "-W", "always::ResourceWarning", "-c", code, folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_by_tcp_only_the_password_opens(make):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -8,6 +8,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 import parameters
+from sql.queries import feed as queries
 from tests.factories import insert
 
 
@@ -45,6 +46,35 @@ def test_a_stage_turns_late_and_then_stale_as_time_goes_by(conn, lag, expected):
     touch(conn, "ingestion", data_s=lag, beat_s=0)
 
     assert status(conn, "ingestion") == (expected, pytest.approx(max(lag, 0)))
+
+
+def reason(conn, stage):
+    detail = conn.execute("select detail from pipeline_status where stage = %s", [stage]).fetchone()[0]
+    return detail.get("reason"), detail.get("since")
+
+
+def test_what_keeps_a_stage_from_going_on_is_told_with_its_beginning_until_it_goes_on(conn):
+    queries.beat(conn, stage="discovery", last_data_at=None, detail='{"open_markets": 5}')
+    queries.hinder(conn, stage="discovery", reason="cannot reach there: name not known")
+    conn.execute("update stage_clocks set detail = detail || '{\"since\": 1795000000}' where stage = 'discovery'")
+    queries.hinder(conn, stage="discovery", reason="cannot reach there: name not known")
+
+    assert reason(conn, "discovery") == ("cannot reach there: name not known", 1_795_000_000)
+    queries.hinder(conn, stage="discovery", reason="cannot reach there: connection refused")
+    assert reason(conn, "discovery")[1] != 1_795_000_000
+    queries.beat(conn, stage="discovery", last_data_at=None, detail=None)
+    assert reason(conn, "discovery") == (None, None)
+    (detail,) = conn.execute("select detail from stage_clocks where stage = 'discovery'").fetchone()
+    assert detail == {"open_markets": 5}
+
+
+def test_a_stage_that_looks_and_brings_nothing_has_no_newer_data(conn):
+    queries.beat(conn, stage="ingestion", last_data_at=None, detail=None)
+
+    assert status(conn, "ingestion") == ("missing", None)
+    touch(conn, "ingestion", data_s=100, beat_s=100)
+    queries.beat(conn, stage="ingestion", last_data_at=None, detail=None)
+    assert status(conn, "ingestion") == ("stale", pytest.approx(100))
 
 
 def test_discovery_is_fresh_while_it_looks_though_nothing_is_new(conn):

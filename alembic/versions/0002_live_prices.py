@@ -1,0 +1,24 @@
+"""Prices and books are live only of active markets, with a verified book, while the feed is alive."""
+
+from pathlib import Path
+
+from alembic import op
+
+from sql import timescale
+
+revision, down_revision = "0002", "0001"
+
+FOLDER = Path(__file__).with_suffix("")
+
+
+def upgrade() -> None:
+    _run("up")
+
+
+def downgrade() -> None:
+    _run("down")
+
+
+def _run(name: str) -> None:
+    for statement in timescale.statements(FOLDER / f"{name}.sql"):
+        op.execute(statement)
