@@ -2,6 +2,9 @@
 
 from hashlib import blake2b
 
+ASSIGNED = "0x" + "0" * 32
+"""How a hash begins that was assigned to a recorded trade without one: it names the trade, and is never shown."""
+
 
 def digest(text: str) -> int:
     """Give 64 bits of a text, signed as the database keeps them."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, Overflow
 from functools import lru_cache
 
 ONE = 1_000_000
+MAX_DIGITS = 27  # of micro-units
 
 
 @lru_cache(maxsize=1 << 16)
@@ -21,6 +22,8 @@ def parse(value: str | float) -> int:
         scaled = Decimal(str(value)).scaleb(6)
         if not scaled.is_finite():
             raise ValueError(f"not a finite number: {value!r}")
+        if scaled.adjusted() > MAX_DIGITS:
+            raise ValueError(f"too large a number: {value!r:.40}")
         return int(scaled.to_integral_value())
-    except InvalidOperation as error:
+    except (InvalidOperation, Overflow) as error:
         raise ValueError(f"not a number: {value!r}") from error

@@ -9,11 +9,12 @@ import msgspec
 
 from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.tape import UnplayableError
 
 EPILOG = """\
 The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; its trades
 are settled on a simulated chain, JSON-RPC at http://HOST:PORT/rpc. Of its own the sandbox has GET /sandbox/status,
-GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
+GET /sandbox/tape, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
 
 faults: a fault or a list of them, as JSON or in a file, for instance
   [{"kind": "error", "target": "/gamma", "at_s": 20, "for_s": 5}, {"kind": "silent", "at_s": 40, "for_s": 30},
@@ -56,6 +57,12 @@ def main() -> None:
         "--start-ms", type=int, metavar="MS", help="what the exchange's clock shows at the start (default: the time)"
     )
     parser.add_argument(
+        "--past", type=int, default=0, metavar="DAYS", help="simulation: days of history that it has behind it"
+    )
+    parser.add_argument(
+        "--past-until-ms", type=int, metavar="MS", help="where that history ends (default: at the start)"
+    )
+    parser.add_argument(
         "--speed",
         type=float,
         default=1.0,
@@ -74,20 +81,25 @@ def main() -> None:
         faults = _script(given.faults)
     except (OSError, msgspec.MsgspecError) as error:
         parser.error(f"--faults: {error}")
-    sandbox = Sandbox(
-        simulate=(1 if given.simulate is None else given.simulate) if given.tape is None else None,
-        tape=given.tape,
-        port=given.port,
-        host=given.host,
-        rate=given.rate,
-        markets=given.markets,
-        start_ms=given.start_ms,
-        speed=given.speed,
-        hold=given.hold,
-        faults=faults,
-        log=given.log,
-        progress=_say,
-    )
+    try:
+        sandbox = Sandbox(
+            simulate=(1 if given.simulate is None else given.simulate) if given.tape is None else None,
+            tape=given.tape,
+            port=given.port,
+            host=given.host,
+            rate=given.rate,
+            markets=given.markets,
+            start_ms=given.start_ms,
+            past_days=given.past,
+            past_until_ms=given.past_until_ms,
+            speed=given.speed,
+            hold=given.hold,
+            faults=faults,
+            log=given.log,
+            progress=_say,
+        )
+    except UnplayableError as error:
+        parser.exit(1, f"{parser.prog}: {error}\n")
     sandbox.bind()
     _say(f"{sandbox.source.source} exchange with {len(sandbox.exchange.catalogue.markets)} markets at {sandbox.url}")
     sandbox.run()

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from upstream.micro import parse
-from upstream.sandbox.book import BUY, SELL, Levels, Side
+from upstream.sandbox import files
+from upstream.sandbox.book import BUY, Side
 from upstream.sandbox.made import assigned_condition, assigned_token, made, tag
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Recording
+from upstream.sandbox.snapshots import Kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
-SIDES: dict[str, Side] = {"bid": BUY, "BUY": BUY, "buy": BUY, "ask": SELL, "SELL": SELL, "sell": SELL}
+    from upstream.sandbox.files import File
+
+MAX_HASH = 128  # characters
+GAME = 4  # words in the slug of a game: league, away, home, day
 
 
 class Row(NamedTuple):
@@ -36,119 +38,125 @@ class Row(NamedTuple):
         return self.token, self.hash, self.ts_ms, self.kind
 
 
-def flattened(path: Path) -> Recording:
-    """Read a capture that its recorder wrote as one row a level: `*_polymarket-market-events.csv.gz`."""
-    capture = _Flattened(path)
+@dataclass
+class _Market:
+    """What rows say of the market they are about."""
+
+    id: str = ""
+    names: dict[str, str] = field(default_factory=dict)  # outcomes, by token
+
+
+def flattened(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
+    """Read a capture that its recorder wrote as one row a level."""
+    markets: dict[str, _Market] = {}
     happenings: list[Happening] = []
-    for _, group in groupby(capture.rows(), key=lambda row: row.message):
-        rows = list(group)
-        first = rows[0]
+    for _, group in groupby(_read(file, rows, markets), key=lambda row: row.message):
+        levels = list(group)
+        first = levels[0]
+        file.take(first.token, len(levels))
         if first.kind == "book":
-            bids = [(row.price, row.size) for row in rows if row.side == BUY]
-            asks = [(row.price, row.size) for row in rows if row.side == SELL]
-            happenings.append(BookSeen(first.ts_ms, first.token, first.hash, _given(bids, asks)))
+            bids = [(row.price, row.size) for row in levels if row.side == BUY]
+            asks = [(row.price, row.size) for row in levels if row.side != BUY]
+            happenings.append(BookSeen(first.ts_ms, first.token, first.hash, Kept(bids, asks)))
         else:
-            changes = [(row.side, row.price, row.size) for row in rows]
+            changes = [(row.side, row.price, row.size) for row in levels]
             happenings.append(LevelsChanged(first.ts_ms, first.token, first.hash, changes))
     return Recording(
-        path.name, "socket", happenings, [capture.listing()] if capture.slug else [], malformed=capture.malformed
+        file.name, "socket", happenings, [_game(file.name, slug, market) for slug, market in markets.items()], file
     )
 
 
-def old_shape(path: Path) -> Recording:
+def _read(file: File, rows: Iterable[tuple[int, files.Row]], markets: dict[str, _Market]) -> Iterator[Row]:
+    for number, row in rows:
+        try:
+            level = Row(
+                files.token(row["asset_id"]),
+                row["hash"][:MAX_HASH],
+                files.moment(row["timestamp"]),
+                row["event_type"],
+                files.side(row["side"]),
+                files.price(row["price"]),
+                files.size(row["size"]),
+            )
+        except ValueError as error:
+            file.leave(str(error), number)
+            continue
+        if level.kind not in {"book", "price_change"} or not row["market_slug"]:
+            file.leave("neither book nor price_change" if row["market_slug"] else "names no market", number)
+            continue
+        market = markets.setdefault(row["market_slug"], _Market())
+        given = row.get("market_id", "")
+        market.id = market.id or (given if given.isascii() and given.isdecimal() and len(given) < 19 else "")
+        market.names[level.token] = row.get("outcome_name") or market.names.get(level.token, "")
+        yield level
+
+
+def old_shape(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
     """Read `price_change` messages of early 2025, kept whole but for their times."""
     happenings: list[Happening] = []
     markets: dict[str, list[str]] = {}
-    malformed = 0
-    with gzip.open(path, "rt", newline="") as lines:
-        for line in csv.DictReader(lines):
-            try:
-                at_ms = round(datetime.strptime(line["timestamp"], "%Y-%m-%d %H:%M:%S.%f %z").timestamp() * 1000)
-                changes = [
-                    (SIDES[one["side"]], parse(one["price"]), parse(one["size"])) for one in json.loads(line["changes"])
-                ]
-                token, condition_id = line["asset_id"], line["market"]
-            except (ValueError, KeyError, TypeError):
-                malformed += 1
-                continue
-            known = markets.setdefault(condition_id, [])
-            if token not in known:
-                known.append(token)
-            happenings.append(LevelsChanged(at_ms, token, line["hash"], changes))
-    listings = [_without_name(path.name, condition_id, tokens) for condition_id, tokens in markets.items()]
-    return Recording(path.name, "socket", happenings, listings, malformed=malformed)
-
-
-class _Flattened:
-    """A capture while it is read: its rows one by one, and what they say about the market meanwhile."""
-
-    def __init__(self, path: Path) -> None:
-        self.slug = self.market_id = ""
-        self.names: dict[str, str] = {}
-        self.malformed = 0
-        self._path = path
-
-    def rows(self) -> Iterator[Row]:
-        with gzip.open(self._path, "rt", newline="") as lines:
-            reader = csv.reader(lines)
-            head = next(reader)
-            at = {name: place for place, name in enumerate(head)}
-            try:
-                for cells in reader:
-                    row = self._row(cells, at) if len(cells) == len(head) else None
-                    if row is None:
-                        self.malformed += 1
-                    else:
-                        yield row
-            except EOFError:  # the file was cut off while it was written
-                self.malformed += 1
-
-    def _row(self, cells: list[str], at: dict[str, int]) -> Row | None:
+    for number, row in rows:
         try:
-            row = Row(
-                cells[at["asset_id"]],
-                cells[at["hash"]],
-                int(cells[at["timestamp"]]),
-                cells[at["event_type"]],
-                SIDES[cells[at["side"]]],
-                parse(cells[at["price"]]),
-                parse(cells[at["size"]]),
-            )
-        except (ValueError, KeyError):
-            return None
-        self.slug = self.slug or cells[at["market_slug"]]
-        self.market_id = self.market_id or cells[at["market_id"]]
-        self.names.setdefault(row.token, "")
-        if "outcome_name" in at and cells[at["outcome_name"]]:
-            self.names[row.token] = cells[at["outcome_name"]]
-        return row
+            at_ms = _moment(row["timestamp"])
+            token, condition_id = files.token(row["asset_id"]), files.condition(row["market"])
+            changes = [
+                (files.side(one["side"]), files.price(one["price"]), files.size(one["size"]))
+                for one in json.loads(row["changes"])
+            ]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            file.leave(str(error) if str(error).startswith("malformed ") else "malformed changes", number)
+            continue
+        known = markets.setdefault(condition_id, [])
+        if token not in known:
+            known.append(token)
+        file.take(token)
+        happenings.append(LevelsChanged(at_ms, token, row["hash"][:MAX_HASH], changes))
+    listings = [_without_name(file.name, condition_id, tokens) for condition_id, tokens in markets.items()]
+    return Recording(file.name, "socket", happenings, listings, file)
 
-    def listing(self) -> Listing:
-        """Describe the market: a baseball game, named by its slug."""
-        condition_id = assigned_condition(self.slug, self.market_id)
-        tokens = list(self.names)
-        assigned = ["conditionId"]
-        while len(tokens) < 2:
-            tokens.append(assigned_token(condition_id, len(tokens)))
-            assigned.append("clobTokenIds")
-        names = [self.names.get(token) or f"Outcome {place}" for place, token in enumerate(tokens, 1)]
-        league, away, home, *day = self.slug.split("-")
-        gamma = made(
-            self._path.name,
-            slug=self.slug,
-            question=f"{league.upper()}: {away.upper()} vs. {home.upper()}, {'-'.join(day)}",
-            outcomes=names,
-            tokens=tokens,
-            condition_id=condition_id,
-            gamma_id=self.market_id,
-            assigned=assigned,
-        )
-        gamma |= {"sportsMarketType": "moneyline"}
-        return Listing(gamma, self._path.name, [tag("sports", "Sports"), tag(league, league.upper())], played=True)
+
+def _moment(text: str) -> int:
+    try:
+        at = datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f %z")
+    except ValueError:
+        return files.moment(text)
+    return files.moment(round(at.timestamp() * 1000))
+
+
+def _game(source: str, slug: str, market: _Market) -> Listing:
+    """Describe a market that is named by its slug alone, mostly a game; a third token is no outcome of it."""
+    condition_id = assigned_condition(slug, market.id)
+    tokens = list(market.names)[:2]
+    assigned = ["conditionId"]
+    while len(tokens) < 2:
+        tokens.append(assigned_token(condition_id, len(tokens)))
+        assigned.append("clobTokenIds")
+    names = [market.names.get(token) or f"Outcome {place}" for place, token in enumerate(tokens, 1)]
+    league, *rest = slug.split("-")
+    is_game = len(rest) >= GAME - 1
+    question = slug
+    if is_game:
+        away, home, *day = rest
+        question = f"{league.upper()}: {away.upper()} vs. {home.upper()}, {'-'.join(day)}"
+    gamma = made(
+        source,
+        slug=slug,
+        question=question,
+        outcomes=names,
+        tokens=tokens,
+        condition_id=condition_id,
+        gamma_id=market.id,
+        assigned=assigned,
+    )
+    if not is_game:
+        return Listing(gamma, source, played=True)
+    gamma |= {"sportsMarketType": "moneyline"}
+    return Listing(gamma, source, [tag("sports", "Sports"), tag(league, league.upper())], played=True)
 
 
 def _without_name(source: str, condition_id: str, tokens: list[str]) -> Listing:
     assigned = ["slug", "question"]
+    tokens = tokens[:2]
     while len(tokens) < 2:
         tokens.append(assigned_token(condition_id, len(tokens)))
         assigned.append("clobTokenIds[1]")
@@ -163,19 +171,3 @@ def _without_name(source: str, condition_id: str, tokens: list[str]) -> Listing:
         assigned=assigned,
     )
     return Listing(gamma, source, played=True)
-
-
-def _given(bids: Levels, asks: Levels) -> _Given:
-    return _Given(bids, asks)
-
-
-class _Given:
-    """Levels that are at hand already."""
-
-    __slots__ = ("_asks", "_bids")
-
-    def __init__(self, bids: Levels, asks: Levels) -> None:
-        self._bids, self._asks = bids, asks
-
-    def __call__(self) -> tuple[Levels, Levels]:
-        return self._bids, self._asks

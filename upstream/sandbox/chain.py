@@ -1,7 +1,8 @@
 """The simulated chain that the sandbox's trades are settled on.
 
 A block is mined each 1.5 s of the exchange's clock, so that heights go on where another run of the same seed ended, and
-hashes are the same in it. The newest blocks are kept; of older ones there are headers, and no logs.
+hashes are the same in it. The newest blocks are kept; of older ones there are headers, and no logs, but for those of
+the past that a simulation has.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from upstream.sandbox.settlement import Settlement
 from upstream.sandbox.transactions import Match
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from upstream.sandbox.catalogue import Market
     from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.past import Past
     from upstream.sandbox.trades import Trade
     from upstream.sandbox.transactions import Transaction
 
@@ -77,6 +79,7 @@ class Chain:
         self._written: dict[bytes, list[Written]] = {}
         self._forks = 0
         self.transactions = self.reorganised = 0
+        self.past: Past | None = None
         exchange.on_trade.append(self._trade)
         exchange.on_listing.append(self._list)
         exchange.on_resolution.append(self._resolve)
@@ -163,7 +166,24 @@ class Chain:
         if not 0 <= number <= self.head:
             return None
         at = number - self.blocks[0].number
-        return self.blocks[at] if at >= 0 else self._older(number)
+        if at >= 0:
+            return self.blocks[at]
+        return next(self._before(number, number), None) or self._older(number)
+
+    def busy(self, first: int, last: int) -> Iterator[Block]:
+        """Return the blocks of a range that have transactions, the lowest first."""
+        yield from self._before(first, min(last, self._first))
+        kept = self.blocks[0].number
+        for number in range(max(first, kept), min(last, self.head) + 1):
+            if self.blocks[number - kept].transactions:
+                yield self.blocks[number - kept]
+
+    def _before(self, first: int, last: int) -> Iterator[Block]:
+        """Return those of before the simulation began."""
+        for number, transactions in self.past.transactions(first, last) if self.past is not None else ():
+            block = self._older(number)
+            block.transactions = transactions
+            yield block
 
     def by_hash(self, digest: bytes) -> Block | None:
         """Return a kept block; nothing for one that a reorganisation took away."""
@@ -171,11 +191,14 @@ class Chain:
 
     def of_transaction(self, tx: bytes) -> Block | None:
         number = self._places.get(tx)
+        if number is None and self.past is not None:
+            number = self.past.block_of(tx)
         return None if number is None else self.block(number)
 
-    def pruned(self, number: int) -> bool:
-        """Tell whether a block had logs that are gone."""
-        return self._first < number < self.blocks[0].number
+    def pruned(self, first: int, last: int | None = None) -> bool:
+        """Tell whether a block, or one of a range, had logs that are gone."""
+        last = first if last is None else last
+        return max(first, self._first + 1) <= min(last, self.blocks[0].number - 1)
 
     def logs(self, block: Block) -> list[Written]:
         """Return the logs of a block, as JSON."""

@@ -201,12 +201,9 @@ class ChainApi:
             raise CallError(refusal(limit.error if limit is not None else "range_too_large", first, last))
         found: list[bytes] = []
         missing = self._faults.on_call("missing_logs")
-        for number in range(first, min(last, head) + 1):
-            if self._chain.pruned(number):
-                raise CallError({"code": 4444, "message": "pruned history unavailable"})
-            block = self._chain.block(number)
-            if block is None or not block.transactions:
-                continue
+        if self._chain.pruned(first, min(last, head)):
+            raise CallError({"code": 4444, "message": "pruned history unavailable"})
+        for block in self._chain.busy(first, min(last, head)):
             of_block = [log.json for log in self._chain.logs(block) if finds(log)]
             if missing is not None:
                 of_block = [json for json in of_block if zlib.crc32(json) >= missing.probability * SHARE]

@@ -1,4 +1,4 @@
-"""The sandbox's own endpoints, which the real exchange does not have: status, faults, the truth log, the clock."""
+"""The sandbox's own endpoints, which the real exchange does not have: status, tape, faults, truth log, clock."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from upstream.sandbox.answers import route
 from upstream.sandbox.faults import read_script
 from upstream.sandbox.log import LineGoneError
 from upstream.sandbox.paging import RefusedError, whole
+from upstream.sandbox.playback import Playback
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,6 +31,7 @@ class ControlApi:
     def routes(self) -> list[Route]:
         return [
             route("/status", lambda _request: self._sandbox.status()),
+            route("/tape", self.tape),
             route("/faults", lambda _request: self._sandbox.faults.state()),
             route("/faults", self.plan, ("POST",)),
             route("/faults", lambda _request: {"stopped": self._sandbox.faults.stop()}, ("DELETE",)),
@@ -41,6 +43,13 @@ class ControlApi:
             route("/log", self.lines),
             route("/play", self.play, ("POST",)),
         ]
+
+    def tape(self, _request: Request) -> dict[str, Any]:
+        """Say of each file of the tape what was used of it, or why nothing was, as data and as lines of text."""
+        source = self._sandbox.source
+        if not isinstance(source, Playback):
+            raise RefusedError(404, {"error": "no tape is played"})
+        return source.tape.account() | {"lines": list(source.tape.lines())}
 
     async def plan(self, request: Request) -> Any:
         """Take a fault or a list of them; answer with what was planned, ids included."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import re
-from itertools import islice
+from functools import cache
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.past import Past
     from upstream.sandbox.portfolio import Portfolios, Position
     from upstream.sandbox.trades import Trade
 
@@ -57,6 +59,7 @@ class DataApi:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
         self.portfolios = portfolios
+        self.past: Past | None = None
 
     def routes(self) -> list[Route]:
         return [
@@ -86,13 +89,17 @@ class DataApi:
         for event_id in several(query, "eventId") + several(query, "event_id"):
             conditions += [market.condition_id for market in self._catalogue.members.get(event_id, [])] or ["none"]
         taker_only = flag(query, "takerOnly" if "takerOnly" in query else "taker_only") is not False
-        trades = self._exchange.trades.newest_first(conditions or None)
-        return self._chosen(trades, query, taker_only=taker_only)
+        return self._chosen(conditions or None, query, taker_only=taker_only)
 
-    def _chosen(self, trades: Iterator[Trade], query: QueryParams, *, taker_only: bool) -> Iterator[Keyed]:
+    def _chosen(self, conditions: list[str] | None, query: QueryParams, *, taker_only: bool) -> Iterator[Keyed]:
         user, side = query.get("user", "").lower(), query.get("side", "").upper()
         start, end = whole(query, "start", 0), whole(query, "end", 1 << 40)
         least = _least(query)
+        past = self.past
+        now = past is None or end * 1000 >= past.end_ms
+        trades = self._exchange.trades.newest_first(conditions) if now else iter(())
+        if past is not None:
+            trades = chain(trades, past.newest_first(conditions, start, end, user))
         for trade in trades:
             at = trade.ts_ms // 1000
             if at > end or at < start or (user and user not in (trade.taker.lower(), trade.maker.lower())):
@@ -131,8 +138,8 @@ class DataApi:
         kinds = {kind.upper() for kind in several(query, "type")}
         if kinds and "TRADE" not in kinds:
             return iter(())
-        trades = self._exchange.trades.newest_first(several(query, "market") + several(query, "condition_id") or None)
-        rows = self._chosen(trades, query, taker_only=False)
+        conditions = several(query, "market") + several(query, "condition_id")
+        rows = self._chosen(conditions or None, query, taker_only=False)
         return ((key, {**row, "type": "TRADE", "usdcSize": round(row["size"] * row["price"], 6)}) for key, row in rows)
 
     # --- Positions ---
@@ -326,9 +333,12 @@ def _read_cursor(cursor: str) -> tuple[int, int]:
 
 def _snake(row: Row) -> Row:
     """Write a row the way v2 does: snake_case, and `token_id` for `asset`."""
-    return {
-        "token_id" if name == "asset" else re.sub(r"(?=[A-Z])", "_", name).lower(): value for name, value in row.items()
-    }
+    return {_snake_name(name): value for name, value in row.items()}
+
+
+@cache
+def _snake_name(name: str) -> str:
+    return "token_id" if name == "asset" else re.sub(r"(?=[A-Z])", "_", name).lower()
 
 
 def _offset(request: Request) -> int:

@@ -1,4 +1,4 @@
-"""Prices over time, a point a minute, as far back as this exchange has run."""
+"""Prices over time, a point a minute, as far back as this exchange has run, or its past goes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from upstream.micro import ONE
 
 if TYPE_CHECKING:
     from upstream.sandbox.exchange import Exchange
+    from upstream.sandbox.past import Past
 
 KEPT = 3 * 1440  # minutes
 INTERVALS_S = {"1h": 3600, "6h": 6 * 3600, "1d": 86_400, "1w": 7 * 86_400, "1m": 31 * 86_400, "max": 0, "all": 0}
@@ -19,6 +20,7 @@ class History:
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
+        self.past: Past | None = None
         self._points: defaultdict[str, deque[tuple[int, float]]] = defaultdict(lambda: deque(maxlen=KEPT))
 
     def sample(self) -> None:
@@ -39,7 +41,8 @@ class History:
         seconds = INTERVALS_S.get(interval or "")
         if seconds:
             start = self._exchange.now_ms // 1000 - seconds
-        found = [point for point in self._points.get(token, ()) if start <= point[0] <= end]
+        found = [] if self.past is None else list(self.past.points(token, start, end))
+        found += [point for point in self._points.get(token, ()) if start <= point[0] <= end]
         chosen: list[tuple[int, float]] = []
         for point in found:
             if not chosen or point[0] - chosen[-1][0] >= fidelity * 60 - 1:

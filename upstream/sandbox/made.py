@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.catalogue import Gamma, listed
+from upstream.identity import ASSIGNED
+from upstream.sandbox.catalogue import Gamma, listed, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +30,9 @@ def assigned_id(name: str) -> str:
     return str(1_000_000_000 + int(hashlib.sha256(f"{name}|id".encode()).hexdigest()[:12], 16) % 9_000_000_000)
 
 
-def assigned_tx(recording: str, row: int) -> str:
-    """Return a transaction hash for a trade recorded without one; the same for ever."""
-    return "0x" + hashlib.sha256(f"{recording}|{row}".encode()).hexdigest()
+def assigned_tx(*what: object) -> str:
+    """Return a hash for a trade recorded without one: the same for the same trade, and never a real one's."""
+    return ASSIGNED + hashlib.sha256("|".join(map(str, what)).encode()).hexdigest()[:32]
 
 
 def made(
@@ -75,6 +77,25 @@ def made(
     }
 
 
+def complete(known: Gamma, other: Gamma) -> list[str]:
+    """Give a made market the tokens that another recording shows, in the places of assigned ones; return those."""
+    condition_id = known.get("conditionId") or ""
+    assigned = [assigned_token(condition_id, outcome) for outcome in (0, 1)]
+    tokens, outcomes = words(known.get("clobTokenIds")), words(known.get("outcomes"))
+    names = words(other.get("outcomes"))
+    found = []
+    for place, token in enumerate(words(other.get("clobTokenIds"))):
+        free = [at for at, held in enumerate(tokens) if held in assigned]
+        if token not in tokens and token not in assigned and free:
+            at = place if place in free else free[0]
+            tokens[at], outcomes[at] = token, names[place]
+            found.append(token)
+    if found:
+        known |= {"clobTokenIds": listed(tokens), "outcomes": listed(outcomes)}
+        known["sandboxAssigned"] = [one for one in known["sandboxAssigned"] if not one.startswith("clobTokenIds")]
+    return found
+
+
 def made_event(slug: str) -> Gamma:
     """Make the event of a market that was recorded with its event's slug alone."""
     return {
@@ -92,3 +113,11 @@ def made_event(slug: str) -> Gamma:
 def tag(slug: str, label: str) -> Gamma:
     """Make a tag for a label that was recorded without its id."""
     return {"id": str(int(hashlib.sha256(slug.encode()).hexdigest()[:8], 16)), "label": label, "slug": slug}
+
+
+CRYPTO = [tag("crypto", "Crypto"), tag("up-or-down", "Up or Down")]
+
+
+def up_down_group(first_ms: int) -> str:
+    """Name what was recorded together: books and trades of a day keep their distance in time."""
+    return f"up-down-{datetime.fromtimestamp(first_ms / 1000, UTC):%Y-%m-%d}"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import random
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 COUNT = 2_000
 EVEN = 7  # the busiest so many trade about alike, the others ever less: the first twenty make a quarter of all trades
@@ -20,6 +24,11 @@ class Population:
     def at(self, chance: float) -> str:
         """Return the wallet that a number from 0 up to 1 falls on; most numbers fall on few of them."""
         return self.wallets[int(EVEN * (self._spread**chance - 1))]
+
+    def places(self, chances: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the places among the wallets that numbers from 0 up to 1 fall on, as `at` does."""
+        found: npt.NDArray[Any] = (EVEN * (self._spread**chances - 1)).astype("int64")
+        return found
 
     def of(self, name: str) -> str:
         """Return a wallet for what was recorded without one; the same for ever."""

@@ -2,135 +2,144 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
-from upstream.sandbox.catalogue import Gamma, listed
-from upstream.sandbox.made import assigned_condition, made, tag
+from upstream.micro import ONE
+from upstream.sandbox import files
+from upstream.sandbox.catalogue import Gamma, listed, token_ids, words
+from upstream.sandbox.made import CRYPTO, assigned_condition, made, tag
 from upstream.sandbox.recording import Listing
-from upstream.sandbox.snapshots import CRYPTO
 from upstream.sandbox.universe import iso
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
+
+    from upstream.sandbox.files import File, Row
 
 WINDOW_MS = 300_000
+ANSWERS = {"Yes": 0, "No": 1, "Yes (Normalized)": 1}
+OLDER = "an older state of a market"
+KNOWN = "a market that is known already"
+TEXTS = ("question", "slug", "conditionId", "version", "description", "icon", "image", "closedTime")
+FLAGS = ("closed", "active", "archived", "acceptingOrders", "enableOrderBook", "negRisk")
+MAX_ID_DIGITS = 18
 
 
-def gamma_markets(path: Path) -> tuple[list[Listing], list[Gamma]]:
-    """Read Gamma objects, however they were kept: a list, a page, an event, a search, one a line. Events come along."""
-    if path.name.endswith(".jsonl.gz"):
-        with gzip.open(path, "rt") as lines:
-            return [Listing(json.loads(line)["raw"], path.name) for line in lines], []
-    whole = load(path)
-    if isinstance(whole, list):
-        whole = {"events" if whole and "markets" in whole[0] else "markets": whole}
-    events: list[Gamma] = list(whole.get("events") or ()) if "id" not in whole else [whole]
-    markets: list[Gamma] = list(whole.get("markets") or ()) if "id" not in whole else []
-    for event in events:
-        shown = {key: value for key, value in event.items() if key not in ("markets", "tags")}
-        markets += [{**market, "events": [shown]} for market in event.get("markets") or ()]
-    return [Listing(market, path.name) for market in markets if market.get("id")], [
-        {key: value for key, value in event.items() if key != "markets"} for event in events if event.get("id")
-    ]
+# --- Gamma's own ---
 
 
-def clob_markets(path: Path) -> tuple[list[Listing], int]:
-    """Read a page of the order book API's markets; the second figure counts those without a condition or tokens."""
-    rows = load(path)["data"]
-    usable = [
-        row
-        for row in rows
-        if row["condition_id"] and len(row["tokens"]) == 2 and all(one["token_id"] for one in row["tokens"])
-    ]
-    return [_from_clob(path.name, row) for row in usable], len(rows) - len(usable)
+def gamma_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Listing], list[Gamma]]:
+    """Read Gamma objects, markets or events with markets in them. Events come along."""
+    listings: list[Listing] = []
+    events: list[Gamma] = []
+    for number, given in rows:
+        row = given["raw"] if isinstance(given.get("raw"), dict) else given
+        inside = row.get("markets")
+        if inside is not None or "conditionId" not in row:
+            fault = event_fault(row)
+            if fault or (inside is not None and not isinstance(inside, list)):
+                file.leave(fault or "malformed markets", number)
+                continue
+            events.append({key: value for key, value in row.items() if key != "markets"})
+            shown = {key: value for key, value in row.items() if key not in ("markets", "tags")}
+            file.rows -= bool(inside)  # an event is counted by its markets
+            file.used += not inside
+            markets = [{**one, "events": [shown]} if isinstance(one, dict) else one for one in inside or ()]
+            file.rows += len(markets)
+        else:
+            markets = [row]
+        for market in markets:
+            fault = market_fault(market) if isinstance(market, dict) else "malformed: not an object"
+            if fault:
+                file.leave(fault, number)
+            else:
+                listings.append(Listing(market, file.name, file=file, row=number))
+    return listings, events
 
 
-def up_down_markets(path: Path) -> list[Listing]:
-    """Read up/down markets that a collector discovered, `selcuk_active_markets.csv.gz`."""
-    found: dict[str, Listing] = {}
-    with gzip.open(path, "rt", newline="") as lines:
-        for row in csv.DictReader(lines):
-            gamma = made(
-                path.name,
-                slug=row["market_slug"],
-                question=row["question"],
-                outcomes=("Up", "Down"),
-                tokens=(row["token_id_up"], row["token_id_down"]),
-                condition_id=row["condition_id"],
-            )
-            gamma["endDate"] = row["end_date"]
-            found.setdefault(
-                row["condition_id"], Listing(gamma, path.name, CRYPTO, moments_ms={"endDate": int(row["end_ts_ms"])})
-            )
-    return list(found.values())
+def market_fault(gamma: Gamma) -> str:
+    """Say what keeps a Gamma object from being listed; empty if nothing does."""
+    for name in TEXTS:
+        if not isinstance(gamma.get(name), str | None):
+            return f"malformed {name}"
+    for name in FLAGS:
+        if not isinstance(gamma.get(name), bool | None):
+            return f"malformed {name}"
+    try:
+        _identifier(gamma.get("id"))
+        if gamma.get("conditionId"):
+            files.condition(gamma["conditionId"])
+        _outcomes(gamma)
+        _sizes(gamma)
+        _updated(gamma)
+    except ValueError as error:
+        return str(error)
+    events = gamma.get("events")
+    if not isinstance(events, list | None):
+        return "malformed events"
+    return next((fault for event in events or () if (fault := event_fault(event))), "")
 
 
-def five_minute_markets(path: Path) -> list[Listing]:
-    """Read BTC 5-minute markets of which slug and tokens are known, `btc_hf_2026-02-17_PM_markets.csv`."""
-    with path.open(newline="") as lines:
-        return [
-            Listing(
-                made(
-                    path.name,
-                    slug=row["slug"],
-                    question=f"Bitcoin Up or Down, 5 minutes from {iso(int(row['timestamp']) * 1000)}",
-                    outcomes=("Up", "Down"),
-                    tokens=(row["up_token_id"], row["down_token_id"]),
-                    condition_id=assigned_condition(row["slug"]),
-                    assigned=["conditionId"],
-                )
-                | {
-                    "eventStartTime": iso(int(row["timestamp"]) * 1000),
-                    "endDate": iso(int(row["timestamp"]) * 1000 + WINDOW_MS),
-                },
-                path.name,
-                CRYPTO,
-            )
-            for row in csv.DictReader(lines)
-        ]
+def _outcomes(gamma: Gamma) -> None:
+    """Read tokens, outcomes and prices of a market; ValueError if they do not fit together."""
+    _strings(gamma.get("clobTokenIds"))
+    if not isinstance(gamma.get("positionIds"), list | None):
+        raise ValueError("malformed tokens")  # noqa: TRY004 - as all that is wrong with a row
+    tokens = [files.token(one) for one in token_ids(gamma)]
+    if len(set(tokens)) < len(tokens):
+        raise ValueError("malformed tokens")
+    outcomes = _strings(gamma.get("outcomes"))
+    prices = [files.price(one) for one in _strings(gamma.get("outcomePrices"))]
+    if tokens and len(outcomes) != len(tokens):
+        raise ValueError("not as many outcomes as tokens")
+    if tokens and prices and len(prices) != len(tokens):
+        raise ValueError("not as many prices as tokens")
 
 
-def capture_markets(path: Path) -> tuple[list[Listing], list[Gamma]]:
-    """Read the markets and events of a capture reduced to best prices, `nba_ws_*.parquet`."""
-    rows = pq.read_table(
-        path, columns=["asset_id", "market_id", "question", "event_title", "event_id", "answer"]
-    ).to_pylist()
-    events: dict[str, Gamma] = {}
-    tokens: dict[str, dict[int, str]] = {}
-    questions: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        events[row["event_id"]] = {
-            "id": row["event_id"],
-            "title": row["event_title"],
-            "slug": f"recorded-event-{row['event_id']}",
-            "closed": False,
-        }
-        tokens.setdefault(row["market_id"], {})[0 if row["answer"] == "Yes" else 1] = row["asset_id"]
-        questions[row["market_id"]] = row
-    listings = []
-    for market_id, pair in tokens.items():
-        if len(pair) == 2:
-            slug = f"recorded-market-{market_id}"
-            gamma = made(
-                path.name,
-                slug=slug,
-                question=questions[market_id]["question"],
-                outcomes=("Yes", "No"),
-                tokens=(pair[0], pair[1]),
-                condition_id=assigned_condition(slug, market_id),
-                gamma_id=market_id,
-                assigned=["conditionId", "slug"],
-            )
-            gamma["events"] = [events[questions[market_id]["event_id"]]]
-            listings.append(Listing(gamma, path.name, [tag("nba", "NBA")]))
-    return listings, list(events.values())
+def _sizes(gamma: Gamma) -> None:
+    if gamma.get("orderPriceMinTickSize") and not 0 < files.price(gamma["orderPriceMinTickSize"]) < ONE:
+        raise ValueError("malformed tick size")
+    if gamma.get("orderMinSize"):
+        files.size(gamma["orderMinSize"])
+
+
+def event_fault(event: Any) -> str:
+    """Say what keeps a Gamma object from being an event; empty if nothing does."""
+    if not isinstance(event, dict):
+        return "malformed events"
+    try:
+        _identifier(event.get("id"))
+        for name in ("tags", "series"):
+            inside = event.get(name) or ()
+            if not isinstance(inside, list | tuple) or not all(isinstance(one, dict) for one in inside):
+                return f"malformed {name}"
+            for one in inside:
+                _identifier(one.get("id"))
+    except ValueError as error:
+        return str(error)
+    texts = [event.get(name) for name in ("slug", "title", "ticker", "description")]
+    texts += [one.get(name) for one in event.get("tags") or () for name in ("slug", "label")]
+    return "" if all(isinstance(text, str | None) for text in texts) else "malformed title"
+
+
+def _identifier(value: Any) -> None:
+    text = str(value)
+    if isinstance(value, bool) or not (text.isascii() and text.isdecimal() and len(text) <= MAX_ID_DIGITS):
+        raise ValueError("malformed id")
+
+
+def _strings(value: Any) -> list[str]:
+    if value is None or value == "":
+        return []
+    try:
+        found = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(one, str | int | float) for one in found):
+        raise ValueError("malformed list")
+    return words(value)
 
 
 def newest(listings: Iterable[Listing]) -> Iterator[Listing]:
@@ -139,57 +148,246 @@ def newest(listings: Iterable[Listing]) -> Iterator[Listing]:
     for listing in listings:
         key = listing.gamma.get("conditionId") or str(listing.gamma["id"])
         held = best.get(key)
-        if held is None or _updated(listing) > _updated(held):
+        later = held is None or _updated(listing.gamma) > _updated(held.gamma)
+        older = held if later else listing
+        if later:
             best[key] = listing
+        if older is not None:
+            leave(older, OLDER)
     return iter(best.values())
 
 
-def load(path: Path) -> Any:
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-        return json.load(file)
+def leave(listing: Listing, reason: str) -> None:
+    """Count a row that describes a market and is not used."""
+    if listing.file is not None:
+        listing.file.leave(reason, listing.row)
 
 
-def _updated(listing: Listing) -> datetime:
-    return datetime.fromisoformat(listing.gamma.get("updatedAt") or "1970-01-01T00:00:00Z")
+def _updated(gamma: Gamma) -> datetime:
+    try:
+        at = datetime.fromisoformat(gamma.get("updatedAt") or "1970-01-01T00:00:00Z")
+    except (ValueError, TypeError):
+        raise ValueError("malformed updatedAt") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-def _from_clob(source: str, row: Gamma) -> Listing:
+# --- The order book API's ---
+
+
+def clob_markets(file: File, rows: Iterable[tuple[int, Row]]) -> list[Listing]:
+    """Read a page of the order book API's markets."""
+    found = []
+    for number, row in rows:
+        try:
+            found.append(_from_clob(file, number, row))
+        except ValueError as error:
+            file.leave(str(error), number)
+    return found
+
+
+def simplified_markets(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, Listing]) -> None:
+    """Read the order book API's simplified markets, of which only condition, tokens and prices are told.
+
+    They describe no market, so those that nobody else describes are left out. A known market gets its tokens, if it has
+    none, and its prices, if it has none from Gamma.
+    """
+    for number, row in rows:
+        try:
+            condition_id, tokens, outcomes, prices = _pair(row)
+        except ValueError as error:
+            file.leave(str(error), number)
+            continue
+        listing = known.get(condition_id)
+        if listing is None:
+            file.leave("of a market that no file describes", number)
+            continue
+        gamma = dict(listing.gamma)
+        held, names = token_ids(gamma), _strings(gamma.get("outcomes"))
+        told = sorted(
+            zip(outcomes, tokens, prices, strict=True), key=lambda one: names.index(one[0]) if one[0] in names else 0
+        )
+        if (held and set(held) != set(tokens)) or (names and set(names) != set(outcomes)):
+            file.leave("with other tokens or outcomes than the market is described with", number)
+            continue
+        if held:
+            told.sort(key=lambda one: held.index(one[1]))
+        else:
+            gamma |= {"clobTokenIds": listed(one[1] for one in told), "outcomes": listed(one[0] for one in told)}
+        if "sandboxMadeFrom" in gamma or not gamma.get("outcomePrices"):
+            gamma["outcomePrices"] = listed(one[2] for one in told)
+        listing.gamma = gamma
+        file.used += 1
+
+
+def _pair(row: Row) -> tuple[str, list[str], list[str], list[str]]:
+    """Read condition, tokens, outcomes and prices; those of a market that is decided are 1 and 0."""
+    if not row.get("condition_id"):
+        raise ValueError("a market without condition or tokens")
+    tokens = row.get("tokens")
+    if not isinstance(tokens, list) or len(tokens) != 2 or not all(isinstance(one, dict) for one in tokens):
+        raise ValueError("a market without condition or tokens")
+    if not all(one.get("token_id") for one in tokens):
+        raise ValueError("a market without condition or tokens")
+    ids = [files.token(one["token_id"]) for one in tokens]
+    outcomes = [one.get("outcome") for one in tokens]
+    if ids[0] == ids[1] or not all(isinstance(name, str) for name in outcomes):
+        raise ValueError("malformed tokens")
+    won = [one.get("winner") is True for one in tokens]
+    if row.get("closed") and any(won):
+        prices = [str(int(one)) for one in won]
+    else:
+        for one in tokens:
+            files.price(one.get("price"))
+        prices = [str(one["price"]) for one in tokens]
+    return files.condition(row["condition_id"]), ids, [str(name) for name in outcomes], prices
+
+
+def _from_clob(file: File, number: int, row: Gamma) -> Listing:
     """Say in Gamma's words what the order book API says of a market."""
-    tokens = row["tokens"]
-    won = [one["winner"] for one in tokens]
+    condition_id, tokens, outcomes, prices = _pair(row)
+    tick = row.get("minimum_tick_size") or 0.01
+    if not 0 < files.price(tick) < ONE:
+        raise ValueError("malformed tick size")
+    texts = {name: row.get(name) or "" for name in ("market_slug", "question", "description", "icon", "image")}
+    if not all(isinstance(text, str) for text in texts.values()):
+        raise ValueError("malformed name")
     gamma = made(
-        source,
-        slug=row["market_slug"],
-        question=row["question"],
-        outcomes=[one["outcome"] for one in tokens],
-        tokens=[one["token_id"] for one in tokens],
-        condition_id=row["condition_id"],
-        tick=row["minimum_tick_size"],
-        description=row["description"],
+        file.name,
+        slug=texts["market_slug"],
+        question=texts["question"],
+        outcomes=outcomes,
+        tokens=tokens,
+        condition_id=condition_id,
+        tick=tick,
+        description=texts["description"],
     )
-    prices = [str(int(one)) for one in won] if row["closed"] and any(won) else [str(one["price"]) for one in tokens]
-    gamma |= {
-        "outcomePrices": listed(prices),
-        "questionID": row["question_id"],
-        "endDate": row["end_date_iso"],
-        "active": row["active"],
-        "closed": row["closed"],
-        "archived": row["archived"],
-        "acceptingOrders": row["accepting_orders"],
-        "enableOrderBook": row["enable_order_book"],
-        "orderMinSize": row["minimum_order_size"],
-        "negRisk": row["neg_risk"],
-        "negRiskMarketID": row["neg_risk_market_id"],
-        "negRiskRequestID": row["neg_risk_request_id"],
-        "secondsDelay": row["seconds_delay"],
-        "icon": row["icon"],
-        "image": row["image"],
+    won = [one.get("winner") is True for one in row["tokens"]]
+    gamma |= {"outcomePrices": listed(prices), "icon": texts["icon"], "image": texts["image"]}
+    told = {
+        "questionID": "question_id",
+        "endDate": "end_date_iso",
+        "active": "active",
+        "closed": "closed",
+        "archived": "archived",
+        "acceptingOrders": "accepting_orders",
+        "enableOrderBook": "enable_order_book",
+        "orderMinSize": "minimum_order_size",
+        "negRisk": "neg_risk",
+        "negRiskMarketID": "neg_risk_market_id",
+        "negRiskRequestID": "neg_risk_request_id",
+        "secondsDelay": "seconds_delay",
     }
-    if row["accepting_order_timestamp"]:
-        gamma["acceptingOrdersTimestamp"] = row["accepting_order_timestamp"]
-    if row["game_start_time"]:
-        gamma["gameStartTime"] = row["game_start_time"].replace("T", " ").replace("Z", "+00")
+    gamma |= {name: row[field] for name, field in told.items() if field in row}
+    if accepting := row.get("accepting_order_timestamp"):
+        gamma["acceptingOrdersTimestamp"] = accepting
+    if started := row.get("game_start_time"):
+        gamma["gameStartTime"] = str(started).replace("T", " ").replace("Z", "+00")
     if any(won):
         gamma["umaResolutionStatus"] = "resolved"
-    labels = [label for label in row.get("tags") or () if label != "All"]
-    return Listing(gamma, source, [tag("-".join(label.lower().split()), label) for label in labels])
+    if fault := market_fault(gamma):
+        raise ValueError(fault)
+    labels = [label for label in row.get("tags") or () if isinstance(label, str) and label != "All"]
+    tags = [tag("-".join(label.lower().split()), label) for label in labels]
+    return Listing(gamma, file.name, tags, file=file, row=number)
+
+
+# --- Collectors' ---
+
+
+def up_down_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[Listing]:
+    """Read up/down markets that a collector discovered."""
+    for number, row in rows:
+        try:
+            gamma = made(
+                file.name,
+                slug=row["market_slug"],
+                question=row["question"],
+                outcomes=("Up", "Down"),
+                tokens=(files.token(row["token_id_up"]), files.token(row["token_id_down"])),
+                condition_id=files.condition(row["condition_id"]),
+            )
+            ends = {"endDate": files.moment(row["end_ts_ms"])} if row.get("end_ts_ms") else {}
+            if row.get("end_date"):
+                gamma["endDate"] = row["end_date"]
+            if fault := market_fault(gamma):
+                raise ValueError(fault)  # noqa: TRY301 - as all that is wrong with a row
+        except ValueError as error:
+            file.leave(str(error), number)
+        else:
+            yield Listing(gamma, file.name, CRYPTO, moments_ms=ends, file=file, row=number)
+
+
+def five_minute_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[Listing]:
+    """Read BTC 5-minute markets of which slug and tokens are known."""
+    for number, row in rows:
+        try:
+            starts = files.moment(row["timestamp"])
+            gamma = made(
+                file.name,
+                slug=row["slug"],
+                question=f"Bitcoin Up or Down, 5 minutes from {iso(starts)}",
+                outcomes=("Up", "Down"),
+                tokens=(files.token(row["up_token_id"]), files.token(row["down_token_id"])),
+                condition_id=assigned_condition(row["slug"]),
+                assigned=["conditionId"],
+            )
+            gamma |= {"eventStartTime": iso(starts), "endDate": iso(starts + WINDOW_MS)}
+            if fault := market_fault(gamma):
+                raise ValueError(fault)  # noqa: TRY301 - as all that is wrong with a row
+        except ValueError as error:
+            file.leave(str(error), number)
+        else:
+            yield Listing(gamma, file.name, CRYPTO, file=file, row=number)
+
+
+def capture_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Listing], list[Gamma]]:
+    """Read the markets and events of a capture reduced to best prices."""
+    events: dict[str, Gamma] = {}
+    tokens: dict[str, dict[int, str]] = {}
+    questions: dict[str, Row] = {}
+    counts: dict[str, int] = {}
+    for number, row in rows:
+        try:
+            token = files.token(row["asset_id"])
+            _identifier(row["market_id"])
+            _identifier(row["event_id"])
+            if not isinstance(row["question"], str) or not isinstance(row["event_title"], str):
+                raise ValueError("malformed question")  # noqa: TRY004, TRY301 - as all that is wrong with a row
+            if row["answer"] not in ANSWERS:
+                raise ValueError("malformed answer")  # noqa: TRY301 - as all that is wrong with a row
+        except ValueError as error:
+            file.leave(str(error), number)
+            continue
+        market_id, event_id = str(row["market_id"]), str(row["event_id"])
+        events[event_id] = {
+            "id": event_id,
+            "title": row["event_title"],
+            "slug": f"recorded-event-{event_id}",
+            "closed": False,
+        }
+        tokens.setdefault(market_id, {})[ANSWERS[row["answer"]]] = token
+        questions[market_id] = row
+        counts[market_id] = counts.get(market_id, 0) + 1
+    listings = []
+    for market_id, pair in tokens.items():
+        if len(set(pair.values())) != 2:
+            file.leave("of a market with one token", count=counts[market_id])
+            continue
+        slug = f"recorded-market-{market_id}"
+        gamma = made(
+            file.name,
+            slug=slug,
+            question=questions[market_id]["question"],
+            outcomes=("Yes", "No"),
+            tokens=(pair[0], pair[1]),
+            condition_id=assigned_condition(slug, market_id),
+            gamma_id=market_id,
+            assigned=["conditionId", "slug"],
+        )
+        gamma["events"] = [events[str(questions[market_id]["event_id"])]]
+        listings.append(Listing(gamma, file.name, [tag("nba", "NBA")]))
+        file.leave(
+            "of its rows only the market is used: they have no levels, its prints no size", count=counts[market_id] - 1
+        )
+        file.used += 1
+    return listings, list(events.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from upstream.sandbox.catalogue import Gamma
+    from upstream.sandbox.files import File
 
 Change: TypeAlias = tuple[Side, int, int]
 
@@ -104,6 +104,8 @@ class Listing:
     source: str
     tags: list[Gamma] = field(default_factory=list)
     played: bool = False
+    file: File | None = None  # whose row it is, if it is one
+    row: int = 0
     moments_ms: dict[str, int] = field(default_factory=dict)
 
 
@@ -115,9 +117,8 @@ class Recording:
     kind: str
     happenings: list[Happening]
     listings: list[Listing]
+    file: File
     group: str = ""
-    malformed: int = 0
-    counted: Counter[str] = field(default_factory=Counter)
 
     @property
     def first_ms(self) -> int:

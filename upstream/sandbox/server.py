@@ -25,6 +25,7 @@ from upstream.sandbox.faulty import FaultyHttp
 from upstream.sandbox.gamma_routes import GammaApi
 from upstream.sandbox.history import History
 from upstream.sandbox.log import TruthLog
+from upstream.sandbox.past import Past
 from upstream.sandbox.playback import Playback
 from upstream.sandbox.simulation import Simulation
 from upstream.sandbox.sockets import QUEUE, Hub
@@ -67,7 +68,7 @@ class Sandbox:
 
     `simulate` is a seed, `tape` a folder of recordings; one of them is given. `rate` and `markets` are the
     simulation's, `speed` is the tape's: 2 plays twice as fast, 0 as fast as possible. What is held plays nothing until
-    told to.
+    told to. A simulation has `past_days` behind it; they end where it starts, or at `past_until_ms`.
     """
 
     def __init__(
@@ -81,6 +82,8 @@ class Sandbox:
         rate: float = 200,
         markets: int = 60,
         start_ms: int | None = None,
+        past_days: int = 0,
+        past_until_ms: int | None = None,
         faults: Sequence[Fault] = (),
         log: Path | str | None = None,
         queue_size: int = QUEUE,
@@ -94,7 +97,9 @@ class Sandbox:
         self.hub = Hub(self.faults, self._record, queue_size=queue_size)
         self.exchange = Exchange(self.log, self.hub)
         self.history = History(self.exchange)
+        self.past: Past | None = None
         start = int(time.time() * 1000) if start_ms is None else start_ms
+        self._began = time.monotonic()
         self.chain = Chain(self.exchange, simulate or 0, start, self._chain_ms)
         self.rpc = ChainApi(self.chain, self.faults)
         self.data_api = DataApi(self.exchange, self.chain.portfolios)
@@ -111,6 +116,18 @@ class Sandbox:
                 population=population,
                 held=self.chain.portfolios.held,
             )
+            if past_days:
+                end_ms = start if past_until_ms is None else min(past_until_ms, start)
+                self._remember(
+                    Past(
+                        self.exchange.catalogue,
+                        population,
+                        seed=simulate,
+                        end_ms=end_ms,
+                        days=past_days,
+                        running=self.source.opened,
+                    )
+                )
         else:
             assert tape is not None
             self.source = Playback(
@@ -124,13 +141,16 @@ class Sandbox:
         self.most_late_ms = 0.0
         self.host, self.port = host, port
         self._script = list(faults)
-        self._began = time.monotonic()
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
         self.app = FaultyHttp(self._app(), self.faults, lambda: self._server is not None and self._server.should_exit)
+
+    def _remember(self, past: Past) -> None:
+        """Have everyone who is asked for the past know of it."""
+        self.past = self.history.past = self.chain.past = self.data_api.past = past
 
     # --- Addresses ---
 
@@ -276,10 +296,9 @@ class Sandbox:
     async def _play(self) -> None:
         """Let the source catch up with the clock, again and again.
 
-        A tape that was held starts now. A simulation that was held makes up for the time, so that its clock is the
-        world's, unless it was given one of its own.
+        A tape starts now. A simulation makes up for the time since it was made, and for that in which it was held, so
+        that its clock is the world's, unless it was given one of its own.
         """
-        self._began = time.monotonic()
         await self._playing.wait()
         if not self._now_is_start:
             self._began = time.monotonic()
@@ -349,6 +368,7 @@ class Sandbox:
             "messages": dict(exchange.messages),
             "log": {"lines": self.log.n, "kinds": dict(self.log.counts)},
             "chain": self.chain.state(),
+            "past": None if self.past is None else self.past.state(),
             "sockets": self.hub.state(),
             "faults": self.faults.state(),
             "played": self.source.state(),

@@ -90,13 +90,14 @@ class Simulation:
         self.now_ms = float(start_ms)
         self._dice = random.Random(f"{seed}/orders")  # noqa: S311 - repeatable dice are what is wanted
         self._coin_dice = random.Random(f"{seed}/coins")  # noqa: S311 - repeatable dice are what is wanted
-        self._universe = Universe(seed, start_ms)
+        self._universe = Universe(seed)
         population = population or Population(seed)
         self.wallets = population.wallets
         self._flow = Orderflow(exchange, self._dice, population, held or Portfolios(exchange.catalogue).held)
         self._coins = {coin: price for coin, (_, price) in COINS.items()}
         self._coin_moved_ms = dict.fromkeys(COINS, float(start_ms))
         self._running: dict[str, Running] = {}
+        self.opened: list[EventPlan] = []  # what was listed when it began
         self._order: list[Running] = []
         self._cumulated: list[float] = []
         self._due: list[tuple[float, int, Callable[[int], None]]] = []
@@ -155,6 +156,7 @@ class Simulation:
             plan = self._universe.event(listed_ms)
             if room > 1 or len(plan.markets) == 1:
                 plan.markets = plan.markets[:room]
+                self.opened.append(plan)
                 self._list(plan, self.start_ms, aloud=False)
         self._at(self.start_ms + FIRST_LISTING_MS, self._list_another)
         self._at(self.start_ms + FIRST_LISTING_MS + TURNOVER_MS // 3, self._propose_one)

@@ -6,34 +6,38 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import heapq
 import json
+import os
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from upstream.micro import text
-from upstream.sandbox import captures, prints, recorded_markets, snapshots
+from upstream.sandbox import captures, files, kinds, prints, recorded_markets, snapshots
 from upstream.sandbox.catalogue import Gamma, token_ids
+from upstream.sandbox.files import File, UnreadableError
+from upstream.sandbox.made import complete
 from upstream.sandbox.recording import BookSeen, Happening, LevelsChanged, Listing, Printed, Recording
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from upstream.sandbox.snapshots import StillBook
+    from upstream.sandbox.files import Row
+    from upstream.sandbox.kinds import Content, Kind
+    from upstream.sandbox.snapshots import StillBook, Window
+
+Result = TypeVar("Result")
 
 STAGGER_MS = 40
-LEFT_OUT = {
-    "books/bbo_quotes_*.parquet": "names no tokens, and none of the markets that the catalogues describe",
-    "books/btc_hf_*_price_updates.parquet": "every row says 0.01 to 0.99, the worst levels instead of the best",
-    "ws_market/nba_ws_*.parquet": "its markets are listed; no row has levels, and its prints have no size",
-    "trades/large_trades_sigil.csv.gz": "names neither tokens nor conditions",
-    "trades/whale_trades_v2_era.csv": "names no tokens, and hardly any conditions",
-    "catalog/*": "in words of their publishers, without tokens or conditions",
-}
+MAX_FILES = 5_000
+MAX_NAMES = 3  # in a line of text
+MAX_TOTAL_BYTES = 1 << 30  # unpacked
 
 
 class Played(NamedTuple):
@@ -78,8 +82,7 @@ class Tape:
     events: list[Gamma]
     recordings: list[Recording]
     still: list[StillBook]
-    left_out: dict[str, str] = field(default_factory=dict)
-    counted: Counter[str] = field(default_factory=Counter)
+    files: list[File]
 
     def timelines(self, start_ms: int, speed: float) -> list[Timeline]:
         """Return the timeline of each recording."""
@@ -109,6 +112,21 @@ class Tape:
             for outcome, token in enumerate(token_ids(listing.gamma))
         }
 
+    def forget_unknown(self) -> None:
+        """Leave out what is about tokens that no market has, and count what was used."""
+        known = {token for listing in self.listings for token in token_ids(listing.gamma)}
+        for recording in self.recordings:
+            recording.happenings = [one for one in recording.happenings if one.token in known]
+        self.recordings = [recording for recording in self.recordings if recording.happenings]
+        self.still = [book for book in self.still if book.token in known]
+        for file in self.files:
+            file.why = file.why or ("" if file.rows else "no rows")
+            for token, count in file.of_token.items():
+                if token in known:
+                    file.used += count
+                elif count:
+                    file.leave("of a token that no file describes", count=count)
+
     def summary(self) -> dict[str, Any]:
         kinds = Counter(type(one).__name__ for recording in self.recordings for one in recording.happenings)
         return {
@@ -121,105 +139,200 @@ class Tape:
             "books": kinds["BookSeen"],
             "trades": kinds["Printed"],
             "resolutions": kinds["Won"],
-            "malformed_lines": {
-                recording.name: recording.malformed for recording in self.recordings if recording.malformed
-            },
-            "counted": dict(self.counted)
-            | {f"{one.name}: {what}": many for one in self.recordings for what, many in one.counted.items()},
-            "left_out": self.left_out,
         }
+
+    def account(self) -> dict[str, Any]:
+        """Say of each file what was used of it, or why nothing was."""
+        return {
+            "files": [file.told() for file in self.files if file.rows],
+            "unread": {file.name: file.why for file in self.files if not file.rows},
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Say the account in lines of text."""
+        read = sum(file.used > 0 for file in self.files)
+        used, rows = sum(file.used for file in self.files), sum(file.rows for file in self.files)
+        yield f"{read} of {len(self.files)} files used, {used:,} of their {rows:,} rows"
+        alike: dict[str, list[str]] = {}
+        for file in self.files:
+            if file.rows:
+                yield file.line()
+            else:
+                alike.setdefault(file.why, []).append(file.name)
+        for why, names in alike.items():
+            more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+            yield f"not read: {', '.join(names[:MAX_NAMES])}{more}: {why}"
 
 
 def read_tape(folder: Path | str, progress: Callable[[str], None] | None = None) -> Tape:
-    """Read a folder of recordings laid out as `shared/recorded` is; files it does not have are no fault."""
+    """Read a folder of recordings; UnplayableError if there is nothing in it to play or list."""
     return _Reader(Path(folder), progress or (lambda _line: None)).read()
 
 
+class UnplayableError(Exception):
+    """A folder is no tape; says why, and what was wrong with each file."""
+
+
 class _Reader:
+    """Reads a folder kind by kind, catalogues first."""
+
     def __init__(self, folder: Path, progress: Callable[[str], None]) -> None:
         if not folder.is_dir():
-            raise FileNotFoundError(f"no folder of recordings: {folder}")
+            raise UnplayableError(f"no folder of recordings: {folder}")
         self._folder, self._progress = folder, progress
-        self._counted: Counter[str] = Counter()
+        self._files: list[File] = []
+        self._contents: list[Content] = []
+        self._listings: list[Listing] = []
+        self._events: list[Gamma] = []
+        self._names: set[tuple[str, str]] = set()
+        self._of_condition: dict[str, Listing] = {}
+        self._digests: dict[bytes, str] = {}
+        self._left = MAX_TOTAL_BYTES
 
     def read(self) -> Tape:
         began = time.monotonic()
-        described, events = self._described()
-        recordings = [recording for recording in self._recordings() if recording.happenings]
-        shown, capture_events = self._each("ws_market/nba_ws_*.parquet", recorded_markets.capture_markets)
-        others = [listing for recording in recordings for listing in recording.listings] + shown
-        for path in self._paths("books/selcuk_active_markets.csv.gz"):
-            others += recorded_markets.up_down_markets(path)
-        for path in self._paths("books/btc_hf_*_markets.csv"):
-            others += recorded_markets.five_minute_markets(path)
-        listings = _unlike(described, others)
-        tape = Tape(listings, [*events, *capture_events], recordings, [], counted=self._counted)
-        _mark_played(tape)
-        tape.still = [book for path in self._paths("clob/books_*.json.gz") for book in snapshots.still_books(path)]
-        tape.left_out = {pattern: why for pattern, why in LEFT_OUT.items() if any(self._folder.glob(pattern))}
-        if not listings:
-            raise FileNotFoundError(f"no recordings in {self._folder}")
-        self._progress(
-            f"read {len(listings)} markets and {len(recordings)} recordings in {time.monotonic() - began:.1f} s"
+        self._recognise()
+        self._catalogues()
+        recordings = list(self._recordings())
+        for recording in recordings:
+            self._list(recording.listings)
+        self._each(
+            kinds.SIMPLIFIED,
+            lambda one: recorded_markets.simplified_markets(one.file, one.rows(), self._of_condition),
         )
+        still = self._each(kinds.STILL_BOOKS, lambda one: snapshots.still_books(one.file, one.rows()))
+        prints.forget_repeated(recordings)
+        tape = Tape(self._listings, self._events, recordings, [book for books in still for book in books], self._files)
+        tape.forget_unknown()
+        _mark_played(tape)
+        for line in tape.lines():
+            self._progress(line)
+        if not tape.listings:
+            raise UnplayableError("\n".join([f"no recordings in {self._folder}", *tape.lines()]))
+        took = time.monotonic() - began
+        self._progress(f"read {len(tape.listings)} markets and {len(tape.recordings)} recordings in {took:.1f} s")
         return tape
 
-    def _described(self) -> tuple[list[Listing], list[Gamma]]:
-        """Read the catalogues, Gamma's before the order book API's."""
-        gamma, events = self._each("gamma/*.json*", recorded_markets.gamma_markets, skip=("gamma_sports", "gamma_tags"))
-        found = list(recorded_markets.newest(gamma))
-        for path in self._paths("clob/*markets*.json.gz"):
-            more, unusable = recorded_markets.clob_markets(path)
-            self._counted[f"{path.name}: markets without condition or tokens"] += unusable
-            found = _unlike(found, more)
-        return found, events
+    # --- Files ---
+
+    def _recognise(self) -> None:
+        """Read all files, and keep those that are of use."""
+        for path in _paths(self._folder):
+            file = File(str(path.relative_to(self._folder)).encode(errors="replace").decode())
+            self._files.append(file)
+            self._progress(f"reading {file.name}")
+            try:
+                self._contents.append(kinds.content(file, self._unpacked(file, path)))
+            except UnreadableError as error:
+                file.why = "; ".join(filter(None, [str(error), file.cut]))
+            except OSError as error:
+                file.why = error.strerror or str(error)
+
+    def _unpacked(self, file: File, path: Path) -> bytes:
+        if any(part.startswith("fixtures") for part in path.relative_to(self._folder).parts[:-1]):
+            raise UnreadableError("fixtures are written by hand, and no recordings")
+        if not path.is_file():
+            raise UnreadableError("not a file")
+        data, file.cut = files.unpack(path)
+        self._left -= len(data)
+        if self._left < 0:
+            raise UnreadableError(f"the files before it unpack to {MAX_TOTAL_BYTES >> 20} MB already")
+        same = self._digests.setdefault(hashlib.sha256(data).digest(), file.name)
+        if same != file.name:
+            raise UnreadableError(f"the same as {same}")
+        return data
+
+    def _each(self, kind: Kind, read: Callable[[Content], Result]) -> list[Result]:
+        """Read all files of a kind; one that cannot be read after all says why."""
+        found = []
+        for content in self._contents:
+            if content.kind is kind:
+                try:
+                    found.append(read(content))
+                except UnreadableError as error:
+                    file = content.file
+                    file.why = str(error)
+                    file.left_out[file.why] += file.rows - sum(file.left_out.values())
+        return found
+
+    # --- Catalogues ---
+
+    def _catalogues(self) -> None:
+        gamma: list[Listing] = []
+        for kind in (kinds.GAMMA_EVENTS, kinds.GAMMA_MARKETS, kinds.GAMMA_LINES):
+            for markets, events in self._each(kind, lambda one: recorded_markets.gamma_markets(one.file, one.rows())):
+                gamma += markets
+                self._events += events
+        self._list(recorded_markets.newest(gamma))
+        for kind, read in (
+            (kinds.CLOB_MARKETS, recorded_markets.clob_markets),
+            (kinds.UP_DOWN_MARKETS, recorded_markets.up_down_markets),
+            (kinds.FIVE_MINUTE_MARKETS, recorded_markets.five_minute_markets),
+        ):
+            for listings in self._each(kind, partial(_listings, read)):
+                self._list(listings)
+        for listings, events in self._each(
+            kinds.CAPTURE_MARKETS, lambda one: recorded_markets.capture_markets(one.file, one.rows())
+        ):
+            self._events += events
+            self._list(listings)
+
+    def _list(self, listings: Iterable[Listing]) -> None:
+        """Add the markets that are not known yet, by condition, id or token."""
+        for listing in listings:
+            own = _names(listing)
+            if not self._names.isdisjoint(own):
+                known = self._of_condition.get(listing.gamma.get("conditionId") or "")
+                if known is not None:
+                    self._names |= {("token", token) for token in complete(known.gamma, listing.gamma)}
+                recorded_markets.leave(listing, recorded_markets.KNOWN)
+                continue
+            self._names |= own
+            self._listings.append(listing)
+            if listing.file is not None:
+                listing.file.used += 1
+            if condition_id := listing.gamma.get("conditionId"):
+                self._of_condition.setdefault(condition_id, listing)
+
+    # --- Recordings ---
 
     def _recordings(self) -> Iterator[Recording]:
-        for path in self._paths("ws_market/*_polymarket-market-events.csv.gz"):
-            yield captures.flattened(path)
-        for path in self._paths("ws_market/old_shape_price_change_*.csv.gz"):
-            yield captures.old_shape(path)
-        for path in self._paths("books/*_l2_books.parquet"):
-            yield snapshots.quarter_hours(path, path.with_name(path.name.replace("_l2_books", "_markets")))
-        for path in self._paths("books/selcuk_book_snapshots.csv.gz"):
-            yield snapshots.five_levels(path)
-        for path in self._paths("trades/live_trades_updown_*.csv.gz"):
-            yield prints.up_down(path)
-        for path in self._paths("trades/data_api_trades_*.csv.gz"):
-            yield prints.data_api_csv(path)
-        for path in self._paths("trades/data_api_trades_*.json"):
-            yield prints.data_api_json(path)
-        for path in self._paths("trades/btc5m_*.json.gz"):
-            yield prints.candle(path)
-
-    def _each(
-        self, pattern: str, read: Callable[[Path], tuple[list[Listing], list[Gamma]]], skip: tuple[str, ...] = ()
-    ) -> tuple[list[Listing], list[Gamma]]:
-        listings: list[Listing] = []
-        events: list[Gamma] = []
-        for path in self._paths(pattern):
-            if not path.name.startswith(skip or ("\0",)):
-                markets, more = read(path)
-                listings += markets
-                events += more
-        return listings, events
-
-    def _paths(self, pattern: str) -> Iterator[Path]:
-        for path in sorted(self._folder.glob(pattern)):
-            self._progress(f"reading {path.relative_to(self._folder)}")
-            yield path
+        yield from self._each(kinds.SOCKET, lambda one: captures.flattened(one.file, one.rows()))
+        yield from self._each(kinds.OLD_SHAPE, lambda one: captures.old_shape(one.file, one.rows()))
+        windows: dict[str, Window] = {}
+        known = dict(self._of_condition)
+        for of in self._each(kinds.QUARTER_MARKETS, lambda one: snapshots.windows(one.file, one.rows(), known)):
+            windows = of | windows
+        self._list(listing for condition_id, listing in known.items() if condition_id not in self._of_condition)
+        yield from self._each(kinds.QUARTER_BOOKS, lambda one: snapshots.quarter_hours(one.file, one.table(), windows))
+        yield from self._each(kinds.FIVE_LEVELS, lambda one: snapshots.five_levels(one.file, one.rows()))
+        yield from self._each(kinds.UP_DOWN_TRADES, lambda one: prints.up_down(one.file, one.rows()))
+        places = {token: place for one in self._listings for place, token in enumerate(token_ids(one.gamma))}
+        yield from self._each(kinds.DATA_API, lambda one: prints.data_api(one.file, one.rows(), places))
+        for found in self._each(kinds.CANDLE, lambda one: prints.candles(one.file, one.rows())):
+            yield from found
 
 
-def _unlike(known: list[Listing], more: list[Listing]) -> list[Listing]:
-    """Add the markets that are not known yet, by condition, id, token or slug."""
-    found = list(known)
-    names = {name for listing in known for name in _names(listing)}
-    for listing in more:
-        own = _names(listing)
-        if names.isdisjoint(own):
-            found.append(listing)
-            names.update(own)
-    return found
+def _listings(read: Callable[[File, Iterator[tuple[int, Row]]], Iterable[Listing]], one: Content) -> list[Listing]:
+    return list(read(one.file, one.rows()))
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """Go through all files of a folder and the folders in it, hidden ones excepted."""
+    found = 0
+    seen: set[str] = set()
+    for here, inside, names in os.walk(folder, followlinks=True):
+        real = os.path.realpath(here)
+        inside[:] = sorted(name for name in inside if not name.startswith(".")) if real not in seen else []
+        if real in seen:
+            continue
+        seen.add(real)
+        for name in sorted(names):
+            if not name.startswith("."):
+                found += 1
+                if found > MAX_FILES:
+                    raise UnplayableError(f"no folder of recordings: more than {MAX_FILES:,} files in {folder}")
+                yield Path(here, name)
 
 
 def _names(listing: Listing) -> set[tuple[str, str]]:
@@ -293,9 +406,12 @@ def main() -> None:
     )
     parser.add_argument("--speed", type=float, default=1.0)
     given = parser.parse_args()
-    tape = read_tape(given.folder)
+    try:
+        tape = read_tape(given.folder)
+    except UnplayableError as error:
+        parser.exit(1, f"{error}\n")
     if given.what == "summary":
-        print(json.dumps(tape.summary(), indent=2))
+        print(json.dumps(tape.summary() | tape.account(), indent=2))
     else:
         for line in lines(tape, given.start_ms, given.speed, given.what):
             sys.stdout.write(json.dumps(line) + "\n")

@@ -13,6 +13,7 @@ from upstream.sandbox.catalogue import Gamma, listed
 
 LABEL = "Simulated market."
 WINDOW_S = 300  # an up/down market's time
+HOUR_S = 3600  # that of the longer ones, of which only the past has some
 
 TAGS = {
     "politics": ("2", "Politics"),
@@ -92,11 +93,12 @@ class EventPlan:
 class Universe:
     """Invents events; the same seed invents the same ones."""
 
-    def __init__(self, seed: int, start_ms: int) -> None:
-        self._dice = random.Random(f"{seed}/universe")  # noqa: S311 - repeatable dice are what is wanted
-        self._start_ms = start_ms
-        self._event_ids = count(800_001)
-        self._market_ids = count(9_000_001)
+    def __init__(
+        self, seed: int, *, name: str = "universe", first_event: int = 800_001, first_market: int = 9_000_001
+    ) -> None:
+        self._dice = random.Random(f"{seed}/{name}")  # noqa: S311 - repeatable dice are what is wanted
+        self._event_ids = count(first_event)
+        self._market_ids = count(first_market)
         self._kinds = [self._election, self._match, self._rate_decision, self._rain, self._question]
         self._next_kind = count()
 
@@ -104,20 +106,21 @@ class Universe:
         """Invent the next event of those that last."""
         return self._kinds[next(self._next_kind) % len(self._kinds)](now_ms)
 
-    def window(self, coin: str, opens_ms: int, now_ms: int) -> EventPlan:
-        """Invent an up/down market of five minutes."""
+    def window(self, coin: str, opens_ms: int, now_ms: int, *, seconds: int = WINDOW_S) -> EventPlan:
+        """Invent an up/down market, of five minutes or of an hour."""
         name = COINS[coin][0]
-        ends_ms = opens_ms + WINDOW_S * 1000
-        slug = f"{coin.lower()}-updown-5m-{opens_ms // 1000}"
+        ends_ms = opens_ms + seconds * 1000
+        long = "1h" if seconds == HOUR_S else "5m"
+        slug = f"{coin.lower()}-updown-{long}-{opens_ms // 1000}"
         opens, ends = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (opens_ms, ends_ms))
         title = f"{name} Up or Down - {opens:%B} {opens.day}, {opens:%H:%M}-{ends:%H:%M} UTC"
         series = {
-            "id": str(10_680 + list(COINS).index(coin)),
-            "ticker": f"{coin.lower()}-up-or-down-5m",
-            "slug": f"{coin.lower()}-up-or-down-5m",
-            "title": f"{name} Up or Down 5m",
+            "id": str((10_780 if seconds == HOUR_S else 10_680) + list(COINS).index(coin)),
+            "ticker": f"{coin.lower()}-up-or-down-{long}",
+            "slug": f"{coin.lower()}-up-or-down-{long}",
+            "title": f"{name} Up or Down {long}",
             "seriesType": "single",
-            "recurrence": "5m",
+            "recurrence": long,
         }
         plan = self._event_of(title, slug, ("crypto", "up-or-down"), now_ms, ends_ms, series=series)
         market = self._market(plan.event, title, slug, now_ms, ends_ms, outcomes=("Up", "Down"), probability=0.5)

@@ -11,6 +11,7 @@ import pytest
 import websockets
 
 from tests.patience import until
+from tests.upstream.sandbox.cuts import RECORDED
 from upstream.sandbox.server import Sandbox
 
 START_MS = 1_795_000_000_000
@@ -137,3 +138,9 @@ def small_tape(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).symlink_to(recorded / name)
     return folder
+
+
+@pytest.fixture(scope="module")
+def cuts(recorded: Path) -> dict[str, Path]:
+    """Where the recorded files are that cuts are made of."""
+    return {name: recorded / name for name in RECORDED}

@@ -11,12 +11,12 @@ import pytest
 from tests.upstream.sandbox.conftest import follow, open_tokens, token_ids, walk
 from upstream.sandbox.recording import BookSeen, LevelsChanged, Printed
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.tape import Tape, lines, read_tape
+from upstream.sandbox.tape import Tape, UnplayableError, lines, read_tape
 
 START_MS = 1_795_000_000_000
 CAPTURES = [
-    "20250619_mlb-pit-det-2025-06-19_polymarket-market-events.csv.gz",  # sides are bid and ask
-    "20250701_mlb-cin-bos-2025-07-01_polymarket-market-events.csv.gz",  # other columns, BUY and SELL, a malformed line
+    "ws_market/20250619_mlb-pit-det-2025-06-19_polymarket-market-events.csv.gz",  # sides are bid and ask
+    "ws_market/20250701_mlb-cin-bos-2025-07-01_polymarket-market-events.csv.gz",  # other columns, a malformed line
 ]
 
 
@@ -61,7 +61,7 @@ def wire_levels(message: dict) -> list[tuple[bool, int, int]]:
 
 @pytest.mark.parametrize("name", CAPTURES)
 def test_messages_are_what_pandas_makes_of_the_rows(tape, recorded, name):
-    expected = rebuilt(recorded / "ws_market" / name)
+    expected = rebuilt(recorded / name)
     start = min(message["at_ms"] for message in expected)
     recording = next(recording for recording in tape.recordings if recording.name == name)
     place = [one.name for one in tape.recordings].index(name)
@@ -84,7 +84,12 @@ def test_messages_are_what_pandas_makes_of_the_rows(tape, recorded, name):
 
 
 def test_malformed_lines_are_counted(tape):
-    assert tape.summary()["malformed_lines"] == {CAPTURES[1]: 1}
+    told = {one["file"]: one for one in tape.account()["files"]}
+
+    assert told[CAPTURES[1]]["left_out"] == {
+        "malformed: 11 cells instead of 10": {"rows": 1, "first_row": 14960},
+    }
+    assert told[CAPTURES[1]]["used"] == told[CAPTURES[1]]["rows"] - 1
 
 
 def test_all_captures_and_more_than_a_thousand_real_markets_are_on_the_tape(tape):
@@ -107,8 +112,8 @@ def test_every_happening_finds_an_open_market_and_no_token_has_two(tape):
 
 
 def test_pages_served_twice_count_once(tape, recorded):
-    name = "data_api_trades_nobel_2025-10.csv.gz"
-    rows = pd.read_csv(recorded / "trades" / name, dtype=str)
+    name = "trades/data_api_trades_nobel_2025-10.csv.gz"
+    rows = pd.read_csv(recorded / name, dtype=str)
     recording = next(recording for recording in tape.recordings if recording.name == name)
 
     assert len(rows) == 5000
@@ -289,7 +294,7 @@ def test_shapes_are_those_of_their_time(tape):
 
 
 def test_a_folder_without_recordings_is_an_error(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(UnplayableError, match="no recordings in"):
         read_tape(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(UnplayableError, match="no folder of recordings"):
         read_tape(tmp_path / "nowhere")
