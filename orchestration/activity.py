@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
+import parameters
 from orchestration.aggregates import HOUR, floor
 from sql.queries import activity as queries
 
@@ -17,6 +19,7 @@ COUNT_EVERY = timedelta(minutes=5)
 # when an hour has passed.
 WEEK_EVERY = timedelta(minutes=5)
 LATELY = timedelta(hours=2)
+MICRO = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,13 @@ def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> Activity:
         with conn.transaction():
             queries.forget_week(conn)
             queries.write_week(conn, until=until, now=now)
-    markets, written, gone = queries.upsert(conn, now=now, until=until)
+    floors = parameters.values(conn)
+    markets, written, gone = queries.upsert(
+        conn,
+        now=now,
+        until=until,
+        min_trades=floors["signal_min_trades"],
+        min_value=ceil(floors["signal_min_volume_usd"] * MICRO),
+    )
     lately = queries.counted_since(conn, since=now - COUNT_EVERY)
     return Activity(markets, written, gone, None if lately else queries.count_taxonomy(conn, now=now))

@@ -160,6 +160,13 @@ class Discovery:
                 break
         self.remember(history_until=self.now())
 
+    def walk_closed_since(self, since: datetime) -> None:
+        """Take the markets that were closed since an instant, the newest first."""
+        for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
+            self.take(page, "closed", announce_new=False)
+            if any(closed < since for market in page.items if (closed := market.closed_at()) is not None):
+                return
+
     def _walk_history(self, deadline: float) -> None:
         for page in self.gamma.market_pages(self.state.history_cursor, closed=True):
             self.take(page, "closed", announce_new=False)

@@ -12,8 +12,10 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from orchestration.coverage.tape import Found, Tape
+from orchestration.settlement.judging import unsettled_at_most
 from orchestration.settlement.ranges import Checked
 from sql.queries import coverage as queries
+from sql.queries import settlement as settlement_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -43,11 +45,13 @@ class Day:
     unlisted: int
     unknown: int = 0
     detail: dict[str, Any] = field(default_factory=dict)
+    tolerated: float = 0  # of the unknown
 
     @property
     def agrees(self) -> bool:
         """Whether we hold exactly what the source has."""
-        return self.held == self.listed and not self.unlisted and not self.unknown and not self.detail.get("refused")
+        known = self.unknown <= self.tolerated and not self.detail.get("refused")
+        return self.held == self.listed and not self.unlisted and known
 
     def figures(self) -> dict[str, Any]:
         """Say it as figures."""
@@ -94,6 +98,7 @@ def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: 
         checked.add(piece)
     if checked.blocks < highest - lowest + 1:
         return None  # there was no time left
+    trades, unsettled = _unsettled(conn, began)
     told = Day(
         day,
         "settlements",
@@ -101,7 +106,10 @@ def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: 
         checked.logs,
         filled + checked.missing,
         checked.withheld,
+        unsettled,
+        tolerated=unsettled_at_most(trades),
         detail={
+            "trades": trades,
             "from_block": lowest,
             "to_block": highest,
             "replaced_blocks": checked.replaced,
@@ -109,6 +117,13 @@ def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: 
     )
     _save(conn, told)
     return told
+
+
+def _unsettled(conn: psycopg.Connection[Any], began: datetime) -> tuple[int, int]:
+    """Count a day's trades and those without a settlement, hour by hour: a contract may not be followed."""
+    hours = [began + timedelta(hours=n) for n in range(24)]
+    found = [settlement_queries.unsettled(conn, since=each, until=each + timedelta(hours=1)) for each in hours]
+    return sum(trades for trades, _ in found), sum(unsettled for _, unsettled in found)
 
 
 def due(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> list[date]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestration.coverage.tape import Found, Stopped, Tape
-from orchestration.live.filling import AROUND_MS, together
+from orchestration.live.filling import AROUND_MS, MAX_UNKNOWN, together, unknown_fault
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
 from upstream.errors import UpstreamError
@@ -31,10 +31,10 @@ class Filled:
 
     gaps: int = 0
     failed: int = 0
+    unknown: int = 0
+    """Trades of markets that no catalogue knows; their gaps stay as they are."""
     listed: int = 0
     added: int = 0
-    spans: list[tuple[int, int]] = field(default_factory=list)
-    """Of gaps that trades were added to: from when to when (ms)."""
 
 
 def fill(
@@ -52,7 +52,7 @@ def fill(
         except UpstreamError as fault:
             filled.failed += len(gap.gap_ids)
             said = f"{type(fault).__name__}: {fault}"[:500]
-            feed_queries.mark_attempt(conn, gap_ids=list(gap.gap_ids), next_s=AGAIN_S, fault=said)
+            feed_queries.mark_attempt(conn, gap_ids=list(gap.gap_ids), next_s=AGAIN_S, fault=said, detail="{}")
     return filled
 
 
@@ -60,18 +60,27 @@ def _fill(conn: psycopg.Connection[Any], tape: Tape, gap: Gap, filled: Filled) -
     assert gap.to_ms is not None  # only gaps that are over are asked for
     markets: set[str] = set()
     if gap.market_keys is not None:
-        rows = feed_queries.tokens_of(conn, market_keys=sorted(gap.market_keys))
-        markets = {market_id for _, market_id, _, _ in rows}
-    gap_ids, found = list(gap.gap_ids), Found()
+        markets = {row[0] for row in feed_queries.markets_of(conn, market_keys=sorted(gap.market_keys))}
+    gap_ids, again, found = list(gap.gap_ids), Found(), Found()
+    first_ms, last_ms = gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS
     # A pass ends after a while: the next one goes on where it stopped, or a long gap would never be filled.
-    begin = max(gap.from_ms - AROUND_MS, queries.filled_to(conn, gap_ids=gap_ids))
+    begin = max(first_ms, queries.filled_to(conn, gap_ids=gap_ids))
     try:
-        for to_ms in tape.fill(begin, gap.to_ms + AROUND_MS, markets, gap_ids=gap_ids, found=found):
-            queries.note_filled_to(conn, gap_ids=gap_ids, to_ms=to_ms)
+        if gap.unknown:
+            for _ in tape.fill(first_ms, min(begin, last_ms), gap.unknown, gap_ids=gap_ids, found=again):
+                pass
+        if markets or gap.market_keys is None:
+            for to_ms in tape.fill(begin, last_ms, markets, gap_ids=gap_ids, found=found):
+                left = again.unknown_markets + found.unknown_markets
+                if len(left) <= MAX_UNKNOWN and "" not in left:  # more are met again by walking here again
+                    queries.note_filled_to(conn, gap_ids=gap_ids, to_ms=to_ms, unknown_markets=sorted(left))
     finally:
-        filled.listed += found.total("listed")
-        filled.added += found.total("added")
-        if feed_queries.count_added(conn, gap_ids=gap_ids, trades=0):  # perhaps by a pass that was interrupted
-            filled.spans.append((gap.from_ms - AROUND_MS, gap.to_ms + AROUND_MS))
+        filled.listed += again.total("listed") + found.total("listed")
+        filled.added += again.total("added") + found.total("added")
+        feed_queries.count_added(conn, gap_ids=gap_ids, trades=0)  # 0 is said, too
+    if left := again.unknown_markets + found.unknown_markets:
+        filled.unknown += left.total()
+        feed_queries.mark_attempt(conn, gap_ids=gap_ids, next_s=AGAIN_S, fault=unknown_fault(left), detail="{}")
+        return
     feed_queries.mark_filled(conn, gap_ids=gap_ids, to_ms=gap.to_ms, filled_by=FILLED_BY, detail="{}")
     filled.gaps += len(gap_ids)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestration.live.rows import Batch, Token
+from orchestration.live.naming import Naming
+from orchestration.live.rows import Batch
 from orchestration.live.writer import Writer
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from upstream.data_api import Trade as Listed
 
 WINDOW_MS = 600_000  # listed and compared at once: what is held in memory, and what one commit spans, stays small
+LONGEST_MS, FEW = 14_400_000, 2_000  # longer at once while fewer trades than that are listed
 APART = timedelta(minutes=10)  # sources differ in the instant they give a trade, never by more
 EDGE_MS = 60_000  # so far beyond a day is listed: what we have within it, the exchange may have put just outside
 AT_ONCE = 5_000
@@ -58,7 +60,9 @@ class Found:
     added: list[tuple[int, int]] = field(default_factory=list)
     """Market and instant (ms) of each trade that had been missing."""
     unknown: Counter[str] = field(default_factory=Counter)
-    """Trades of tokens that the catalogue does not know."""
+    """Trades of tokens that no catalogue knows, by token."""
+    unknown_markets: Counter[str] = field(default_factory=Counter)
+    """The same by market."""
     refused: int = 0
     """Trades that cannot be true; they are in quarantine."""
 
@@ -80,6 +84,7 @@ class Tape:
         self._conn = conn
         self._writer = Writer(conn)
         self._exchange = exchange
+        self._naming = Naming(exchange)
         self._should_stop = should_stop
 
     def fill(
@@ -97,11 +102,24 @@ class Tape:
         """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
         start, end = _ms(began), _ms(began + DAY)
-        for first, last in ((start - EDGE_MS, start), *_windows(start, end), (end, end + EDGE_MS)):
-            self._compare(found, first, last, (), counted=start <= first < end)
+        self._compare(found, start - EDGE_MS, start, (), counted=False)
+        self.compare(start, end, found)
+        self._compare(found, end, end + EDGE_MS, (), counted=False)
         listed = np.unique(np.frombuffer(found.names, dtype=np.int64))
         for hour in range(24):
             self._count_unlisted(found, listed, began + hour * HOUR)
+
+    def compare(self, start_ms: int, end_ms: int, found: Found) -> None:
+        """Count what the exchange lists of a stretch of time, and write what is missing.
+
+        Where little was traded, much of it is asked for at once.
+        """
+        width = WINDOW_MS
+        while start_ms < end_ms:
+            last_ms = min(start_ms + width, end_ms)
+            listed = self._compare(found, start_ms, last_ms, ())
+            width = min(width * 2, max(LONGEST_MS, WINDOW_MS)) if listed < FEW else max(width // 2, WINDOW_MS)
+            start_ms = last_ms
 
     def _compare(
         self,
@@ -112,12 +130,11 @@ class Tape:
         *,
         counted: bool = True,
         gap_ids: Sequence[int] = (),
-    ) -> None:
+    ) -> int:
         if self._should_stop():
             raise Stopped
         listed = self._listed(markets, from_ms, to_ms)
-        named = queries.tokens_named(self._conn, token_ids=list({trade.token_id for trade in listed}))
-        tokens = {row[0]: Token(*row) for row in named}
+        tokens = self._naming.tokens(self._conn, listed)
         rows = {row.trade_id: row for row in self._exchange.rows(tokens, listed)}
         found.names.extend(rows)
         around = {"since": _instant(from_ms) - APART, "until": _instant(to_ms) + APART}
@@ -128,11 +145,14 @@ class Tape:
         if refusals := self._exchange.take_refusals():
             self._writer.write(Batch(refusals=refusals), fill=True)
         if not counted:
-            return
-        found.unknown.update(trade.token_id for trade in listed if trade.token_id not in tokens)
+            return len(listed)
+        unknown = [trade for trade in listed if trade.token_id not in tokens]
+        found.unknown.update(trade.token_id for trade in unknown)
+        found.unknown_markets.update(trade.market for trade in unknown)
         found.refused += len(refusals)
         for row in rows.values():
             found.of(row.token.market_key).listed += 1
+        return len(listed)
 
     def _listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Listed]:
         """List the trades from one second on and before another, newest first; in halves where it is too much."""

@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 
 import settings
-from orchestration import aggregates
 from orchestration.coverage import days, filling, judging
 from orchestration.defs.pipeline import result
 from orchestration.live import exchange as live_exchange
@@ -49,20 +48,19 @@ def coverage_gaps(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> dg.MaterializeResult[None]:
     """Fill what can be filled, for half an hour at most."""
-    began, now = time.monotonic(), datetime.now(UTC)
+    began = time.monotonic()
     with asked(exchange) as speaking, database.connection(autocommit=True, name="presage gaps") as conn:
         filled = filling.fill(conn, speaking, should_stop=lambda: time.monotonic() - began > FILL_S)
-        for first_ms, last_ms in filled.spans:
-            refresh(
-                conn, datetime.fromtimestamp(first_ms / 1000, UTC), datetime.fromtimestamp(last_ms / 1000, UTC), now
-            )
         left = {f"{kind} {status}": count for kind, status, count in queries.gap_counts(conn)}
     if filled.failed:
         context.log.warning("%s gaps could not be filled for now", filled.failed)
+    if filled.unknown:
+        context.log.warning("%s trades are of markets that the catalogue does not know", filled.unknown)
     return dg.MaterializeResult(
         metadata={
             "filled": filled.gaps,
             "failed": filled.failed,
+            "trades_of_unknown_markets": filled.unknown,
             "trades_listed": filled.listed,
             "trades_added": filled.added,
             **left,
@@ -84,11 +82,9 @@ def reconciled_trades(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> dg.MaterializeResult[None]:
     """Count and fill in the partition's day."""
-    began, now, day = time.monotonic(), datetime.now(UTC), _day(context)
+    began, day = time.monotonic(), _day(context)
     with asked(exchange) as speaking, database.connection(autocommit=True, name="presage reconciliation") as conn:
         told = days.reconcile_trades(conn, speaking, day, should_stop=lambda: time.monotonic() - began > COUNT_S)
-        start = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        refresh(conn, start, start + timedelta(days=1), now)  # what a run before this one added, too
     return dg.MaterializeResult(metadata=shown(context, told, began))
 
 
@@ -127,12 +123,6 @@ def shown(context: dg.AssetExecutionContext, told: days.Day, began: float) -> di
     if told.added or not told.agrees:
         context.log.warning("%s of %s: %s", told.kind, told.day, told.figures())
     return {**told.figures(), **told.detail, "seconds": round(time.monotonic() - began, 1)}
-
-
-def refresh(conn: Any, since: datetime, until: datetime, now: datetime) -> None:
-    """Have candles follow what was filled in."""
-    kept = timedelta(days=settings.get().trades_retention_days)
-    aggregates.refresh_span(conn, since, until, now, kept=kept)
 
 
 def _kinds() -> list[str]:

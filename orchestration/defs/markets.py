@@ -14,8 +14,11 @@ from orchestration.live.keeper import Run
 from orchestration.resources import Database, Exchange
 from orchestration.runs import bury, unfinished
 from sql.queries import catalogue as queries
+from sql.queries import feed
+from upstream.errors import UpstreamError
 from upstream.gamma import Gamma
 from upstream.http import Client
+from upstream.reach import trouble
 
 GRACE_S = 60.0  # a process that starts on a busy machine
 SILENT_S = 15.0  # without the lock: between two assets of a run, and at its end, this takes a moment
@@ -29,7 +32,11 @@ def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
     """Open what a run of discovery needs, and hold the lock that says that a walk is under way."""
     with database.connection(autocommit=True, name="presage discovery") as conn, Client(total_s=30.0) as client:
         queries.begin_walk(conn)
-        yield Discovery(conn, Gamma(client, exchange.gamma_url), settings.get())
+        try:
+            yield Discovery(conn, Gamma(client, exchange.gamma_url), settings.get())
+        except UpstreamError as fault:
+            feed.hinder(conn, stage="discovery", reason=trouble(fault))
+            raise
 
 
 @dg.asset(

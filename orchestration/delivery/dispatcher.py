@@ -6,6 +6,7 @@ made and not written down, because the process died in between, is made again wi
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, takewhile
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import psycopg
 
     from orchestration.delivery.schedule import Outcome
+
+log = logging.getLogger(__name__)
 
 EVENTS_AT_ONCE = 5_000  # places of the stream looked through in one transaction
 IN_A_ROW = 20  # deliveries of a webhook that are begun with at once, and made one after the other
@@ -75,6 +78,7 @@ class Counted:
     """What was done."""
 
     queued: int = 0
+    missed: int = 0
     attempts: int = 0
     delivered: int = 0
     failed: int = 0
@@ -135,12 +139,13 @@ class Dispatcher:
                 self._version = version
             # After a time with nobody to tell, what happened in it need not be looked through.
             after = max(seen, last if self._subscriptions.since is None else self._subscriptions.since)
+            rows, after = self._missed(after, last)
             upto = min(last, after + EVENTS_AT_ONCE)
             self.behind = upto < last
             if upto == seen:
                 self.seen_at = self.now
                 return
-            rows = [
+            rows += [
                 (wish.webhook_id, found.seq, found.type, found.body)
                 for found in self._events(after, upto)
                 for wish in self._subscriptions.of(found)
@@ -149,6 +154,18 @@ class Dispatcher:
                 self._add(rows)
             queries.seen(self._conn, seq=upto)
             self.seen_at = queries.told_at(self._conn, seq=upto) if self.behind else self.now
+
+    def _missed(self, after: int, last: int) -> tuple[list[tuple[UUID, int, str, str]], int]:
+        """Tell webhooks of places of the stream that were dropped before anybody looked; give up to where that was."""
+        if after >= last:
+            return [], after
+        first = queries.first_after(self._conn, seq=after)
+        upto = last if first is None else min(last, first - 1)
+        if upto == after:
+            return [], after
+        self.counted.missed += upto - after
+        log.warning("%s events were dropped before they were made into deliveries", upto - after)
+        return self._subscriptions.missed(after, upto, self._clock()), upto
 
     def _events(self, after: int, upto: int) -> list[Any]:
         found = queries.events(self._conn, after=after, upto=upto, types=self._subscriptions.kinds)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 MARKET = {"ACTIVE": "reopened", "CLOSED": "closed", "RESOLVED": "resolved"}
+MISSED = "webhook.missed"
 MICRO = 1_000_000
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
@@ -138,6 +139,7 @@ class Subscriptions:
 
     def __init__(self, rows: Iterable[Sequence[Any]] = ()) -> None:
         self._found: dict[tuple[str, str | None], list[Subscription]] = defaultdict(list)
+        self._since: dict[UUID, int] = {}
         self.since: int | None = None  # nobody wants what was before
         for webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq in rows:
             wish = Subscription(
@@ -149,11 +151,21 @@ class Subscriptions:
                 min_usd,
                 since_seq,
             )
+            self._since[webhook_id] = since_seq
             self.since = since_seq if self.since is None else min(self.since, since_seq)
             for kind in {name.partition(".")[0] for name in events}:
                 for market_id in [None] if wish.market_ids is None else wish.market_ids:
                     self._found[kind, market_id].append(wish)
         self.kinds = sorted({kind for kind, _ in self._found})
+
+    def missed(self, after: int, upto: int, now: float) -> list[tuple[UUID, int, str, str]]:
+        """Write what each is told of places of the stream that are gone: nobody knows whether it wanted any."""
+        told = {"type": MISSED, "timestamp": instant(round(now * 1000)), "seq": upto, "market_id": None}
+        return [
+            (webhook_id, upto, MISSED, msgspec.json.encode({**told, "data": gone}).decode())
+            for webhook_id, since in self._since.items()
+            if since < upto and (gone := {"from_seq": max(since, after) + 1, "to_seq": upto})
+        ]
 
     def of(self, event: Event) -> Iterator[Subscription]:
         """Give those that want an event."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Set as AbstractSet
-from time import monotonic, time
+from time import monotonic
 
 from orchestration.live.following import Following
 from orchestration.live.listener import Listener
@@ -48,7 +48,7 @@ class Anchoring:
     def lost(self, listener: Listener, cause: str) -> None:
         """A connection was lost, or could not be made."""
         if cause == "refused":
-            return  # what was lost by it is known
+            return  # the loss of the last connection is noted; `Starts` and `Recording` tell of tokens that had none
         self.reconnects += 1
         token_ids = frozenset(listener.tokens)
         held = [self._tracker.tracks[token_id] for token_id in token_ids if token_id in self._tracker.tracks]
@@ -57,15 +57,20 @@ class Anchoring:
             track.due_at = float("inf")  # until there is a connection again
         if listener in self._open_losses:
             return  # it was lost again before its books stood
-        from_ms = listener.newest_ms or int(time() * 1000)
+        from_ms = listener.newest_ms or self._tracker.exchange.now_ms()
         everything = len(token_ids) >= len(self._tracker.tracks)
         self._open_losses[listener] = self._losses.add(
             Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [track.token for track in held], from_ms)
         )
 
-    def deaf_for_s(self, now_ms: int) -> float:
-        """Tell for how long some socket could not be brought back."""
-        return max(((now_ms - loss.noted_ms) / 1000 for loss in self._open_losses.values()), default=0.0)
+    def deaf_for_s(self) -> float:
+        """Tell for how long some socket could not be brought back, or opened at all."""
+        now = monotonic()
+        return max([self._deaf_for_s(), *(now - loss.noted_at for loss in self._open_losses.values())])
+
+    def _deaf_for_s(self) -> float:
+        now = monotonic()
+        return max((listener.deaf_for_s(now) for listener in self._following.listeners), default=0.0)
 
     def watch(self) -> None:
         """Cut sockets that are open and dead."""
@@ -98,7 +103,7 @@ class Anchoring:
                 self._fetching = asyncio.create_task(self._ask(due[:AT_ONCE]), name="fetch books")
         waiting = {token_id: track for token_id, track in self._tracker.astray.items() if track.asked < BOOKLESS}
         self._settle(waiting.keys())
-        if self._open_losses or not self._following.loaded:
+        if self._open_losses or not self._following.loaded or self._deaf_for_s() > GREETING_S:
             self.ready_since = None
         elif self.ready_since is None and not any(track.book.state == "unanchored" for track in waiting.values()):
             self.ready_since = monotonic()
@@ -120,7 +125,7 @@ class Anchoring:
 
     def _settle(self, waiting: AbstractSet[str]) -> None:
         """Close losses whose books all stand again."""
-        now_ms = int(time() * 1000)
+        now_ms = self._tracker.exchange.now_ms()
         for loss in self._losses.open():
             concerned = waiting if loss.token_ids is None else loss.token_ids & waiting
             if concerned:
@@ -128,7 +133,8 @@ class Anchoring:
             token_ids = self._tracker.tracks if loss.token_ids is None else loss.token_ids
             tracks = [self._tracker.tracks[token_id] for token_id in token_ids if token_id in self._tracker.tracks]
             loss.missed = loss.cause == "mismatch" or any(track.book.moved for track in tracks)
-            loss.to_ms = max(now_ms, loss.from_ms)
+            # By an estimate of the exchange's time, which delays blur: what a book tells of was said before the book.
+            loss.to_ms = max([now_ms, loss.from_ms, *(track.book.anchored_ms for track in tracks)])
         for listener, loss in list(self._open_losses.items()):
             if loss.to_ms is not None:
                 del self._open_losses[listener]
@@ -142,7 +148,7 @@ class Anchoring:
             Loss.of(
                 "mismatch",
                 [track.token for track in tracks],
-                min(track.agreed_ms for track in tracks) or int(time() * 1000),
+                min(track.agreed_ms for track in tracks) or self._tracker.exchange.now_ms(),
                 kinds=("books",),
             )
         )

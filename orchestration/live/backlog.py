@@ -17,14 +17,16 @@ class Overflow(msgspec.Struct):
 
 
 class Backlog:
-    """Batches in the order they came, oldest first, bounded by the number of their events."""
+    """Batches in the order they came, oldest first, bounded by the bytes they take in memory."""
 
     def __init__(self, capacity: int) -> None:
         self.events = 0
+        self.bytes = 0
         self.overflow: Overflow | None = None
         self.since_ms = 0  # what came after this instant of our clock is all here, unless the leader wrote it
         self._capacity = capacity
         self._batches: deque[Batch] = deque()
+        self._sizes: deque[int] = deque()
         self._gone = 0  # batches that have left, so that each has a number
 
     def __len__(self) -> int:
@@ -32,24 +34,33 @@ class Backlog:
 
     def add(self, batch: Batch) -> None:
         """Take a batch in; beyond the capacity the oldest are let go."""
+        size = batch.size
         self._batches.append(batch)
+        self._sizes.append(size)
         self.events += len(batch)
-        while self.events > self._capacity and len(self._batches) > 1:
+        self.bytes += size
+        while self.bytes > self._capacity and len(self._batches) > 1:
             self._let_go(self._pop())
 
     def head(self, most: int) -> tuple[Batch, int]:
-        """Give the oldest batches as one, up to so many events but at least one, and the number where they end."""
+        """Give the oldest batches as one, up to so many bytes but at least one, and the number where they end."""
         if not self._batches:
             return Batch(), self._gone
         if len(self._batches) == 1:
             return self._batches[0], self._gone + 1
-        merged, taken = Batch(), 0
-        for batch in self._batches:
-            if taken and len(merged) + len(batch) > most:
+        merged, taken, left = Batch(), 0, most
+        for batch, size in zip(self._batches, self._sizes, strict=True):
+            left -= size
+            if taken and left < 0:
                 break
             merged.add(batch)
             taken += 1
         return merged, self._gone + taken
+
+    @property
+    def end(self) -> int:
+        """The number where the newest batch ends."""
+        return self._gone + len(self._batches)
 
     def done(self, end: int) -> None:
         """Forget the batches before a number: they are committed."""
@@ -78,10 +89,11 @@ class Backlog:
         self._gone += 1
         self.since_ms = batch.received_ms
         self.events -= len(batch)
+        self.bytes -= self._sizes.popleft()
         return batch
 
     def _let_go(self, batch: Batch) -> None:
-        instants = [row.ts_ms for rows in (batch.trades, batch.changes) for row in rows] or [batch.received_ms]
+        instants = [row.ts_ms for rows in (batch.trades, batch.changes) for row in rows] or [batch.said_ms]
         lost = Overflow(min(instants), max(instants), len(batch))
         if self.overflow is None:
             self.overflow = lost

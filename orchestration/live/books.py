@@ -76,17 +76,17 @@ class Book:
 
     def change(  # noqa: C901, PLR0912 (one flat run through: this is the busiest code there is)
         self, side: int, price: int, size: int, ts_ms: int, hash_: str = ""
-    ) -> None:
-        """Set one level (side 1 bids, -1 asks) to its new total; 0 removes it."""
+    ) -> bool:
+        """Set one level (side 1 bids, -1 asks) to its new total; 0 removes it. False: the level has a newer total."""
         if self.state != "verified":
             if len(self.pending) >= PENDING:
                 del self.pending[: PENDING // 2]
             self.pending.append((side, price, size, ts_ms, hash_))
-            return
+            return True
         level = price * side
         if ts_ms < self.ts_ms:
             if ts_ms < self._touched.get(level, self.anchored_ms):
-                return  # overtaken on its way: the level has a newer total already
+                return False  # overtaken on its way
         else:
             self.ts_ms = ts_ms
             self.hash = hash_
@@ -112,6 +112,7 @@ class Book:
                     self.best_ask = min(levels, default=None)
             elif best is None or price < best:
                 self.best_ask = price
+        return True
 
     def agrees(self, best_bid: int | None, best_ask: int | None) -> bool:
         """Compare with the best prices that the exchange sent; None: it sent none."""

@@ -59,15 +59,11 @@ class Exchange:
         events = [event for market in markets if (event := market.event_row())]
         return [market.row(self.source) for market in markets], events
 
-    def trades(self, tokens: dict[str, Token], markets: Collection[str], from_ms: int, to_ms: int) -> list[Trade]:
-        """Fetch settled trades of some markets (none: of all) between two instants; oldest first.
+    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> "list[Listed]":
+        """List settled trades of some markets (none: of all) between two instants; newest first.
 
         Their times are seconds, so the first and last second are fetched whole.
         """
-        return self.rows(tokens, self.listed(markets, from_ms, to_ms))
-
-    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> "list[Listed]":
-        """Fetch the same as the exchange lists it, newest first."""
         return list(self._data_api.trades(markets, _second(from_ms), _second(to_ms + 999)))
 
     def rows(self, tokens: dict[str, Token], listed: "Sequence[Listed]") -> list[Trade]:
@@ -83,7 +79,7 @@ class Exchange:
                 continue
             price, size = trade.price, trade.size
             trade_id = ids.trade_id(trade.token_id, trade.tx_hash, ts_ms, trade.side, price, size, trade.n)
-            value, tx_hash = value_usd(price, size), ids.as_bytes(trade.tx_hash)
+            value, tx_hash = value_usd(price, size), ids.transaction(trade.tx_hash)
             rows.append(Trade(token, ts_ms, trade_id, ids.seq(ts_ms, nth), trade.side, price, size, value, tx_hash))
         return rows
 

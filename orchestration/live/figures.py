@@ -55,6 +55,7 @@ class Figures:
             "tokens": len(self._tracker.tracks),
             "sockets": sum(listener.open for listener in self._following.listeners),
             "backlog_events": self._backlog.events,
+            "backlog_kb": self._backlog.bytes // 1000,
         }
 
     def stats(self) -> dict[str, Any]:

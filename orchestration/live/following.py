@@ -1,7 +1,7 @@
 """Which tokens to follow, and on which socket."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
 from typing import Any
 
@@ -22,11 +22,13 @@ class Catalogue:
     """What the catalogue says is to be followed; every call blocks."""
 
     def __init__(self) -> None:
+        self.first: tuple[int, int] | None = None  # where it stood when it was first read
         self._cursor = (0, 0)
 
     def all(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
         """Read everything."""
         self._cursor = queries.catalogue_cursor(conn)  # first: what comes in between is read twice
+        self.first = self.first or self._cursor
         return [(*row, True) for row in queries.followed_tokens(conn)]
 
     def changes(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
@@ -55,9 +57,13 @@ class Following:
         self._numbers = 0
         self._awaited_until: dict[str, float] = {}
 
-    def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> None:
-        """Follow what the catalogue says (`whole`: and nothing else)."""
+    def take(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
+        """Follow what the catalogue says (`whole`: and nothing else); give the markets that were not followed before.
+
+        Where we are listening already, what was announced to us is `fresh`.
+        """
         self.loaded = True
+        begun: set[int] = set()
         wanted: dict[str, Token] = {}
         unwanted: list[str] = []
         for token_id, market_id, market_key, outcome, tick_size, last, last_ms, volume, follow in rows:
@@ -67,7 +73,9 @@ class Following:
                 continue
             wanted[token_id] = Token(token_id, market_id, market_key, outcome)
             if track is None:
-                track = self._tracker.follow(wanted[token_id], tick_size, fresh=fresh)
+                heard = fresh and token_id in self._awaited_until
+                track = self._tracker.follow(wanted[token_id], tick_size, fresh=heard)
+                begun.add(market_key)
             if track.last_ms is None:
                 track.last, track.last_ms = last, last_ms
             track.volume_24h_usd = volume
@@ -82,6 +90,13 @@ class Following:
             if token.token_id not in self.of_token:
                 markets.setdefault(token.market_key, []).append(token.token_id)
         self._follow(markets.values())
+        return begun
+
+    def value(self, volumes: Mapping[int, int]) -> None:
+        """Take what was traded in 24 hours, by market: prices tell it."""
+        if volumes:
+            for track in self._tracker.tracks.values():
+                track.volume_24h_usd = volumes.get(track.token.market_key, track.volume_24h_usd)
 
     def anticipate(self, announced: Iterable[NewMarket]) -> None:
         """Listen to markets that were announced just now; what is said of them waits until the catalogue knows them."""

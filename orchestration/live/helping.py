@@ -60,8 +60,9 @@ class Helping:
     async def _fill(self, gap: Gap, tracks: list[Track], to_ms: int) -> None:
         tokens = {track.token.token_id for track in tracks if track.whole_since_ms is not None}
         heard = self._backlog.window(tokens, gap.from_ms - AROUND_MS, to_ms + AROUND_MS)
-        whole = bool(tracks) and self._backlog.since_ms <= gap.from_ms
-        whole = whole and all(track.whole_since(gap.from_ms) for track in tracks)
+        our_ms = self._tracker.exchange.ours(gap.from_ms)
+        whole = bool(tracks) and self._backlog.since_ms <= our_ms
+        whole = whole and all(track.whole_since(our_ms) for track in tracks)
         if whole or len(heard):
             await self._in_filler(self._filler.from_ring, gap, heard, to_ms, whole=whole)
         self._tried.add(gap.gap_ids)

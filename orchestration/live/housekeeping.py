@@ -9,7 +9,8 @@ import msgspec
 
 from orchestration.live.following import Catalogue
 from orchestration.live.lease import Held, Lease
-from orchestration.live.losses import Losses
+from orchestration.live.losses import Losses, Saving
+from orchestration.live.starts import Starts
 from sql.queries import feed as queries
 
 STAGE = "ingestion"
@@ -23,10 +24,12 @@ class Housekeeping:
         self._catalogue = Catalogue()
         self._all_tokens_s = all_tokens_s
         self._read_all_at = float("-inf")
+        self._volumes_at = 0  # Unix seconds
 
     def beat(self, role: str, detail: dict[str, Any], *, ready: bool, newest_ms: int) -> list[Held]:
         """Touch the lease and, as the leader, the stage's clock; give all leases of the feed."""
         leases = self.lease.touch(role, detail, ready=ready)
+        detail = {**detail, "clock_ahead_ms": self.lease.clock_ahead_ms}
         if role == "leader":
             queries.beat(
                 self.lease.conn,
@@ -45,9 +48,22 @@ class Housekeeping:
         self._read_all_at = monotonic()
         return rows, True
 
-    def save(self, losses: Losses) -> None:
+    def volumes(self) -> dict[int, int]:
+        """Read the 24 hours' USD of the markets for which it has changed: each minute it is computed anew."""
+        computed_at = queries.activity_computed_at(self.lease.conn)
+        since, self._volumes_at = self._volumes_at, computed_at or 0
+        if since == self._volumes_at:
+            return {}
+        return dict(queries.volumes(self.lease.conn, since=since))
+
+    def save(self, losses: Losses, saving: Saving) -> None:
         """Write what was missed."""
-        losses.save(self.lease.conn)
+        losses.write(self.lease.conn, saving)
+
+    def look_at_starts(self, starts: Starts, *, since_ms: int) -> None:
+        """Write what is missing of new markets."""
+        if self._catalogue.first is not None:
+            starts.look(self.lease.conn, self._catalogue.first, since_ms=since_ms)
 
     def close_abandoned(self, to_ms: int) -> None:
         """Close gaps left open by runs that lead no longer."""

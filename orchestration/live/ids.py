@@ -1,8 +1,8 @@
 """Identities that do not depend on who wrote a row, or when (docs/decisions/0001)."""
 
-from upstream.identity import digest, trade_id
+from upstream.identity import ASSIGNED, digest, trade_id
 
-__all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text"]
+__all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text", "transaction"]
 
 ORDINAL_BITS = 20
 LAST = (1 << ORDINAL_BITS) - 1  # behind every other of its instant
@@ -43,3 +43,8 @@ def as_bytes(hash_: str | None) -> bytes | None:
         return bytes.fromhex(hash_.removeprefix("0x"))
     except ValueError:
         return hash_.encode()[:64]
+
+
+def transaction(hash_: str | None) -> bytes | None:
+    """Give the transaction of a trade as bytes; none where the hash is only assigned (docs/decisions/0001)."""
+    return None if hash_ is None or hash_.startswith(ASSIGNED) else as_bytes(hash_)

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import psycopg
 
-from orchestration.live.lease import connect_to_lead
+from orchestration.live.lease import Held, connect_to_lead
 from orchestration.live.rows import Batch, LiveBook, Refusal, Token
 from orchestration.live.writer import Writer, Written
 from sql.queries import feed as queries
@@ -33,10 +33,20 @@ class LeaderConnection:
             self._writer = Writer(connect_to_lead(self._url, self.feed, statement_timeout=60_000))
         return bool(queries.try_lead(self._writer.conn, feed=self.feed))
 
-    def newest_ms(self) -> int:
-        """Give the newest instant that is stored, or 0."""
+    def leases(self) -> list[Held]:
+        """Give all leases of the feed, as they stand."""
         assert self._writer is not None
-        return int(queries.newest_event(self._writer.conn) or 0)
+        return [Held(*row) for row in queries.leases(self._writer.conn, feed=self.feed)]
+
+    def clock_ms(self) -> int:
+        """Give the database's clock."""
+        assert self._writer is not None
+        return int(queries.clock(self._writer.conn))
+
+    def progress_ms(self) -> int:
+        """Tell up to when what any run heard is committed, however long ago it ended; 0 when none ever led."""
+        assert self._writer is not None
+        return int(queries.progress_ms(self._writer.conn, feed=self.feed))
 
     def unverified(self) -> set[tuple[int, int]]:
         """Give the tokens whose live book is not shown."""

@@ -2,7 +2,9 @@
 
 import os
 import socket
+from collections import deque
 from collections.abc import Iterable
+from time import time
 from typing import Any
 
 import msgspec
@@ -13,6 +15,7 @@ from sql.queries import feed as queries
 
 ALIVE_S = 10.0
 READY_S = 3.0  # a successor holds every book for so long before one leaves to it
+CLOCK_LOOKS = 30  # of which the one with the shortest round trip says how far apart two clocks are
 OVERSTAY = 3.0  # windows: longer than this nobody stays, whoever follows
 
 
@@ -49,8 +52,13 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def written_ms(self) -> int:
-        """What it heard before this instant is committed."""
+        """What the exchange said before this instant of its own, and the run heard, is committed."""
         return int(self.detail.get("written_ms") or 0)
+
+    @property
+    def led_ms(self) -> int:
+        """When it last took the lead, by the database's clock; 0: never."""
+        return int(self.detail.get("led_ms") or 0)
 
     @property
     def ready_for_s(self) -> float:
@@ -67,6 +75,16 @@ class Lease:
         self.window_s = window_s
         self._url = url
         self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._looks: deque[tuple[float, int]] = deque(maxlen=CLOCK_LOOKS)  # round trip, and how far we were ahead
+
+    @property
+    def clock_ahead_ms(self) -> int:
+        """How far this host's clock is ahead of the database's; 0 before the first look."""
+        return min(self._looks)[1] if self._looks else 0
+
+    def database_ms(self) -> int:
+        """Give the database's time, as far as it is known."""
+        return int(time() * 1000) - self.clock_ahead_ms
 
     @property
     def conn(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -79,8 +97,10 @@ class Lease:
 
     def touch(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[Held]:
         """Give a sign of life; give all leases of the feed, the oldest run first."""
-        queries.touch_lease(
-            self.conn,
+        conn = self.conn
+        before = time()
+        database_ms = queries.touch_lease(
+            conn,
             run_id=self.run_id,
             feed=self.feed,
             role=role,
@@ -88,8 +108,10 @@ class Lease:
             window_s=self.window_s,
             pid=os.getpid(),
             host=socket.gethostname(),
-            detail=msgspec.json.encode(detail).decode(),
+            detail=msgspec.json.encode({**detail, "clock_ahead_ms": self.clock_ahead_ms}).decode(),
         )
+        after = time()
+        self._looks.append((after - before, round((before + after) * 500) - database_ms))
         return [Held(*row) for row in queries.leases(self.conn, feed=self.feed)]
 
     def close(self) -> None:
@@ -98,9 +120,15 @@ class Lease:
             self._conn.close()
 
 
-def progress_ms(leases: Iterable[Held], run_id: str) -> int:
-    """Tell up to when what others heard is committed; 0 when no other ever led."""
-    return max((lease.written_ms for lease in leases if lease.run_id != run_id), default=0)
+def progress(leases: Iterable[Held], run_id: str) -> tuple[int, int]:
+    """Tell when the last leader among others began, and up to when what it heard is committed; zeros: none ever led.
+
+    Whoever led last knows best: an earlier one may have had a wrong idea of the exchange's time.
+    """
+    return max(
+        ((lease.led_ms, lease.written_ms) for lease in leases if lease.run_id != run_id and lease.written_ms),
+        default=(0, 0),
+    )
 
 
 def successor(leases: Iterable[Held], run_id: str) -> Held | None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from time import monotonic
+from time import monotonic, time
 
 from orchestration.live.watchdog import Pulse
 from upstream.book import Book
 from upstream.market_socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
+from upstream.reach import trouble
 
 Heard = Callable[["Listener", Sequence[Message | Refused]], int]
 Opened = Callable[["Listener"], None]
@@ -29,7 +30,11 @@ class Listener:
         self.open = False
         self.greeted = False  # something has come over this connection
         self.opened_at = 0.0
+        self.deaf_since = monotonic()  # while nothing has come over a connection
         self.reconnects = 0
+        self.trouble: tuple[str, int] | None = (
+            None  # why the connection cannot be opened, and since when (Unix seconds)
+        )
         self._url = url
         self._opening = opening
         self._heard, self._opened, self._lost = heard, opened, lost
@@ -52,6 +57,8 @@ class Listener:
     def follow(self, token_ids: Iterable[str]) -> None:
         """Follow more tokens, on the open connection or from the next one on."""
         more = [token_id for token_id in token_ids if token_id not in self.tokens]
+        if not self.tokens:
+            self.deaf_since = monotonic()
         self.tokens.update(dict.fromkeys(more))
         if self._socket is not None and more:
             self._command(self._socket.subscribe(more))
@@ -70,6 +77,10 @@ class Listener:
             self._cause = cause
             self._command(self._socket.close())
 
+    def deaf_for_s(self, now: float) -> float:
+        """Tell for how long what it follows could not be heard."""
+        return now - self.deaf_since if self.tokens and not self.greeted else 0.0
+
     async def _listen(self) -> None:
         waits = backoff()
         while True:
@@ -87,7 +98,11 @@ class Listener:
                 was_open, self.open = self.open, False
                 silent = self._cause == "silent" or lost.reason.startswith("silent")
                 cause = "silent" if silent else "closed" if was_open else "refused"
+                if cause == "refused" and self.trouble is None:
+                    self.trouble = trouble(lost, self._url), int(time())
                 self._lost(self, cause)
+            if self.greeted:
+                self.deaf_since = monotonic()
             if self.greeted or monotonic() - began > STEADY_S:
                 waits = backoff()
             self.greeted = False
@@ -98,7 +113,7 @@ class Listener:
         self._socket, self._cause = socket, None
         self.opened_at = monotonic()
         self.pulse.begin(self.opened_at)
-        self.open = True
+        self.open, self.trouble = True, None
         known = set(socket.assets)
         if missed := [token_id for token_id in self.tokens if token_id not in known]:
             await socket.subscribe(missed)  # asked for while the connection was being made

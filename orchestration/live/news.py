@@ -23,22 +23,17 @@ class News:
         self._exchange = exchange
         self._conn: Connection[Any] | None = None
         self._waiting: dict[str, tuple[float, int, str]] = {}  # market → when to ask, how often it was asked for, why
-        self._announced_ms: dict[str, int] = {}
-        self._listed: list[tuple[str, int]] = []
 
     def hear(self, messages: Sequence[NewMarket | Resolved], now: float) -> None:
         """Take note of what was announced."""
         for message in messages:
             cause = "market_resolved" if isinstance(message, Resolved) else "new_market"
             self._waiting[message.market] = (now, 0, cause)
-            if cause == "new_market":
-                self._announced_ms[message.market] = message.ts_ms
 
     def forget(self, before: float) -> None:
         """Forget what was announced before a time: somebody else has dealt with it."""
         for market in [market for market, (at, _, _) in self._waiting.items() if at < before]:
             del self._waiting[market]
-            self._announced_ms.pop(market, None)
 
     def due(self, now: float) -> bool:
         """Whether something is to be asked for."""
@@ -56,13 +51,7 @@ class News:
                 self._waiting[market] = (now + RETRY_S[asked], asked + 1, cause)
             else:
                 self._waiting.pop(market, None)
-                self._announced_ms.pop(market, None)
         return changed
-
-    def take_listed(self) -> list[tuple[str, int]]:
-        """Give the new markets that were stored since last asked, and when they were announced."""
-        listed, self._listed = self._listed, []
-        return listed
 
     def _fetch(self, markets: list[str], cause: str) -> int:
         try:
@@ -75,8 +64,6 @@ class News:
         for row in rows:
             if cause == "new_market" or row["status"] == "RESOLVED":
                 self._waiting.pop(row["market_id"], None)
-                if announced_ms := self._announced_ms.pop(row["market_id"], None):
-                    self._listed.append((row["market_id"], announced_ms))
         return stored.inserted + stored.changed
 
     def close(self) -> None:

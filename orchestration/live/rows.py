@@ -39,7 +39,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     price: int
     size: int
     hash: str
-    told: bool  # only changes of a verified book are streamed; a broken one is followed by a snapshot
+    told: bool  # only what changed a verified book is streamed; a broken one is followed by a snapshot
     bid: int | None
     ask: int | None
     depth: int
@@ -117,6 +117,12 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     payload: str
 
 
+# Bytes in memory, as measured: structs with their numbers and hashes, and for a batch its empty lists.
+BATCH_BYTES, TRADE_BYTES, CHANGE_BYTES, TICK_BYTES = 1_000, 360, 450, 200
+SNAPSHOT_BYTES, LEVEL_BYTES = 400, 80
+QUOTE_BYTES, PRICE_BYTES, REFUSAL_BYTES = 300, 300, 300
+
+
 class Batch(msgspec.Struct):
     """What came between two ticks. Live prices are the state at its end, one a token."""
 
@@ -128,10 +134,25 @@ class Batch(msgspec.Struct):
     prices: dict[str, LivePrice] = {}
     refusals: list[Refusal] = []
     received_ms: int = 0  # our clock when the batch was cut: what came before is in this one or an earlier one
+    said_ms: int = 0  # the exchange's time then: what it said before is in this one or an earlier one
     newest_ms: int = 0  # the newest instant of the exchange in it
 
     def __len__(self) -> int:
         return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.ticks) + len(self.refusals)
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes in memory, about."""
+        return (
+            BATCH_BYTES
+            + TRADE_BYTES * len(self.trades)
+            + CHANGE_BYTES * len(self.changes)
+            + TICK_BYTES * len(self.ticks)
+            + QUOTE_BYTES * len(self.quotes)
+            + PRICE_BYTES * len(self.prices)
+            + sum(SNAPSHOT_BYTES + LEVEL_BYTES * (len(row.bids) + len(row.asks)) for row in self.snapshots)
+            + sum(REFUSAL_BYTES + len(row.payload) for row in self.refusals)
+        )
 
     def add(self, later: "Batch") -> None:
         """Append a later batch."""
@@ -143,6 +164,7 @@ class Batch(msgspec.Struct):
         self.prices.update(later.prices)
         self.refusals += later.refusals
         self.received_ms = max(self.received_ms, later.received_ms)
+        self.said_ms = later.said_ms or self.said_ms
         self.newest_ms = max(self.newest_ms, later.newest_ms)
 
     def halves(self) -> "tuple[Batch, Batch]":
@@ -177,6 +199,7 @@ class Batch(msgspec.Struct):
             ticks=[row for row in self.ticks if within(row)],
             quotes={key: row for key, row in self.quotes.items() if within(row)},
             received_ms=self.received_ms,
+            said_ms=self.said_ms,
             newest_ms=self.newest_ms,
         )
 

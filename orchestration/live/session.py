@@ -1,7 +1,6 @@
 """One run of the feed: sockets, ticks, the lease, and everything that happens beside."""
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -22,10 +21,11 @@ from orchestration.live.housekeeping import Housekeeping
 from orchestration.live.leader import LeaderConnection
 from orchestration.live.lease import OVERSTAY, Lease, anybody_else, successor
 from orchestration.live.listener import Listener
-from orchestration.live.losses import Loss, Losses
+from orchestration.live.losses import Losses
 from orchestration.live.news import News
 from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
+from orchestration.live.starts import Starts
 from orchestration.live.tracker import Tracker
 from settings import Settings
 from upstream.errors import UpstreamError
@@ -65,18 +65,20 @@ class Session:
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._observed = observed
+        self._began_s = int(time())
         self._began = self._told_at = self._observed_at = self._fetched_at = monotonic()
         self._exchange = exchange
         self._deposed = asyncio.Event()
         self._written_ms = 0
-        self._listed: deque[tuple[float, str, int, int]] = deque()  # new markets: when to fetch, which, from and to
+        self._busy: list[Listener] = []
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
         }
         self.tracker = Tracker(oldest_event_days=settings.books_retention_days)
-        self.backlog = Backlog(settings.live_buffer_events)
+        self.backlog = Backlog(settings.live_buffer_mb * 1_000_000)
         self.losses = Losses(lease.run_id)
+        self.starts = Starts(lease.run_id, self.tracker)
         self.housekeeping = Housekeeping(lease, all_tokens_s=ALL_TOKENS_S)
         self.leader = LeaderConnection(url, lease.feed)
         self.filler = Filler(url, lease.feed, lease.run_id, exchange)
@@ -169,7 +171,8 @@ class Session:
     async def _tick(self) -> None:
         while not self.ending.is_set():
             began = monotonic()
-            await self.recording.tick(ready=self.ready, may_lead=self.following.loaded)
+            heard_ms = [listener.newest_ms for listener in self._busy]
+            await self.recording.tick(ready=self.ready, may_lead=self.following.loaded, heard_ms=heard_ms)
             if self._deposed.is_set():
                 self._deposed.clear()
                 with suppress(psycopg.Error):
@@ -188,23 +191,25 @@ class Session:
         self.anchoring.turn()
 
     async def _beat(self) -> None:
-        now, now_ms = monotonic(), int(time() * 1000)
-        recording = self.recording
+        now = monotonic()
+        recording, exchange = self.recording, self.tracker.exchange
+        self._busy = [each for each in self.following.listeners if each.pulse.rate >= BUSY and each.newest_ms]
         if recording.leading:
-            busy = [listener for listener in self.following.listeners if listener.pulse.rate >= BUSY]
-            heard_ms = [now_ms - int(listener.pulse.silent_s(now) * 1000) for listener in busy]
-            self._written_ms = recording.committed_ms(heard_ms)
+            self._written_ms = recording.committed_ms()  # not beyond a loss that is not written yet
         recording.leases = await self._run_in(
             "housekeeping",
             self.housekeeping.beat,
             recording.role,
             self._detail(now),
             ready=self.ready,
-            newest_ms=recording.newest_ms,
+            newest_ms=recording.newest_ms if self.following.of_token else 0,
         )
-        if recording.leading and self.anchoring.deaf_for_s(now_ms) > DEAF_S and self._somebody_hears():
+        exchange.assume(exchange.our_ms() - self._lease.database_ms())
+        if recording.leading and self.anchoring.deaf_for_s() > DEAF_S and self._somebody_hears():
             self._deposed.set()  # between two ticks
-        recording.stand_by(now_ms)
+        recording.stand_by()
+        if not recording.leading:
+            self._told_at = now
         age = now - self._began
         if age > self._lease.window_s and (
             age > self._lease.window_s * OVERSTAY
@@ -212,13 +217,24 @@ class Session:
         ):
             self.ending.set()
         if recording.leading:
-            await self._run_in("housekeeping", self.housekeeping.save, self.losses)
+            await self._save_losses()
+            if exchange.now_ms() >= recording.led_since_ms:
+                await self._run_in(
+                    "housekeeping", self.housekeeping.look_at_starts, self.starts, since_ms=recording.led_since_ms
+                )
             if now - self._told_at >= FIGURES_S:
                 self._told_at = now
                 await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    async def _save_losses(self) -> None:
+        saving = self.losses.begin_saving(self.tracker.exchange.now_ms())
+        try:
+            await self._run_in("housekeeping", self.housekeeping.save, self.losses, saving)
+        finally:
+            self.losses.end_saving()
 
     def _somebody_hears(self) -> bool:
         return anybody_else(self.recording.leases or (), self._lease.run_id)
@@ -227,46 +243,38 @@ class Session:
         strangers = bool(self.tracker.strangers)
         self.tracker.strangers.clear()
         rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, strangers=strangers)
-        self.following.take(rows, whole=whole, fresh=self.ready)
+        loaded = self.following.loaded
+        begun = self.following.take(rows, whole=whole, fresh=self.ready)
+        if loaded and self.recording.leading:
+            self.starts.begun |= begun
+        self.following.value(await self._run_in("housekeeping", self.housekeeping.volumes))
 
     async def _take_news(self) -> None:
         announced, self.tracker.news = self.tracker.news, []
         now = monotonic()
+        for message in announced:
+            if isinstance(message, NewMarket):
+                self.starts.announce(message.market, message.ts_ms)
         self.news.hear(announced, now)  # whoever leads: nobody may, while the database is away
         if not self.recording.leading:
             self.news.forget(now - NEWS_KEPT_S)
-        else:
-            if self.news.due(now) and await self._run_in("news", self.news.settle, now):
-                await self._look_at_tokens()
-            to_ms = int(time() * 1000)
-            self._listed += [(now + self._settle_s, *listed, to_ms) for listed in self.news.take_listed()]
+        elif self.news.due(now) and await self._run_in("news", self.news.settle, now):
+            await self._look_at_tokens()
 
     async def _help(self) -> None:
-        now_ms = int(time() * 1000)
+        exchange = self.tracker.exchange
+        now_ms = exchange.now_ms()
         if refusals := self._exchange.take_refusals():
-            self.backlog.add(Batch(refusals=refusals, received_ms=now_ms))
+            self.backlog.add(Batch(refusals=refusals, received_ms=exchange.our_ms()))
         if not self.recording.leading:
             await self.helping.look(now_ms)
         elif self.ready and not self.losses.open():
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
-            await self._catch_up()
             # What is still to be written must not be fetched from elsewhere meanwhile.
-            behind_ms = now_ms - self.recording.written_ms
+            behind_ms = exchange.our_ms() - self.recording.written_ms
             if behind_ms < BEHIND_MS and monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
                 await self._run_in("filler", self.filler.from_data_api, self._settle_s)
                 self._fetched_at = monotonic()
-
-    async def _catch_up(self) -> None:
-        """Fetch what was traded of a new market before we listened to it."""
-        now = monotonic()
-        while self._listed and self._listed[0][0] <= now:
-            _, market_id, from_ms, to_ms = self._listed[0]
-            tokens = [track.token for track in self.tracker.tracks.values() if track.token.market_id == market_id]
-            try:
-                await self._run_in("filler", self.filler.catch_up, tokens, from_ms, to_ms)
-            except UpstreamError:
-                self.losses.add(Loss.of("listed just now", tokens, from_ms, to_ms, kinds=("trades",)))
-            self._listed.popleft()
 
     # --- The end ---
 
@@ -280,8 +288,8 @@ class Session:
         with suppress(psycopg.Error):
             if self.recording.leading:
                 await self.recording.leave()
-                self._written_ms = self.recording.committed_ms([])
-                await self._run_in("housekeeping", self.housekeeping.save, self.losses)
+                await self._save_losses()
+                self._written_ms = self.recording.committed_ms()
             now = monotonic()
             await self._run_in(
                 "housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False, newest_ms=0
@@ -297,10 +305,23 @@ class Session:
         for threads in self._threads.values():
             threads.shutdown(wait=False)
 
+    def _hindrance(self) -> dict[str, Any]:
+        """Say what keeps the feed from going on, and since when."""
+        if not self.following.of_token:
+            return {"reason": "follows no market", "since": self._began_s}
+        troubles = [listener.trouble for listener in self.following.listeners if listener.trouble is not None]
+        if not troubles:
+            return {}
+        reason, since = min(troubles, key=lambda trouble: trouble[1])
+        return {"reason": reason, "since": since}
+
     def _detail(self, now: float) -> dict[str, Any]:
         ready_since = self.anchoring.ready_since
         return {
+            **self._hindrance(),
             "written_ms": self._written_ms,
+            "led_ms": self.recording.led_ms,
+            "heard_after_ms": self.tracker.exchange.ahead_ms,  # by our own clock, the usual delay included
             "ready_for_s": 0.0 if ready_since is None else round(now - ready_since, 1),
             **self.figures.standing(),
         }

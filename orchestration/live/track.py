@@ -19,6 +19,7 @@ class Track:
         "book_ms",
         "due_at",
         "eff_ms",
+        "first_ms",
         "flushed_at",
         "fresh",
         "jumped",
@@ -64,6 +65,7 @@ class Track:
         self.shown_verified: bool | None = None  # what the live book said then
         self.jumped = False  # a snapshot has told more than the changes did since
         self.whole_since_ms: int | None = None  # our clock; None while something may be missing
+        self.first_ms: int | None = None  # the exchange's instant of the first book; what came later was heard
         self.fresh = fresh  # listed while we were listening: there is nothing before
         self.agreed_ms = 0  # the exchange's instant when the book was last known to be right
         self.asked = 0  # times its book was fetched in vain

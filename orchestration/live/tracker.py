@@ -7,6 +7,7 @@ import msgspec
 
 from orchestration.live import ids
 from orchestration.live.books import EMPTY_ASK
+from orchestration.live.clock import ExchangeClock
 from orchestration.live.disagreements import Disagreements
 from orchestration.live.plausible import AHEAD_MS, instant_fault, trade_fault
 from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Tick, Token, Trade, value_usd
@@ -46,7 +47,14 @@ class Counts(msgspec.Struct):
 class Tracker:
     """Follows tokens; takes messages in the order they came; gives a batch of rows at each tick."""
 
-    def __init__(self, clock: Callable[[], float] = time, *, oldest_event_days: int = 90) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time,
+        *,
+        exchange: ExchangeClock | None = None,
+        oldest_event_days: int = 90,
+    ) -> None:
+        self.exchange = exchange or ExchangeClock()
         self.tracks: dict[str, Track] = {}
         self.counts = Counts()
         self.astray: dict[str, Track] = {}  # books that wait for a snapshot
@@ -67,10 +75,15 @@ class Tracker:
         """Begin to follow a token, or go on; a fresh one was listed while we were listening."""
         track = self.tracks.get(token.token_id)
         if track is None:
-            track = self.tracks[token.token_id] = Track(token, tick_size, fresh=fresh)
-            self.astray[token.token_id] = track
+            track = Track(token, tick_size, fresh=fresh)
+            self.astray[token.token_id] = track  # first: other threads take what is followed and not astray as standing
+            self.tracks[token.token_id] = track
             self.strangers.discard(token.token_id)
-            self.take(self.awaited.pop(token.token_id, ()))
+            awaited = self.awaited.pop(token.token_id, ())
+            self.take(awaited)
+            if len(awaited) >= AWAITED:  # more may have come
+                self.lose([token.token_id])
+                track.first_ms = self._now_ms
         return track
 
     def leave(self, token_id: str) -> Track | None:
@@ -94,13 +107,13 @@ class Tracker:
                 self.astray[token_id] = self.touched[token_id] = track
 
     def take(self, messages: Sequence[Message | Refused]) -> int:
-        """Take what one frame said; return the newest instant in it, or 0."""
+        """Take what one frame said; return the newest instant in it, not beyond the exchange's own time, or 0."""
         self._now_ms = int(self._clock() * 1000)
-        newest = 0
+        newest = pushed = 0
         groups: dict[str, list[LevelChange]] = {}
         for message in messages:
             if type(message) is LevelChange:
-                ts_ms = message.ts_ms
+                ts_ms = pushed = message.ts_ms
                 group = groups.setdefault(message.asset_id, [])
                 if group and group[-1].ts_ms != ts_ms:
                     self._changes(group)
@@ -111,11 +124,17 @@ class Tracker:
                     self._changes(group)
                 groups.clear()
                 ts_ms = self._other(message)
+                if type(message) is LastTrade:
+                    pushed = ts_ms
             newest = max(newest, ts_ms)
         for group in groups.values():
             self._changes(group)
-        if self._heard_ms < newest < self._now_ms + AHEAD_MS:
-            self._heard_ms = newest
+        exchange = self.exchange
+        our_ms = exchange.our_ms()
+        if 0 < pushed < self._now_ms + AHEAD_MS:
+            exchange.hear(pushed, our_ms)
+        newest = min(newest, our_ms - exchange.ahead_ms)
+        self._heard_ms = max(self._heard_ms, newest)
         return newest
 
     def cut(self) -> Batch:
@@ -125,7 +144,9 @@ class Tracker:
             self.touched[track.token.token_id] = track
             self._stray(track)
         batch, self._batch = self._batch, Batch()
-        batch.received_ms = now_ms
+        batch.received_ms = self.exchange.our_ms()
+        self.exchange.settle(batch.received_ms)
+        batch.said_ms = self.exchange.theirs(batch.received_ms)
         batch.prices = {token_id: track.price() for token_id, track in self._priced.items()}
         self._priced = {}
         return batch
@@ -185,7 +206,7 @@ class Tracker:
         track.latest, track.latest_ms = contents, ts_ms
 
         book, token = track.book, track.token
-        placed: list[tuple[LevelChange, int, int]] = []
+        placed: list[tuple[LevelChange, int, int, bool]] = []
         previous: object = None
         for change, what in zip(group, contents, strict=True):
             if what == previous:
@@ -195,8 +216,8 @@ class Tracker:
             n = track.nth(what, ts_ms)
             event_id = ids.change_id(token.token_id, ts_ms, *what, n)
             track.seq = track.next_seq(ts_ms)
-            placed.append((change, event_id, track.seq))
-            book.change(change.side, change.price, change.size, ts_ms, change.hash)
+            applied = book.change(change.side, change.price, change.size, ts_ms, change.hash)
+            placed.append((change, event_id, track.seq, applied))
         track.book_ms = max(track.book_ms, ts_ms)
         if book.state == "verified":
             self.touched[token.token_id] = track
@@ -207,7 +228,7 @@ class Tracker:
         told = book.state == "verified"
         bid, ask, depth = book.best_bid, book.best_ask, book.depth
         add = self._batch.changes.append
-        for change, event_id, seq in placed:
+        for change, event_id, seq, applied in placed:
             add(
                 Change(
                     token,
@@ -218,7 +239,7 @@ class Tracker:
                     change.price,
                     change.size,
                     change.hash,
-                    told,
+                    told and applied,
                     bid,
                     ask,
                     depth,
@@ -255,7 +276,8 @@ class Tracker:
             self.astray.pop(message.asset_id, None)
             track.asked = 0
             track.agreed_ms = ts_ms
-            track.whole_since_ms = track.whole_since_ms or self._now_ms
+            track.whole_since_ms = track.whole_since_ms or self.exchange.our_ms()
+            track.first_ms = track.first_ms or ts_ms
         elif not waited:
             self._stray(track)  # a crossed book: the exchange itself must be wrong for a moment
         if message.tick_size:
@@ -300,7 +322,7 @@ class Tracker:
             return
         track.latest_trade = (ts_ms, trade_id)
         seq, value = track.next_seq(ts_ms), value_usd(price, size)
-        tx_hash = ids.as_bytes(message.tx_hash)
+        tx_hash = ids.transaction(message.tx_hash)
         self._batch.trades.append(Trade(token, ts_ms, trade_id, seq, message.side, price, size, value, tx_hash))
         self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)
         if track.last_ms is None or ts_ms >= track.last_ms:

@@ -71,6 +71,7 @@ class Writer:
     def __init__(self, conn: Connection, *, clock: Callable[[], float] = time) -> None:
         self.conn = conn
         self._clock = clock
+        self._replayed: set[Place] = set()  # tokens of which a replay has added changes so far
         with conn.transaction():
             queries.make_room(conn)
 
@@ -90,6 +91,8 @@ class Writer:
         and books told, and trades that are stored under another instant are left out. What is old news need not be told
         to the stream at all.
         """
+        if not replay:
+            self._replayed.clear()
         if not (replay or fill):
             with suppress(psycopg.errors.UniqueViolation):  # something was there already
                 return self._write(batch, books, disavowed, straight=True, fill=False, tell=tell)
@@ -116,7 +119,8 @@ class Writer:
             if not fill:
                 whole = shown | {_place(book.token) for book in books if book.jumped}
                 told += [messages.snapshot(book) for book in books if _place(book.token) in whole]
-                told += messages.deltas(row for row in changes if row.told and _place(row.token) not in whole)
+                current = changes if straight else self._current(batch.changes, changes)
+                told += messages.deltas(row for row in current if row.told and _place(row.token) not in whole)
                 moved = {_place(row.token) for row in trades}.union(quoted)
                 told += [messages.price(row, now_ms) for row in batch.prices.values() if _place(row.token) in moved]
             self._tell(cursor, told if tell else [], now_ms)
@@ -168,6 +172,11 @@ class Writer:
             return rows
         ids = {event_id for (event_id,) in queries.insert_changes(self.conn)}
         return _inserted(rows, ids, lambda row: row.event_id)
+
+    def _current(self, rows: list[Change], inserted: Sequence[Change]) -> Sequence[Change]:
+        """Pick every change of the tokens that got new ones: the newest total of a level may be stored already."""
+        self._replayed.update(_place(row.token) for row in inserted)
+        return [row for row in rows if _place(row.token) in self._replayed]
 
     def _state(
         self, cursor: Cursor, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, fill: bool

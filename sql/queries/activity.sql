@@ -17,9 +17,12 @@ from candles_1h
 where bucket > :now::timestamptz - interval '7 days' and bucket < :until::timestamptz
 group by market_key;
 
--- name: upsert(now, until)^
+-- name: upsert(now, until, min_trades, min_value)^
 -- The recent activity of each market: USD and trades of three periods over all outcomes, how far the last hour stands out of the day,
 -- and how far the first outcome's price has moved. Rows whose figures stand are left alone; markets without activity are taken out.
+-- The last hour stands out by its USD over the hourly mean of the 24 hours or, of a market first traded within them, of the hours since
+-- (from the start of the first trade's hour on). The ratio is null for whoever trades too little to be ranked by it, and 0 while there
+-- are less than three hours to compare with.
 with hour as materialized (
     select market_key, sum(value_usd)::bigint as value, count(*) as trades
     from trades
@@ -40,6 +43,20 @@ week as materialized (
     ) as hours
     group by market_key
 ),
+-- Since when each market has been traded in the 24 hours, and how often before the hours that the week does not have.
+begun as materialized (
+    select market_key, min(bucket) as since, coalesce(sum(trades) filter (where bucket < :until::timestamptz), 0) as trades
+    from candles_1h
+    where bucket > :now::timestamptz - interval '24 hours'
+    group by market_key
+),
+life as materialized (
+    select market_key,
+        -- More trades in the week than in the day: it was traded before.
+        case when w.trades > b.trades then 24 else extract(epoch from :now::timestamptz - b.since)::float8 / 3600 end as hours
+    from begun b
+    left join market_weeks w using (market_key)
+),
 move as materialized (
     select p.market_key, market_price(p.bid, p.ask, p.mid, p.last) as price, sample.price as baseline
     from live_prices p
@@ -58,7 +75,11 @@ fresh as materialized (
         greatest(hour.trades, day.trades, 0) as trades_24h,
         greatest(hour.value, day.value, week.value, 0) as value_7d,
         greatest(hour.trades, day.trades, week.trades, 0) as trades_7d,
-        spike_ratio(coalesce(hour.value, 0), greatest(hour.value, day.value)) as spike_ratio,
+        case
+            when hour.trades < :min_trades::integer or hour.value < :min_value::bigint or hour.value is null then null
+            when coalesce(life.hours, 0) < 3 then 0
+            else spike_ratio(hour.value, greatest(hour.value, day.value)) * least(life.hours, 24) / 24
+        end as spike_ratio,
         move.price as price_now,
         move.baseline as price_baseline,
         move.price - move.baseline as price_move
@@ -66,6 +87,7 @@ fresh as materialized (
     full join day using (market_key)
     full join week using (market_key)
     full join move using (market_key)
+    left join life using (market_key)
 ),
 gone as (
     delete from market_activity a

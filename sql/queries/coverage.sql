@@ -169,8 +169,9 @@ on conflict (name) do nothing;
 select (value #>> '{}')::bigint from settings where name = 'recorded_since';
 
 -- name: gaps_left(settled_s, most)
--- Gaps in the trades that are over and that nobody has filled in: id, market (null: all), from and to in ms.
-select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
+-- Gaps in the trades that are over and that nobody has filled in: id, market (null: all), from and to in ms, markets that an earlier
+-- attempt did not know.
+select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null')
 from coverage_gaps
 where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
     and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
@@ -181,9 +182,11 @@ limit :most;
 -- Up to when (ms) gaps have been filled by passes that did not end; 0: not begun.
 select coalesce(min(coalesce((detail ->> 'filled_to_ms')::bigint, 0)), 0) from coverage_gaps where gap_id = any(:gap_ids::bigint[]);
 
--- name: note_filled_to(gap_ids, to_ms)!
--- How far a pass has come.
-update coverage_gaps set detail = detail || jsonb_build_object('filled_to_ms', :to_ms::bigint) where gap_id = any(:gap_ids::bigint[]);
+-- name: note_filled_to(gap_ids, to_ms, unknown_markets)!
+-- How far a pass has come, and of which markets trades are left, as the catalogue does not know them.
+update coverage_gaps
+set detail = detail || jsonb_build_object('filled_to_ms', :to_ms::bigint, 'unknown_markets', to_jsonb(:unknown_markets::text[]))
+where gap_id = any(:gap_ids::bigint[]);
 
 -- name: gap_counts()
 -- How many gaps there are, by kind and state.
@@ -232,13 +235,14 @@ where not coalesce(of_market.spans @> a.ts, false) and not coalesce(of_all.spans
 group by a.market_key;
 
 -- name: close_counted(filled_by)!
--- Gaps in the trades all of whose days have been counted since they ended: what was missing is there.
+-- Gaps in the trades all of whose days have been counted since they ended: what was missing is there, unless trades of unknown tokens
+-- were listed.
 update coverage_gaps g
 set filled_at = now(), filled_by = :filled_by
 where g.kind = 'trades' and g.filled_at is null and g.to_ts is not null and not exists (
     select
     from generate_series((g.from_ts at time zone 'UTC')::date, (g.to_ts at time zone 'UTC')::date, interval '1 day') as touched (day)
-    left join coverage_days d on d.day = touched.day::date and d.kind = 'trades' and d.checked_at > g.to_ts
+    left join coverage_days d on d.day = touched.day::date and d.kind = 'trades' and d.checked_at > g.to_ts and d.unknown = 0
     where d.day is null
 );
 

@@ -161,7 +161,7 @@ update stream_head set last_seq = last_seq + :events returning last_seq;
 -- name: followed_tokens()
 -- Every token to follow, with what is known of its price.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
-       (select sum(s.value_usd)::bigint from market_stats_24h s where s.market_key = t.market_key)
+       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0)
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
@@ -174,13 +174,21 @@ select coalesce((select max(market_key) from markets), 0), coalesce((select max(
 -- name: tokens_since(market_key, change_id)
 -- The tokens of markets that came, or changed state, since a cursor; and whether to follow them.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
-       (select sum(s.value_usd)::bigint from market_stats_24h s where s.market_key = t.market_key),
+       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
        m.status = 'ACTIVE' and m.order_book
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
 where m.market_key > :market_key
     or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id);
+
+-- name: activity_computed_at()$
+-- When the markets' recent activity was computed: Unix seconds.
+select (value #>> '{}')::bigint from settings where name = 'activity_computed_at';
+
+-- name: volumes(since)
+-- USD traded in 24 hours, of the markets for which that has changed in or after a second.
+select market_key, value_24h from market_activity where computed_at >= to_timestamp(:since::bigint);
 
 -- --- Leases -------------------------------------------------------------------------------------------------------------------
 
@@ -192,12 +200,17 @@ select pg_try_advisory_lock(hashtextextended('presage.feed.' || :feed, 0));
 -- Gives the lead up.
 select pg_advisory_unlock(hashtextextended('presage.feed.' || :feed, 0));
 
--- name: touch_lease(run_id, feed, role, ready, window_s, pid, host, detail)!
--- A sign of life.
+-- name: clock()$
+-- The database's clock, in ms.
+select as_ms(clock_timestamp());
+
+-- name: touch_lease(run_id, feed, role, ready, window_s, pid, host, detail)$
+-- A sign of life; gives the database's clock, in ms.
 insert into feed_leases (run_id, feed, role, ready, started_at, beat_at, window_ends_at, pid, host, detail)
 values (:run_id, :feed, :role, :ready, now(), now(), now() + make_interval(secs => :window_s::float8), :pid, :host, :detail::jsonb)
 on conflict (run_id) do update set
-    role = excluded.role, ready = excluded.ready, beat_at = now(), detail = excluded.detail;
+    role = excluded.role, ready = excluded.ready, beat_at = now(), detail = excluded.detail
+returning as_ms(clock_timestamp());
 
 -- name: leases(feed)
 -- Who holds, or held, a lease on the feed: run, role, ready, started, seconds since the last sign of life, detail.
@@ -206,29 +219,43 @@ from feed_leases
 where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;
 
--- name: newest_event()$
--- The newest instant that any feed has stored, in ms; null when there is none. Of book events, which have no order by time alone, only
--- those are looked at that may be newer than all trades.
-select as_ms(greatest(
-    (select max(ts) from trades),
-    (select max(ts) from book_events where ts >= coalesce((select max(ts) from trades), now()) - interval '1 hour')
-));
+-- name: progress_ms(feed)$
+-- Up to when (ms) what the last leader heard is committed, however long ago that was; 0: none has ever led.
+select coalesce(
+    (
+        select (detail ->> 'written_ms')::bigint
+        from feed_leases
+        where feed = :feed and (detail ->> 'written_ms')::bigint > 0
+        order by coalesce((detail ->> 'led_ms')::bigint, 0) desc, 1 desc
+        limit 1
+    ),
+    (select (detail ->> 'written_ms')::bigint from stage_clocks where stage = 'ingestion'),
+    0
+);
 
 -- --- Gaps ---------------------------------------------------------------------------------------------------------------------
 
--- name: open_gaps(kinds, market_keys, from_ms, to_ms, cause, run_id)
--- One row a kind and market (null: all); gives their ids.
-insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id)
-select kind, market_key, to_timestamp(:from_ms::bigint / 1000.0), to_timestamp(:to_ms::bigint / 1000.0), :cause, :run_id
-from unnest(:kinds::text[]) as kind, unnest(:market_keys::int[]) as market_key
-returning gap_id;
+-- name: open_gaps(losses, kinds, market_keys, from_ms, to_ms, causes, run_id)
+-- One row a loss, kind and market (null: all); gives the ids of those that are still open, with the numbers of their losses.
+with given as (
+    select nextval(pg_get_serial_sequence('coverage_gaps', 'gap_id')) as gap_id, l.*
+    from unnest(:losses::int[], :kinds::text[], :market_keys::int[], :from_ms::bigint[], :to_ms::bigint[], :causes::text[])
+        as l (loss, kind, market_key, from_ms, to_ms, cause)
+), saved as (
+    insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id)
+    overriding system value
+    select gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id
+    from given
+)
+select loss, gap_id from given where to_ms is null;
 
 -- name: close_gaps(gap_ids, to_ms, filled_by)!
--- The loss is over; `filled_by` when nothing was missed after all.
-update coverage_gaps
-set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0)), filled_by = :filled_by,
-    filled_at = case when :filled_by::text is not null then now() end
-where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
+-- Losses that are over; `filled_by` when nothing was missed after all.
+update coverage_gaps g
+set to_ts = greatest(from_ts, to_timestamp(c.to_ms / 1000.0)), filled_by = c.filled_by,
+    filled_at = case when c.filled_by is not null then now() end
+from unnest(:gap_ids::bigint[], :to_ms::bigint[], :filled_by::text[]) as c (gap_id, to_ms, filled_by)
+where g.gap_id = c.gap_id and g.to_ts is null;
 
 -- name: close_abandoned_gaps(to_ms)!
 -- Gaps left open by runs that lead no longer: whoever leads now holds every book since `to_ms`.
@@ -239,17 +266,101 @@ where to_ts is null and not exists (
     where l.run_id = g.run_id and l.role = 'leader' and l.beat_at > now() - interval '10 seconds'
 );
 
--- name: gaps_to_fill(run_id)
--- Recent gaps that other runs left: id, market (null: all), from, to (null: open).
+-- name: gaps_to_fill(run_id, besides)
+-- Recent gaps that other runs left, besides those of some causes: id, market (null: all), from, to (null: open).
 select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
 from coverage_gaps
 where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
-    and from_ts > now() - interval '1 hour'
+    and from_ts > now() - interval '1 hour' and cause <> all(:besides::text[])
 order by from_ts;
 
+-- name: starts_seen()^
+-- The newest market, and the newest change of state, whose start was seen to (null: none yet); the newest there are; and whether discovery
+-- walks the catalogue for the first time.
+select
+    (s.value ->> 'market_key')::int, (s.value ->> 'change_id')::bigint,
+    coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0),
+    coalesce(d.value ? 'tried_at' and not d.value ? 'full_at', false)
+from (select) as one
+left join settings s on s.name = 'followed'
+left join settings d on d.name = 'discovery';
+
+-- name: note_seen(market_key, change_id)!
+-- The start of these and all older ones was seen to.
+insert into settings (name, value)
+values ('followed', jsonb_build_object('market_key', :market_key::int, 'change_id', :change_id::bigint))
+on conflict (name) do update set value = excluded.value, updated_at = now();
+
+-- name: new_markets(after_key, after_change, upto_key, upto_change, market_keys, since_ms)
+-- Markets of the order book that are new, are open again, or are named: key, id, tokens, since when (ms) something of them may be missing,
+-- and when they were over (null: they are not). Nothing is missing from before the feed began to record; `since_ms` where that is not known.
+with recorded as (
+    select to_timestamp(coalesce(
+        (select (value #>> '{}')::bigint from settings where name = 'recorded_since'),
+        (select as_ms(ts) from feed_stats where feed = 'polymarket' and messages > 0 order by ts limit 1),
+        :since_ms::bigint
+    ) / 1000.0) as since
+),
+found as (
+    select market_key, coalesce(created_at, first_seen_at) as began
+    from markets
+    where market_key > :after_key and market_key <= :upto_key
+    union all
+    select c.market_key, coalesce(
+        (select max(l.ts) from market_status_changes l where l.market_key = c.market_key and l.change_id < c.change_id and l.to_status <> 'ACTIVE'),
+        c.ts
+    )
+    from market_status_changes c
+    where c.change_id > :after_change and c.change_id <= :upto_change and c.market_key <= :after_key
+        and c.to_status = 'ACTIVE' and c.from_status <> 'ACTIVE'
+    union all
+    select market_key, coalesce(created_at, first_seen_at) from markets where market_key = any(:market_keys::int[])
+),
+lives as (
+    select
+        m.market_key, m.market_id, min(f.began) as began,
+        case when m.status <> 'ACTIVE' then coalesce(m.closed_at, m.resolved_at, m.end_time, m.created_at, m.first_seen_at) end as ended
+    from found f
+    join markets m using (market_key)
+    where m.order_book
+    group by m.market_key
+)
+select
+    l.market_key, l.market_id, array(select token_id from tokens t where t.market_key = l.market_key),
+    as_ms(greatest(l.began, r.since)), as_ms(l.ended)
+from lives l
+cross join recorded r
+where l.ended is null or l.ended > r.since
+order by l.market_key;
+
+-- name: open_starts(kinds, market_keys, from_ms, to_ms, cause, run_id)
+-- A gap a kind and start of a market (null: of all markets); gives their ids and markets. One that is over, and lies in a gap of all markets
+-- that no standby may fill any more with what it heard, is none of its own.
+insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id)
+select k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id
+from unnest(:kinds::text[]) as k (kind)
+cross join (
+    select market_key, to_timestamp(from_ms / 1000.0) as from_ts, to_timestamp(to_ms / 1000.0) as to_ts
+    from unnest(:market_keys::int[], :from_ms::bigint[], :to_ms::bigint[]) as given (market_key, from_ms, to_ms)
+) as s
+where not exists (
+    select from coverage_gaps g
+    where g.kind = k.kind and g.market_key is null and g.filled_at is null
+        and g.from_ts <= s.from_ts and coalesce(g.to_ts, 'infinity') >= s.to_ts
+        and (g.created_at < now() - interval '2 minutes' or g.from_ts < now() - interval '1 hour')
+)
+returning gap_id, market_key;
+
+-- name: forget_gaps(gap_ids)!
+-- Gaps in which nothing was missed after all.
+delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
+
 -- name: trade_gaps_to_fill(settle_s)
--- Closed gaps in the trades of the last week that nobody has filled yet, tried at most so often.
-select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), coalesce((detail ->> 'attempts')::int, 0)
+-- Closed gaps in the trades of the last week that nobody has filled yet, tried at most so often: id, market, from, to, markets that an
+-- earlier attempt did not know (null: all is to be fetched), attempts.
+select
+    gap_id, market_key, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null'),
+    coalesce((detail ->> 'attempts')::int, 0)
 from coverage_gaps
 where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settle_s::float8)
     and created_at > now() - interval '7 days'
@@ -261,38 +372,29 @@ limit 200;
 -- name: mark_filled(gap_ids, to_ms, filled_by, detail)!
 -- What was missing has been written after all; a gap still open was filled up to `to_ms`.
 update coverage_gaps
-set filled_at = now(), to_ts = coalesce(to_ts, greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))), filled_by = :filled_by, detail = detail || :detail::jsonb
+set filled_at = now(), to_ts = coalesce(to_ts, greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))), filled_by = :filled_by,
+    detail = (detail - array['unknown_markets', 'fault']) || :detail::jsonb
 where gap_id = any(:gap_ids::bigint[]) and filled_at is null;
 
--- name: count_added(gap_ids, trades)$
--- Count trades written into gaps, within the transaction that writes them, whatever comes of the rest; tells how many there are by now.
-with counted as (
-    update coverage_gaps
-    set detail = detail || jsonb_build_object('trades', coalesce((detail ->> 'trades')::bigint, 0) + :trades::bigint)
-    where gap_id = any(:gap_ids::bigint[])
-    returning (detail ->> 'trades')::bigint as trades
-)
-select coalesce(max(trades), 0) from counted;
+-- name: count_added(gap_ids, trades)!
+-- Count trades written into gaps, within the transaction that writes them, whatever comes of the rest.
+update coverage_gaps
+set detail = detail || jsonb_build_object('trades', coalesce((detail ->> 'trades')::bigint, 0) + :trades::bigint)
+where gap_id = any(:gap_ids::bigint[]);
 
--- name: mark_attempt(gap_ids, next_s, fault)!
--- An attempt that failed, and when to try again.
+-- name: mark_attempt(gap_ids, next_s, fault, detail)!
+-- An attempt that failed or left something, why, and when to try again.
 update coverage_gaps
 set detail = detail || jsonb_build_object(
     'attempts', coalesce((detail ->> 'attempts')::int, 0) + 1,
     'next_at', date_part('epoch', now()) + :next_s::float8,
     'fault', :fault::text
-)
+) || :detail::jsonb
 where gap_id = any(:gap_ids::bigint[]);
 
--- name: tokens_of(market_keys)
--- Tokens of markets; of all that are or lately were active when none are given.
-select t.token_id, m.market_id, t.market_key, t.outcome
-from markets m
-join tokens t using (market_key)
-where case
-    when :market_keys::int[] is not null then m.market_key = any(:market_keys::int[])
-    else m.order_book and (m.status = 'ACTIVE' or coalesce(m.closed_at, m.updated_at) > now() - interval '7 days')
-end;
+-- name: markets_of(market_keys)
+-- The exchange's ids of markets.
+select market_id from markets where market_key = any(:market_keys::int[]);
 
 -- --- Clocks and figures -------------------------------------------------------------------------------------------------------
 
@@ -300,8 +402,18 @@ end;
 -- A stage touches its clock: it has looked, and this is the newest data it brought in (null: none). Detail is a JSON text, or null to keep it.
 update stage_clocks
 set beat_at = now(),
-    last_data_at = greatest(last_data_at, least(:last_data_at::timestamptz, now())),
-    detail = coalesce(:detail::jsonb, detail)
+    -- (`least` passes over a null, so it needs the case.)
+    last_data_at = greatest(last_data_at, case when :last_data_at::timestamptz is not null then least(:last_data_at::timestamptz, now()) end),
+    detail = coalesce(:detail::jsonb, detail - '{reason,since}'::text[])
+where stage = :stage;
+
+-- name: hinder(stage, reason)!
+-- A stage cannot go on, and says why: `detail.reason`, and since when by the Unix seconds of `detail.since`, until it beats again.
+update stage_clocks
+set detail = detail || jsonb_build_object(
+    'reason', :reason::text,
+    'since', case when detail ->> 'reason' = :reason::text then detail -> 'since' else to_jsonb(as_unix(now())) end
+)
 where stage = :stage;
 
 -- name: add_stats(feed, run_id, messages, rows, lag_counts, lag_p50_ms, lag_p99_ms, lag_max_ms, reconnects, reanchored)!

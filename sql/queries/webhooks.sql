@@ -165,6 +165,10 @@ from stream_events e
 where e.seq > :after and e.seq <= :upto and e.type = any(:types::text[])
 order by e.seq;
 
+-- name: first_after(seq)$
+-- The first place after another that the stream still has; null: none.
+select seq from stream_events where seq > :seq order by seq limit 1;
+
 -- name: told_at(seq)$
 -- When an event happened, by the database's clock.
 select ts from stream_events where seq = :seq;

@@ -8,7 +8,9 @@ import httpx
 import pytest
 
 from orchestration.catalogue import Stored, store
+from orchestration.defs import markets
 from orchestration.discovery import Discovery, State, due
+from orchestration.resources import Database, Exchange
 from settings import Settings
 from sql import database
 from sql.queries import catalogue as queries
@@ -233,3 +235,30 @@ def test_a_market_stored_by_hand_is_counted(conn):
     )
 
     assert queries.counts(conn) == (0, 1, 0)
+
+
+def test_a_catalogue_out_of_reach_is_told_in_the_stage_since_when_and_until_it_answers(
+    database_url, conn, exchange, monkeypatch
+):
+    def told():
+        return conn.execute(
+            "select status, detail ->> 'reason', (detail ->> 'since')::bigint from pipeline_status"
+            " where stage = 'discovery'"
+        ).fetchone()
+
+    def walk(url):
+        where = Exchange(gamma_url=url, clob_url="", clob_socket_url="", data_api_url="")
+        with markets.discovery(Database(url=database_url), where) as walks:
+            walks.look()
+
+    monkeypatch.setattr(markets, "Client", lambda **given: Client(attempts=1, **given))
+    with pytest.raises(Unavailable):
+        walk("http://127.0.0.1:9/gamma")
+    first = told()
+    with pytest.raises(Unavailable):
+        walk("http://127.0.0.1:9/gamma")
+
+    assert told() == first
+    assert first[:2] == ("missing", "cannot reach 127.0.0.1:9: connection refused")
+    walk(exchange.gamma_url)
+    assert told() == ("fresh", None, None)

@@ -42,7 +42,7 @@ class Running:
         self.output = (data_dir / "output").open("w+")
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "cli.main", "demo", "--fresh"),
+                *(sys.executable, "-m", "cli.main", "demo", "--fresh", "--backfill", "0"),
                 *("--json", str(self.json), "--truth", str(self.truth)),
                 *options,
             ],

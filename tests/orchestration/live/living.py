@@ -76,9 +76,9 @@ class World:
         self.feeds.append(running)
         return running
 
-    def process(self, *, window_s=600.0, **settings):
-        """Start a feed in a process of its own."""
-        running = Process(self, window_s, settings)
+    def process(self, *, window_s=600.0, clock_ahead_s=None, **settings):
+        """Start a feed in a process of its own, which may have a clock of its own."""
+        running = Process(self, window_s, settings, clock_ahead_s)
         self.feeds.append(running)
         return running
 
@@ -143,8 +143,8 @@ class World:
         self.conn.close()
         self.conn = database.connect(self.url, autocommit=True)
 
-    def caught_up(self):
-        """Wait until everything said by now is committed, and the lease knows it; give now.
+    def caught_up(self, more_ms=0):
+        """Wait until everything said by now, and for so long since, is committed, and the lease knows it; give now.
 
         One socket tells the levels in the order of their instants, and they are committed in the order they were
         heard: with a later one comes everything before it, however late the sandbox, the socket or the feed are.
@@ -152,7 +152,9 @@ class World:
         now = now_ms()
         later = "select exists (select from book_events where side is not null and ts > to_timestamp(%s))"
         wait_until(lambda: self.conn.execute(later, [now / 1000]).fetchone() == (True,))
-        wait_until(lambda: max((int(d.get("written_ms", 0)) for *_, d in self.leases().values()), default=0) > now)
+        wait_until(
+            lambda: max((int(d.get("written_ms", 0)) for *_, d in self.leases().values()), default=0) > now + more_ms
+        )
         return now
 
     def gaps(self):
@@ -219,12 +221,15 @@ class Running:
 
 
 class Process:
-    def __init__(self, world, window_s, settings):
+    def __init__(self, world, window_s, settings, clock_ahead_s=None):
+        program = ["orchestration.live"]
+        if clock_ahead_s is not None:
+            program = ["tests.orchestration.live.skewed", str(clock_ahead_s)]
         self.run_id = f"process-{uuid.uuid4().hex[:8]}"
         exchange = world.exchange()
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "orchestration.live", "--run-id", self.run_id, "--window", str(window_s)),
+                *(sys.executable, "-m", *program, "--run-id", self.run_id, "--window", str(window_s)),
                 *("--observe", "1", "--settle", "1"),
             ],
             cwd=ROOT,

@@ -3,6 +3,7 @@
 import itertools
 import time
 
+from orchestration.live.clock import ExchangeClock
 from orchestration.live.rows import Token, Trade, value_usd
 from orchestration.live.tracker import Tracker
 from upstream.market_socket import Book, LastTrade, LevelChange
@@ -41,7 +42,7 @@ def trade(of, price=500_000, size=1_000_000, ts_ms=NOW, side=1, tx_hash=None):
 
 
 def tracker(*tokens, clock=lambda: NOW / 1000 + 1):
-    made = Tracker(clock)
+    made = Tracker(clock, exchange=ExchangeClock(clock))
     for each in tokens:
         made.follow(each)
     return made

@@ -3,6 +3,7 @@ import time
 import pytest
 
 from orchestration.live import session
+from orchestration.live.recording import MARGIN_MS
 from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
 from upstream.sandbox import simulation
 from upstream.sandbox.server import Sandbox
@@ -39,12 +40,45 @@ def test_everything_the_exchange_says_is_in_the_database_once(world):
     assert {said["role"] for said in feed.said} >= {"leader"}
 
 
+def test_prices_are_live_while_a_leader_lives_and_no_longer(world):
+    def live():
+        return world.conn.execute("select count(*) from price_records").fetchone()[0]
+
+    leader = world.process()
+    wait_until(lambda: world.leader() == leader.run_id)
+    tokens = world.conn.execute("select count(*) from live_prices").fetchone()[0]
+    wait_until(lambda: live() >= max(1, tokens // 2))
+    leader.kill()
+    world.conn.execute("update stage_clocks set beat_at = beat_at - interval '10 s' where stage = 'ingestion'")
+
+    assert live() == 0
+    assert world.conn.execute("select count(*) > 0 from live_books where verified").fetchone() == (True,)
+
+
 def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
     leader = world.process()
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = world.caught_up()  # the leader has committed what the standby need not have heard
+    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have heard
+    world.until_told(began, more_than=10)
+
+    wait_until(lambda: world.ready(standby))
+    leader.kill()
+    wait_until(lambda: world.leader() == standby.run_id)
+    world.until_told(now_ms(), more_than=10)
+
+    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.gaps() == []
+
+
+@pytest.mark.parametrize("ahead_s", [5.0, -5.0])
+def test_a_leader_whose_clock_is_wrong_is_replaced_and_nothing_is_lost_or_doubled(world, ahead_s):
+    leader = world.process(clock_ahead_s=ahead_s)
+    wait_until(lambda: world.leader() == leader.run_id)
+    standby = world.feed()
+    wait_until(lambda: world.ready(standby))
+    began = world.caught_up(MARGIN_MS)
     world.until_told(began, more_than=10)
 
     wait_until(lambda: world.ready(standby))
@@ -79,7 +113,7 @@ def test_a_silent_socket_is_found_and_what_it_missed_comes_from_the_standby(worl
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = world.caught_up()  # the leader has committed what the standby need not have heard
+    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have heard
     world.until_told(began, more_than=10)
 
     world.fault(kind="silent", target="/ws/market#1")
@@ -99,7 +133,7 @@ def test_a_leader_that_hears_nothing_any_more_leaves_the_lead_to_one_that_does(w
     wait_until(lambda: world.leader() == deaf.run_id)
     hearing = world.feed()
     wait_until(lambda: world.ready(hearing))
-    began = world.caught_up()
+    began = world.caught_up(MARGIN_MS)
     world.until_told(began, more_than=10)
 
     world.fault(kind="refuse")
@@ -190,7 +224,7 @@ def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(earl
 def test_while_the_database_is_away_everything_is_kept(world):
     leader, standby = world.feed(), world.feed()
     wait_until(lambda: world.leader() and world.ready(leader) and world.ready(standby))
-    began = world.caught_up()
+    began = world.caught_up(MARGIN_MS)
     world.until_told(began, more_than=10)
 
     with world.database_away():
@@ -200,3 +234,36 @@ def test_while_the_database_is_away_everything_is_kept(world):
 
     assert world.exact(began, world.caught_up()) == NOTHING
     assert world.gaps() == []
+
+
+def stage(world):
+    return world.conn.execute(
+        "select status, detail ->> 'reason', (detail ->> 'since')::bigint, beat_at is not null"
+        " from pipeline_status where stage = 'ingestion'"
+    ).fetchone()
+
+
+def test_a_feed_that_follows_no_market_is_not_fresh_and_says_why(world):
+    world.conn.execute("update markets set order_book = false")
+    began_s = int(time.time())
+    feed = world.feed()
+    wait_until(lambda: stage(world)[3])
+
+    status, reason, since, _ = stage(world)
+    assert (status, reason) == ("missing", "follows no market")
+    assert began_s <= since <= time.time()
+    feed.stop()
+
+
+def test_a_feed_that_cannot_reach_the_socket_says_so_until_it_can(world):
+    world.fault(kind="refuse", for_s=600)
+    feed = world.feed()
+    wait_until(lambda: (stage(world)[1] or "").startswith("cannot "))
+
+    status, reason, since, _ = stage(world)
+    assert status == "missing"
+    assert reason.startswith(f"cannot read 127.0.0.1:{world.sandbox.port}: cannot be opened")
+    assert stage(world)[2] == since
+    world.end_faults()
+    wait_until(lambda: stage(world)[1] is None)
+    feed.stop()

@@ -1,9 +1,14 @@
 import asyncio
+import datetime as dt
 
 import pytest
 
+from orchestration import activity, aggregates
 from orchestration.live.following import Following
+from orchestration.live.housekeeping import Housekeeping
+from orchestration.live.lease import Lease
 from orchestration.live.tracker import Tracker
+from tests.factories import add_market, add_trades
 from upstream.market_socket import NewMarket
 
 
@@ -88,3 +93,37 @@ def test_announced_markets_that_never_come_are_given_up(following, monkeypatch):
     following(lambda it: it.take([], whole=False, fresh=True))
 
     assert spread(following) == [[]]
+
+
+def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_catalogue(following, conn, database_url):
+    market, other = add_market(conn, "rain"), add_market(conn, "snow")
+    conn.commit()
+    tokens = [
+        (token, row["market_id"], row["market_key"], outcome, None, None, None, 0, True)
+        for row in (market, other)
+        for outcome, token in enumerate(row["token_ids"])
+    ]
+    following(lambda made: made.take(tokens, whole=True, fresh=False))
+    housekeeping = Housekeeping(Lease(database_url, "all", "run", 60.0), all_tokens_s=300.0)
+
+    def told():
+        volumes = housekeeping.volumes()
+        following(lambda made: made.value(volumes))
+        return [following.of._tracker.tracks[token].price().volume_24h_usd for token, *_ in tokens]
+
+    def traded(row, size, now):
+        add_trades(conn, row, [{"price": "0.5", "size": size, "ts": now}])
+        aggregates.compute_stats(conn, now)
+        activity.bring_up_to_date(conn, now)
+        conn.commit()
+
+    try:
+        assert told() == [0, 0, 0, 0]
+        now = dt.datetime.now(dt.UTC)
+        traded(market, 100, now - dt.timedelta(seconds=60))
+        assert told() == [50_000_000, 50_000_000, 0, 0]
+        traded(other, 10, now)
+        assert told() == [50_000_000, 50_000_000, 5_000_000, 5_000_000]
+        assert housekeeping.volumes() == {}
+    finally:
+        housekeeping.close()

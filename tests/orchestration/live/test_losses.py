@@ -1,6 +1,8 @@
 import pytest
 
-from orchestration.live.losses import UNCHANGED, Loss, Losses
+from orchestration.live import losses as module
+from orchestration.live.losses import MAX_UNSAVED, UNCHANGED, Loss, Losses
+from sql.queries import feed as queries
 from tests.orchestration.live.making import NOW, token
 
 
@@ -59,3 +61,59 @@ def test_a_standby_forgets_what_was_over_before_the_leaders_last_commit(losses):
 
     assert losses.all == [later, still]
     assert losses.open() == [still]
+
+
+def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
+    statements = []
+
+    class Counted:
+        def __getattr__(self, name):
+            statements.append(name)
+            return getattr(queries, name)
+
+    monkeypatch.setattr(module, "queries", Counted())
+    for nth in range(300):
+        losses.add(Loss.of("mismatch", [token(1 + nth, 0)], NOW + nth, NOW + nth + 5))
+    still = losses.add(Loss("silent", NOW, None, None))
+    losses.save(conn)
+
+    assert statements == ["open_gaps"]
+    assert len(gaps(conn)) == 602
+    assert losses.all == [still]
+    assert {row[0] for row in conn.execute("select gap_id from coverage_gaps where to_ts is null").fetchall()} == set(
+        still.gap_ids
+    )
+
+
+def test_what_goes_on_while_it_is_being_written_is_another_loss(losses, conn):
+    losses.extend("database away", NOW, NOW + 5)
+    losses.extend("database away", NOW + 5, NOW + 9)
+    saving = losses.begin_saving()
+    losses.extend("database away", NOW + 20, NOW + 30)
+    losses.write(conn, saving)
+    losses.end_saving()
+    losses.save(conn)
+
+    assert [gap[2:4] for gap in gaps(conn) if gap[0] == "books"] == [(NOW, NOW + 9), (NOW + 20, NOW + 30)]
+
+
+def test_what_could_not_be_written_is_written_the_next_time(losses, conn):
+    losses.extend("database away", NOW, NOW + 5)
+    losses.begin_saving()
+    losses.end_saving()
+    losses.extend("database away", NOW + 5, NOW + 9)
+    losses.save(conn)
+
+    assert [gap[2:4] for gap in gaps(conn)] == [(NOW, NOW + 9)] * 2
+    assert losses.all == []
+
+
+def test_losses_that_wait_for_the_database_are_joined_and_none_of_them_is_forgotten(losses):
+    spans = [(token(1 + nth % 50, 0), NOW + nth * 100, NOW + nth * 100 + 50) for nth in range(20 * MAX_UNSAVED)]
+    for of, from_ms, to_ms in spans:
+        losses.add(Loss.of("mismatch", [of], from_ms, to_ms, kinds=("books",)))
+
+    assert len(losses.all) <= 2 * MAX_UNSAVED
+    held = sorted((loss.from_ms, loss.to_ms, loss.token_ids) for loss in losses.all)
+    for of, from_ms, to_ms in spans[::97]:
+        assert any(begin <= from_ms and to_ms <= end and of.token_id in tokens for begin, end, tokens in held)

@@ -1,7 +1,12 @@
+from datetime import UTC, datetime
+
 import pytest
 
+from orchestration.live.exchange import Exchange
 from tests.orchestration.live.making import NOW, book, change, token, tracker, trade
+from upstream.data_trades import Trade as Listed
 from upstream.market_socket import BestBidAsk, TickSize, Unknown, parse
+from upstream.sandbox.made import assigned_tx
 
 YES, NO = token(7, 0), token(7, 1)
 BIDS, ASKS = [(400_000, 5_000_000), (390_000, 1_000_000)], [(420_000, 2_000_000)]
@@ -114,6 +119,41 @@ def test_a_book_that_disagrees_is_unverified_at_once_and_asked_for(following):
     assert YES.token_id in following.astray
     assert following.counts.mismatches == 1
     assert not following.cut().changes[0].told
+
+
+def test_a_change_that_was_overtaken_is_kept_and_not_streamed(following):
+    following.take([change(YES, 1, 390_000, 20, ts_ms=NOW + 9)])
+    following.take([change(YES, 1, 390_000, 5, ts_ms=NOW + 3), change(YES, 1, 380_000, 7, ts_ms=NOW + 3)])
+
+    rows = following.cut().changes
+    assert [(row.price, row.size, row.told) for row in rows] == [
+        (390_000, 20, True),
+        (390_000, 5, False),
+        (380_000, 7, True),
+    ]
+    assert following.tracks[YES.token_id].book.bids[390_000] == 20
+
+
+def test_a_trade_that_comes_late_is_kept_and_is_not_the_last_price(following):
+    following.take([trade(YES, 410_000, ts_ms=NOW + 9)])
+    following.take([trade(YES, 400_000, ts_ms=NOW + 3)])
+    batch = following.cut()
+
+    assert [row.price for row in batch.trades] == [410_000, 400_000]
+    price = batch.prices[YES.token_id]
+    assert (price.last, price.last_ms) == (410_000, NOW + 9)
+
+
+def test_a_hash_that_was_only_assigned_names_the_trade_and_is_stored_as_none(following):
+    assigned = assigned_tx("a trade that was recorded without its hash")
+    following.take([trade(YES, 410_000, ts_ms=NOW + 9, tx_hash=assigned)])
+    (row,) = following.cut().trades
+
+    second = datetime.fromtimestamp(NOW // 1000, UTC)
+    listed = Listed(YES.token_id, YES.market_id, second, 1, 410_000, 1_000_000, assigned, "0x" + "5d" * 20)
+    (filled,) = Exchange("", "", "", "").rows({YES.token_id: YES}, [listed])
+    assert row.tx_hash is filled.tx_hash is None
+    assert row.trade_id == filled.trade_id  # though the two sources give it different times
 
 
 def test_a_broken_book_stands_again_on_a_snapshot_and_what_came_since(following):
@@ -263,3 +303,30 @@ def test_a_crossed_snapshot_is_asked_for_again_and_not_shown_meanwhile(following
 
     following.anchor(book(YES, BIDS, ASKS, NOW + 6))
     assert following.tracks[YES.token_id].live_book().verified
+
+
+@pytest.mark.parametrize(
+    "early",
+    [
+        trade(YES, ts_ms=NOW + 3_600_000),
+        trade(YES, ts_ms=NOW + 500_000),
+        change(YES, 1, 390_000, 5, ts_ms=NOW + 3_600_000),
+        change(YES, 1, 390_000, 5, ts_ms=NOW + 500_000),
+        book(YES, BIDS, ASKS, ts_ms=NOW + 500_000),
+        BestBidAsk(YES.token_id, YES.market_id, NOW + 86_400_000, 400_000, 420_000),
+    ],
+    ids=["a refused trade", "a trade", "a refused change", "a change", "a book", "best prices"],
+)
+def test_a_message_from_the_future_does_not_say_how_far_a_socket_has_been_heard(early):
+    now = [NOW / 1000]
+    following = tracker(YES, NO, clock=lambda: now[0])
+    following.take([book(YES, BIDS, ASKS)])
+    for _ in range(5):
+        now[0] += 0.5
+        following.take([change(NO, 1, 390_000, 5, ts_ms=int(now[0] * 1000) - 80)])
+        following.cut()
+
+    assert following.take([early]) <= int(now[0] * 1000)
+    now[0] += 0.5
+    following.cut()
+    assert following.take([change(NO, 1, 390_000, 6, ts_ms=int(now[0] * 1000) - 80)]) <= int(now[0] * 1000)

@@ -209,6 +209,29 @@ def test_a_book_is_told_whole_first_and_by_its_changes_after(writer, conn):
     assert int(delta["seq"]) > int(whole["seq"])
 
 
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_subscriber_ends_with_the_books_own_total_when_a_replay_adds_an_older_change(writer, conn, batches):
+    made = heard([book(YES, BIDS, ASKS)])
+    writer.write(made.cut(), books(made))
+    made.tracks[YES.token_id].jumped = False
+    older, newer = (change(YES, 1, 390_000, size, ts_ms=NOW + at) for at, size in ((1, 5), (2, 20)))
+    leader = heard([book(YES, BIDS, ASKS)], [newer])
+    writer.write(leader.cut())  # the leader that is replaced did not hear the older one
+
+    heard_by_standby = []
+    for message in (older, newer):
+        made.take([message])
+        if batches == 2 or message is newer:
+            heard_by_standby.append(made.cut())
+    for batch in heard_by_standby:
+        writer.write(batch, replay=True)
+    writer.write(Batch())
+
+    assert counts(conn)["book_events"] == 3
+    levels = [level for each in told(conn, "orderbook") for level in each["data"]["bids"] if level["price"] == 0.39]
+    assert levels[-1]["size"] == 20 / 1_000_000
+
+
 def test_a_book_that_was_in_doubt_is_told_whole_when_it_is_shown_again(writer, conn):
     made = heard([book(YES, BIDS, ASKS)])
     writer.write(made.cut(), books(made))

@@ -1,0 +1,125 @@
+"""Gaps in the trades stay open while something listed in them is of a market that nobody knows."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+
+import pytest
+
+from orchestration.coverage import days, filling
+from orchestration.live.exchange import Exchange
+from orchestration.live.filling import Filler
+from tests.factories import insert
+from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
+
+
+@pytest.fixture
+def gap(db):
+    insert(
+        db,
+        "coverage_gaps",
+        {"kind": "trades", "cause": "asleep", "from_ts": NOON, "to_ts": NOON + dt.timedelta(minutes=MINUTES)},
+    )
+
+    def read():
+        return db.execute("select status, fault, added from coverage_gap_records").fetchone()
+
+    return read
+
+
+@pytest.fixture
+def lacking(db, traded):
+    """Have the catalogue lack a market; give how many of its trades there are."""
+    (market_id, token_ids) = db.execute(
+        "select market_id, token_ids from markets join tokens using (market_key) where token_id = %s", [traded[0][0]]
+    ).fetchone()
+    db.execute("delete from markets where market_id = %s", [market_id])
+    return sum(trade[0] in token_ids for trade in traded)
+
+
+@pytest.fixture
+def nobody_knows(monkeypatch):
+    """Have the exchange's catalogue lack it, too."""
+    monkeypatch.setattr(Exchange, "markets", lambda *_: ([], []))
+    return monkeypatch.undo
+
+
+@pytest.fixture(params=["live", "hourly"])
+def fill(request, db, exchange):
+    """Fill gaps as the live feed does, and as the hourly job does."""
+    filler = Filler(db.info.dsn, "polymarket", "me", exchange)
+
+    def run():
+        db.execute("update coverage_gaps set detail = detail - 'next_at'")
+        return filler.from_data_api(0.0) if request.param == "live" else filling.fill(db, exchange)
+
+    yield run
+    filler.close()
+
+
+def alike(traded):
+    return Counter(trade[:5] for trade in traded)
+
+
+def test_markets_that_the_catalogue_lacks_are_asked_for_and_their_trades_stored(gap, lacking, fill, traded, held):
+    fill()
+
+    assert lacking > 0
+    assert held() == alike(traded)
+    assert gap() == ("filled", None, len(traded))
+
+
+def test_a_gap_with_trades_of_a_market_that_nobody_knows_stays_open_and_says_so(
+    gap, lacking, nobody_knows, fill, traded, held
+):
+    fill()
+    status, fault, added = gap()
+
+    assert (status, added) == ("fillable", len(traded) - lacking)
+    assert fault.startswith(f"{lacking} trades of 1 markets that the catalogue does not know: 0x")
+
+    fill()
+    assert gap()[::2] == ("fillable", len(traded) - lacking)
+
+    nobody_knows()  # undone: it has been listed
+    fill()
+    assert held() == alike(traded)
+    assert gap() == ("filled", None, len(traded))
+
+
+def test_only_what_was_left_is_fetched_again(gap, lacking, nobody_knows, fill, db, exchange, monkeypatch):
+    fill()
+    (unknown,) = db.execute("select detail -> 'unknown_markets' from coverage_gaps").fetchone()
+    nobody_knows()
+    listed, asked = exchange.listed, []
+    monkeypatch.setattr(exchange, "listed", lambda markets, *span: asked.append(set(markets)) or listed(markets, *span))
+    fill()
+
+    assert asked
+    assert all(markets == set(unknown) for markets in asked)
+
+
+def test_markets_that_closed_long_ago_are_filled_in_like_any_other(gap, fill, traded, held, db):
+    db.execute(
+        "update markets set status = 'CLOSED', closed_at = now() - interval '30 days', updated_at = '2020-01-01'"
+    )
+
+    fill()
+
+    assert held() == alike(traded)
+    assert gap()[0] == "filled"
+
+
+def test_a_counted_day_with_unknown_trades_closes_no_gap(gap, lacking, nobody_knows, db, exchange):
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert told.unknown == lacking
+    assert gap()[0] == "fillable"
+
+
+def test_a_day_that_is_counted_asks_for_the_markets_it_lacks(gap, lacking, db, exchange, traded, held):
+    told = days.reconcile_trades(db, exchange, DAY)
+
+    assert (told.unknown, told.agrees) == (0, True)
+    assert held() == alike(traded)

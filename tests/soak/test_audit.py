@@ -1,0 +1,91 @@
+import datetime as dt
+import json
+
+import pytest
+
+from tests.factories import insert
+from tests.soak.audit import audit
+
+NOW = dt.datetime.now(dt.UTC).replace(microsecond=0)
+MS = int(NOW.timestamp() * 1000)
+TX = "0x" + "ab" * 32
+
+
+@pytest.fixture
+def market(database_url, add_market):
+    return add_market()
+
+
+@pytest.fixture
+def audited(database_url, market, tmp_path):
+    """Audit ten seconds of a log of trades and levels, each a number of milliseconds after the beginning."""
+
+    def check(*, trades=(), levels=()):
+        common = {"token": market["token_ids"][0], "side": "BUY", "price": "0.5", "size": "10"}
+        lines = [{"kind": "trade", "ts_ms": MS + at, "tx": TX, **common} for at in trades]
+        lines += [{"kind": "level", "ts_ms": MS + at, **common} for at in levels]
+        log = tmp_path / "truth.jsonl"
+        log.write_text("".join(json.dumps({"n": n, **line}) + "\n" for n, line in enumerate(lines, 1)))
+        return audit(database_url, log, from_ms=MS, to_ms=MS + 10_000)
+
+    return check
+
+
+@pytest.fixture
+def stored(conn, market):
+    def add_trade(at):
+        row = {"price": "0.5", "size": 10, "side": 1, "tx_hash": bytes.fromhex(TX[2:])}
+        row |= {"price": 500_000, "size": 10_000_000, "value_usd": 5_000_000, "trade_id": at, "seq": at}
+        ts = NOW + dt.timedelta(milliseconds=at)
+        insert(conn, "trades", {"ts": ts, "market_key": market["market_key"], "outcome": 0, **row})
+
+    return add_trade
+
+
+@pytest.fixture
+def gap(conn, market):
+    def add(kind, start, end, *, own=True, filled=False):
+        row = {"kind": kind, "market_key": market["market_key"] if own else None, "cause": "silent"}
+        span = {name: NOW + dt.timedelta(milliseconds=at) for name, at in (("from_ts", start), ("to_ts", end))}
+        insert(conn, "coverage_gaps", {**row, **span, "filled_at": NOW if filled else None})
+
+    return add
+
+
+def test_what_is_stored_once_is_well_whoever_gave_its_instant(audited, stored):
+    stored(1_000)
+
+    report = audited(trades=[1_450])
+
+    assert (report.compared["trades"], report.lost, report.doubled, report.unrecorded) == (1, {}, {}, {})
+
+
+def test_what_is_missing_and_in_no_gap_is_unrecorded(audited, gap):
+    gap("books", 0, 2_000)
+    gap("trades", 3_000, 4_000)
+
+    report = audited(trades=[1_000], levels=[3_500])
+
+    assert {row[0] for row in report.unrecorded} == {"trades", "level changes"}
+    with pytest.raises(AssertionError, match="2 unrecorded"):
+        report.assert_clean()
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_what_a_gap_says_is_missing_is_neither_lost_nor_unrecorded(audited, gap, own):
+    gap("books", 500, 2_000, own=own)
+    gap("trades", 500, 2_000, own=own, filled=True)
+
+    report = audited(trades=[1_000], levels=[600])
+
+    assert report.missing == {"level changes": 1}
+    assert [row[0] for row in report.lost] == ["trades"], "a gap that was filled says that nothing is missing"
+    assert not report.unrecorded
+
+
+def test_what_is_stored_twice_or_was_never_said_is_doubled(audited, stored):
+    stored(1_000)
+    stored(1_001)
+
+    assert audited(trades=[1_000]).doubled.total() == 1
+    assert audited(levels=[1_000]).doubled.total() == 2
