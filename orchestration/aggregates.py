@@ -10,7 +10,7 @@ from sql import database
 from sql.queries import aggregates as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import psycopg
 
@@ -18,10 +18,9 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 # A bucket is materialised when its trades have surely been committed; until then it is computed as it is read.
 SETTLED = timedelta(minutes=2)
-# How far back late trades (a reconnect, a correction) are looked for: at each pass, and at the first of each hour.
-# What is filled in from still longer ago is materialised by whoever fills it in.
+# Each pass looks at what changed since this long before the last one ended. What is written a minute late or more is
+# also noted in `candles_due`, however old it is.
 LATE = timedelta(hours=2)
-VERY_LATE = timedelta(days=8)
 GENERATIONS_KEPT = HOUR
 
 
@@ -50,6 +49,14 @@ class Stats:
     gone: int
 
 
+@dataclass(frozen=True)
+class Due:
+    """Hours of late trades: how many were refreshed, and how many are left for the next pass."""
+
+    refreshed: int = 0
+    left: int = 0
+
+
 def floor(instant: datetime, step: timedelta) -> datetime:
     """Give the start of the bucket that an instant lies in."""
     return instant - (instant - datetime(2000, 1, 1, tzinfo=UTC)) % step
@@ -67,34 +74,50 @@ def refresh_candles(
         return []
     refresh = _refresh(conn)
     last = queries.last_pass(conn)
-    if last is None:  # what lies before the first window would not be seen any more
-        since = queries.oldest_trade(conn) or now
-    else:
-        since = now - (LATE if floor(last, HOUR) == floor(now, HOUR) else VERY_LATE)
+    # What lies before the first window is no longer computed when read.
+    since = min(last, now) - LATE if last is not None else queries.oldest_trade(conn) or now
     refreshed = []
     for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
         end = floor(now - SETTLED, bucket)
         start = max(floor(min(since, end - bucket), bucket), floor(now - kept, bucket) + bucket)
-        refresh(conn, candles=name, start=start, until=end)
+        for first, until in _days(start, end):
+            refresh(conn, candles=name, start=first, until=until, force=False)
         refreshed.append((name, start, end))
     return refreshed
 
 
-def refresh_span(
-    conn: psycopg.Connection[Any], since: datetime, until: datetime, now: datetime, *, kept: timedelta
-) -> list[tuple[str, datetime, datetime]]:
-    """Bring the continuous aggregates of a past stretch of time up to date, after something was filled in there."""
+def refresh_due(
+    conn: psycopg.Connection[Any], now: datetime, *, kept: timedelta, should_stop: Callable[[], bool] = lambda: False
+) -> Due:
+    """Refresh the hours in which trades were written late, the newest first; to be called after `refresh_candles`.
+
+    By force: TimescaleDB may not know of a trade that was committed while a refresh first passed over its bucket. A
+    note is taken out after its hour was refreshed, so nothing is lost when this is interrupted.
+    """
     if database.license(conn) == "apache":
-        return []
-    refresh = _refresh(conn)
-    refreshed = []
-    for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
-        start = max(floor(since, bucket), floor(now - kept, bucket) + bucket)
-        end = min(floor(until, bucket) + bucket, floor(now - SETTLED, bucket))
-        if start < end:
-            refresh(conn, candles=name, start=start, until=end)
-            refreshed.append((name, start, end))
-    return refreshed
+        return Due()
+    refresh, done, due = _refresh(conn), 0, list(queries.due(conn, settled=floor(now - SETTLED, MINUTE)))
+    emptied, last_hour = floor(now - kept, HOUR) + HOUR, floor(now - SETTLED, HOUR)
+    for hour, since, until, due_ids in due:
+        if should_stop():
+            break
+        if hour >= emptied:
+            first, end = floor(since, MINUTE), floor(until, MINUTE) + MINUTE
+            refresh(conn, candles="candles_1m", start=first, until=end, force=True)
+            if hour < last_hour:  # the running hour is not materialised yet
+                # By force TimescaleDB also materialises the bucket behind the window: never the running hour.
+                refresh(conn, candles="candles_1h", start=hour, until=hour + HOUR, force=hour + HOUR < last_hour)
+        queries.forget_due(conn, due_ids=due_ids)
+        done += 1
+    return Due(done, len(due) - done)
+
+
+def _days(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Cut a window at midnights: each piece commits by itself, and a pass that is killed goes on where it was."""
+    while start < end:
+        until = min(floor(start, DAY) + DAY, end)
+        yield start, until
+        start = until
 
 
 def _refresh(conn: psycopg.Connection[Any]) -> Callable[..., Any]:

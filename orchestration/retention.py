@@ -28,6 +28,11 @@ CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
     """Drop what is beyond its time, and say how many chunks or rows of each table went."""
     books = now - timedelta(days=settings.books_retention_days)
+    settled = now - timedelta(days=settings.settlements_retention_days)
+    # Rows that no base of a position has yet are needed to make that position anew: they stay, and it is said.
+    held, unbased = timedelta(), queries.first_unbased(conn)
+    if unbased is not None and unbased < settled:
+        held, settled = settled - unbased, unbased
     before = {
         "trades": now - timedelta(days=settings.trades_retention_days),
         "quotes": books,
@@ -37,7 +42,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "feed_stats": now - FEED_STATS_KEPT,
         "signals": now - timedelta(days=settings.trades_retention_days),
         "wallet_activity": now - ACTIVITY_KEPT,
-        **dict.fromkeys(CHAIN, now - timedelta(days=settings.settlements_retention_days)),
+        **dict.fromkeys(CHAIN, settled),
     }
     blocks = _forget_blocks(conn, before["settlements"])  # first: one that stands has all of its rows
     dropped: dict[str, int] = {
@@ -46,6 +51,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     oldest = first_event_since(conn, now - timedelta(hours=settings.stream_retention_h))
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
     dropped["chain_blocks"] = blocks
+    dropped["chain_days_held_for_positions"] = held.days
     dropped["wallets_watched"] = queries.forget_watched(conn, before=before["wallet_activity"])
     dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
     dropped["coverage_gaps"] = sum(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -11,14 +12,20 @@ from orchestration.analytics.measures import MICRO, Measures, Parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-EDITION = 1  # of the formulas: raised when one changes, and kept beside what was found with them
+EDITION = 2  # of the formulas: raised when one changes, and kept beside what was found with them
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+WINDOW_MS = 65 * 60_000  # that moves are judged in
 MISSING_SHARE = 0.05  # of a window may be missing from what the feed brought; beyond that nothing is said
 SPREAD_WINDOW_MS, SPREAD_BASELINE_MS = 300_000, HOUR_MS
 SPREAD_KNOWN_SHARE, SPREAD_BASELINE_KNOWN_SHARE = 0.8, 0.5  # with both sides
 MIN_BOOKS = 3
 MIN_MINUTES = 4  # a way there and back has a beginning, a turn and an end
+MIN_LIFE_SHARE = 0.1  # of a market's life, that must have passed for its moves to be judged
+# A price that has to end at 0 or 1 moves by half the square root of the share of its life that has passed, from chance
+# alone (one standard deviation, from even odds).
+CHANCE = 0.5
+LIFE_FACTOR = 1.5
 
 Type = Literal["momentum", "volume_spike", "spread_widening", "book_imbalance", "price_reversal"]
 
@@ -43,21 +50,24 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
 def momentum(of: Measures, by: Parameters) -> Finding | None:
     """The price has moved far in 65 minutes: farther than it usually does in an hour, by a factor."""
-    if of.price_now is None or of.price_baseline is None or not _known(of, by, of.trades_missed_ms, of.books_missed_ms):
+    if of.price_now is None or of.price_baseline is None or not _old_enough(of, by):
+        return None
+    if not _whole(of.trades_missed_ms, of.books_missed_ms):
         return None
     move = of.price_now - of.price_baseline
-    usual = _usual_move(of)
+    usual, chance = _usual_move(of), _move_by_chance(of)
     return _finding(
         of,
         "momentum",
         value=abs(move) / MICRO,
-        threshold=max(by.momentum_min_move, by.momentum_factor * usual),
+        threshold=max(by.momentum_min_move, by.momentum_factor * usual, LIFE_FACTOR * chance),
         direction=move,
         window_s=3900,
         price_now=of.price_now / MICRO,
         price_baseline=of.price_baseline / MICRO,
         price_move=move / MICRO,
         usual_hourly_move=usual,
+        move_by_chance=chance,
         hours=of.moves,
         min_move=by.momentum_min_move,
         factor=by.momentum_factor,
@@ -66,7 +76,7 @@ def momentum(of: Measures, by: Parameters) -> Finding | None:
 
 def volume_spike(of: Measures, by: Parameters) -> Finding | None:
     """The last hour's USD stand out from the day's hourly mean."""
-    if of.spike_ratio is None or not _known(of, by, of.trades_missed_ms):
+    if of.spike_ratio is None or not _has_a_past(of, by) or not _whole(of.trades_missed_ms):
         return None
     if of.trades_missed_day_ms > MISSING_SHARE * DAY_MS:
         return None
@@ -132,12 +142,12 @@ def price_reversal(of: Measures, by: Parameters) -> Finding | None:
     """Within an hour the price went far, and has come back most of the way."""
     if of.first is None or of.last is None or of.high is None or of.low is None or of.minutes is None:
         return None
-    if of.minutes < MIN_MINUTES or not _known(of, by, of.trades_missed_ms):
+    if of.minutes < MIN_MINUTES or not _old_enough(of, by) or not _whole(of.trades_missed_ms):
         return None
     turn = of.high if of.high - of.first >= of.first - of.low else of.low
     run, back = turn - of.first, of.last - turn
-    usual = _usual_move(of)
-    least = max(by.price_reversal_min_move, by.price_reversal_factor * usual)
+    usual, chance = _usual_move(of), _move_by_chance(of)
+    least = max(by.price_reversal_min_move, by.price_reversal_factor * usual, LIFE_FACTOR * chance)
     if abs(run) / MICRO < least:
         return None
     return _finding(
@@ -155,6 +165,7 @@ def price_reversal(of: Measures, by: Parameters) -> Finding | None:
         least_run=least,
         minutes=of.minutes,
         usual_hourly_move=usual,
+        move_by_chance=chance,
         min_move=by.price_reversal_min_move,
         factor=by.price_reversal_factor,
     )
@@ -181,11 +192,28 @@ def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
                 yield found
 
 
-def _known(of: Measures, by: Parameters, *missed_ms: int) -> bool:
-    """Whether there is a past to compare with, and the window is whole."""
-    if of.history_ms is None or of.history_ms < by.signal_min_history_h * HOUR_MS:
-        return False
+def _has_a_past(of: Measures, by: Parameters) -> bool:
+    """Whether it has been traded for long enough to be compared with itself."""
+    return of.history_ms is not None and of.history_ms >= by.signal_min_history_h * HOUR_MS
+
+
+def _old_enough(of: Measures, by: Parameters) -> bool:
+    """Whether it has a past, or has lived through enough of a life that is too short for one."""
+    if of.life_ms is None or of.age_ms is None:
+        return _has_a_past(of, by)
+    return _has_a_past(of, by) or of.age_ms >= MIN_LIFE_SHARE * of.life_ms
+
+
+def _whole(*missed_ms: int) -> bool:
+    """Whether hardly anything of the window was missed."""
     return all(missed <= MISSING_SHARE * HOUR_MS for missed in missed_ms)
+
+
+def _move_by_chance(of: Measures) -> float:
+    """How far chance alone moves the price within the window, where the market's end is known."""
+    if of.life_ms is None or of.age_ms is None:
+        return 0.0
+    return round(CHANCE * sqrt(min(of.age_ms, WINDOW_MS, of.life_ms) / of.life_ms), 6)
 
 
 def _usual_move(of: Measures) -> float:

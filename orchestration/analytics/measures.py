@@ -49,6 +49,8 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     trades_missed_day_ms: int
     trades_missed_ms: int
     books_missed_ms: int
+    age_ms: int | None  # since its first trade of the last 24 hours, to the moment where that was within 65 minutes
+    life_ms: int | None  # from then to its scheduled end; None: it has none
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,12 @@ from orchestration.live.keeper import Run
 from orchestration.resources import Database
 from orchestration.runs import unfinished
 from sql.queries import aggregates as queries
+from sql.queries import backfill as backfill_queries
 from sql.queries import feed
 
 PAUSE_S = 55.0  # with the tick's own 5 s: each minute
 GIVEN_UP_S = 180.0
+DUE_S = 60.0  # for hours of late trades; those left are seen to by the next pass
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
 GROUP, KINDS = "aggregates", {"timescaledb"}
 
@@ -51,6 +53,7 @@ def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
     kept = timedelta(days=settings.get().trades_retention_days)
     with database.connection(autocommit=True, name="presage aggregates") as conn:
         refreshed = {name: (start, end) for name, start, end in aggregates.refresh_candles(conn, now, kept=kept)}
+        due = aggregates.refresh_due(conn, now, kept=kept, should_stop=lambda: time.monotonic() - began > DUE_S)
         lately = queries.candles_lately(conn, minutes_since=now - aggregates.HOUR, hours_since=now - aggregates.DAY)
         newest = queries.newest_bucket(conn, since=now - aggregates.HOUR)
     for name, span, rows in zip(("candles_1m", "candles_1h"), ("last hour", "last 24 hours"), lately, strict=True):
@@ -59,7 +62,11 @@ def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
             metadata["newest_bucket"] = dg.MetadataValue.timestamp(newest)
         if name in refreshed:
             start, end = refreshed[name]
-            metadata |= {"refreshed": f"{start:%Y-%m-%d %H:%M} … {end:%H:%M} UTC"}
+            metadata |= {
+                "refreshed": f"{start:%Y-%m-%d %H:%M} … {end:%H:%M} UTC",
+                "late_hours_refreshed": due.refreshed,
+                "late_hours_left": due.left,
+            }
         yield dg.MaterializeResult(asset_key=name, metadata=metadata)
 
 
@@ -188,18 +195,23 @@ def aggregates_due(context: dg.SensorEvaluationContext, database: Database) -> d
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage aggregates_due") as conn:
         last, prices = queries.last_pass(conn), queries.any_price(conn)
-    why = wait(last, now, prices=prices, runs=unfinished(context.instance, job.name))
+        asked = backfill_queries.asked(conn, job=job.name)
+    why = wait(last, now, prices=prices, runs=unfinished(context.instance, job.name), asked=asked)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"aggregates {now.isoformat(timespec='seconds')}")
 
 
-def wait(last: datetime | None, now: datetime, *, prices: bool, runs: Sequence[Run]) -> str | None:
+def wait(
+    last: datetime | None, now: datetime, *, prices: bool, runs: Sequence[Run], asked: datetime | None = None
+) -> str | None:
     """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
     for run in runs:
         if now.timestamp() - run.since < GIVEN_UP_S:
             return f"a pass is {run.status.lower()}"
     if last is None:
         return None if prices else "no prices yet"
+    if asked is not None and asked > last:
+        return None
     ago = (now - last).total_seconds()
     return None if ago >= PAUSE_S else f"the last pass ended {ago:.0f} s ago"

@@ -287,6 +287,12 @@ def settlement_check_each_day() -> dg.RunRequest | dg.SkipReason:
             description="No endpoint has left logs out, and exchange and chain agree about payouts.",
         ),
         dg.AssetCheckSpec(
+            "all_settled",
+            asset="settlements",
+            description="Trades of an hour ago are settled: where they are not, a contract of the exchange may not be "
+            "followed (PRESAGE_CHAIN_CONTRACTS).",
+        ),
+        dg.AssetCheckSpec(
             "all_understood",
             asset="ledger_entries",
             description="No log of the contracts was refused in the last ten minutes, for a layout that is not known.",
@@ -303,6 +309,7 @@ def settlement_checks(context: dg.AssetCheckExecutionContext, database: Database
             ("chain_blocks", "provisional_depth"): judging.provisional_depth(conn),
             ("chain_ranges", "no_holes"): judging.no_holes(conn),
             ("settlements", "no_incidents"): judging.no_incidents(conn),
+            ("settlements", "all_settled"): judging.all_settled(conn, datetime.now(UTC)),
             ("ledger_entries", "all_understood"): checks.nothing_refused(conn, datetime.now(UTC), of_chain=True),
         }
     for (asset, name), judgement in judged.items():

@@ -12,6 +12,7 @@ from orchestration.live.keeper import Run
 from orchestration.resources import Database
 from orchestration.runs import unfinished
 from orchestration.wallets import leaderboards, positions
+from sql.queries import backfill as backfill_queries
 from sql.queries import leaderboards as board_queries
 from sql.queries import positions as queries
 
@@ -68,7 +69,7 @@ def positions_and_boards(database: Database) -> Iterator[dg.MaterializeResult[No
             },
         )
         began = time.monotonic()
-        written = leaderboards.write(conn, now)
+        written = leaderboards.write(conn, now, asked=backfill_queries.asked(conn, job=job.name))
         head = list(board_queries.head(conn, span="7d", by="volume", most=10))
     yield dg.MaterializeResult(
         asset_key="leaderboards",
@@ -108,18 +109,23 @@ def wallets_due(context: dg.SensorEvaluationContext, database: Database) -> dg.R
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage wallets_due") as conn:
         last, followed = queries.last_pass(conn)
-    why = wait(last, now, followed=followed, runs=unfinished(context.instance, job.name))
+        asked = backfill_queries.asked(conn, job=job.name)
+    why = wait(last, now, followed=followed, runs=unfinished(context.instance, job.name), asked=asked)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"wallets {now.isoformat(timespec='seconds')}")
 
 
-def wait(last: datetime | None, now: datetime, *, followed: bool, runs: Sequence[Run]) -> str | None:
+def wait(
+    last: datetime | None, now: datetime, *, followed: bool, runs: Sequence[Run], asked: datetime | None = None
+) -> str | None:
     """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
     if not followed:
         return "no chain is followed"
     for run in runs:
         if now.timestamp() - run.since < GIVEN_UP_S:
             return f"a pass is {run.status.lower()}"
+    if last is not None and asked is not None and asked > last:
+        return None
     ago = None if last is None else (now - last).total_seconds()
     return f"the last pass ended {ago:.0f} s ago" if ago is not None and ago < PAUSE_S else None

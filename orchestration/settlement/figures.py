@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,8 @@ from orchestration.settlement.ranges import Checked
 from orchestration.settlement.writer import FEED, ODD, Written
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
+from upstream.errors import UpstreamError
+from upstream.reach import MAX_REASON, trouble
 
 if TYPE_CHECKING:
     import psycopg
@@ -31,11 +34,13 @@ class Figures:
         self._checked = Checked()
         self._reorgs = self._revoked = self._deepest = self._faults = 0
         self._fault: str | None = None
+        self._hindrance: dict[str, Any] = {}
 
     def saw(self, heads: Heads) -> None:
         """Take in how far the chain is."""
         self._heads = heads
         self._fault = None
+        self._hindrance = {}
 
     def took(self, step: Step) -> None:
         """Take in a step."""
@@ -53,6 +58,9 @@ class Figures:
         """Take in a fault; it is shown until something succeeds."""
         self._faults += 1
         self._fault = f"{type(fault).__name__}: {fault}"[:500]
+        reason = trouble(fault) if isinstance(fault, UpstreamError) else str(fault)[:MAX_REASON]
+        if self._hindrance.get("reason") != reason:
+            self._hindrance = {"reason": reason, "since": int(time.time())}
 
     def standing(self) -> dict[str, Any]:
         """Say where it stands."""
@@ -93,6 +101,7 @@ class Figures:
         opened, lately = queries.incidents(conn)
         held = queries.heads(conn, feed=FEED)
         detail = {
+            **self._hindrance,
             **self.standing(),
             **{name: int(held[3].get(name, 0)) if held else 0 for name in ODD},
             "incidents_open": opened,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from orchestration.checks import Judgement
+from orchestration.checks import Judgement, Severity
 from orchestration.settlement.writer import FEED
 from sql.queries import settlement as queries
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     import psycopg
 
 PROVISIONAL = 256  # blocks above the finalized head: six minutes
 PROVISIONAL_WORST = 2_048
+UNSETTLED_AFTER = timedelta(hours=1)
+UNSETTLED_OVER = timedelta(minutes=10)
+UNSETTLED_FEW = 10  # trades; a transaction may fail on the chain
+UNSETTLED_SHARE = 0.01
+UNSETTLED_WORST = 0.1
 NOTHING = Judgement(holds=True, said="nothing has been indexed")
 
 
@@ -41,6 +49,24 @@ def no_holes(conn: psycopg.Connection[Any]) -> Judgement:
     if holes:
         figures["highest_hole"] = f"{holes[0][0]} to {holes[0][1]}"
     return Judgement(not holes, f"{blocks} blocks missing in {len(holes)} holes", "warn", figures)
+
+
+def unsettled_at_most(trades: int) -> float:
+    """Give how many of so many trades may be without a settlement, with all contracts followed."""
+    return max(UNSETTLED_FEW, UNSETTLED_SHARE * trades)
+
+
+def all_settled(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
+    """Judge that what was traded an hour ago is settled by now: nothing else shows an unknown contract."""
+    until = now - UNSETTLED_AFTER
+    trades, unsettled = queries.unsettled(conn, since=until - UNSETTLED_OVER, until=until)
+    if not trades:
+        return Judgement(holds=True, said="no trade of an hour ago whose blocks are indexed", severity="warn")
+    share = unsettled / trades
+    figures = {"trades": trades, "unsettled": unsettled, "share": round(share, 4)}
+    said = f"{unsettled} of {trades} trades of an hour ago have no settlement"
+    severity: Severity = "warn" if share <= UNSETTLED_WORST else "error"
+    return Judgement(unsettled <= unsettled_at_most(trades), said, severity, figures)
 
 
 def no_incidents(conn: psycopg.Connection[Any]) -> Judgement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,9 @@ if TYPE_CHECKING:
     import psycopg
 
 MOST = 100
-PNL_EVERY = timedelta(minutes=5)  # every position is looked at for these
+PNL_EVERY = timedelta(minutes=5)  # every position and all fills of the window are looked at for these
+PNL_REST = 20  # after that many times what they took: a twentieth of one connection's time at most
+HOUR = timedelta(hours=1)
 
 
 def starts(now: datetime) -> dict[str, datetime]:
@@ -30,8 +33,8 @@ def starts(now: datetime) -> dict[str, datetime]:
     }
 
 
-def write(conn: psycopg.Connection[Any], now: datetime) -> list[str]:
-    """Write the boards by volume and, every few minutes, those by profit; give which were."""
+def write(conn: psycopg.Connection[Any], now: datetime, *, asked: datetime | None = None) -> list[str]:
+    """Write the boards by volume and, every few minutes or when asked since, those by profit; give which were."""
     windows = starts(now)
     common = {"most": MOST, "now": now}
     with conn.transaction():
@@ -41,13 +44,46 @@ def write(conn: psycopg.Connection[Any], now: datetime) -> list[str]:
         queries.volume_of_days(conn, span="7d", since=windows["7d"], **common)
         queries.volume_of_days(conn, span="30d", since=windows["30d"], **common)
         queries.volume_of_all(conn, **common)
-        queries.count_markets(conn, by="volume")
-    last = queries.last_pnl(conn)
-    if last is not None and now - last < PNL_EVERY:
-        return ["volume"]
+        queries.count_markets(conn, by="volume", span=None)
+    spans = [span for span in (*windows, "all") if _pnl(conn, span, windows.get(span), now, asked)]
+    return ["volume", *(f"pnl of {span}" for span in spans)]
+
+
+def _pnl(
+    conn: psycopg.Connection[Any], span: str, since: datetime | None, now: datetime, asked: datetime | None
+) -> bool:
+    """Write the boards by profit of a window, if they are due."""
+    if not queries.pnl_due(conn, span=span, every=PNL_EVERY, rest=PNL_REST, now=now, asked=asked):
+        return False
+    began = time.monotonic()
+    done, base_block, base_ts = queries.reached(conn)
     with conn.transaction():
-        for span in (*windows, "all"):
-            queries.forget_board(conn, span=span, by="pnl")
-        queries.pnl_boards(conn, day=windows["1d"], week=windows["7d"], month=windows["30d"], **common)
-        queries.count_markets(conn, by="pnl")
-    return ["volume", "pnl"]
+        for by in ("pnl", "window_pnl"):
+            queries.forget_board(conn, span=span, by=by)
+        queries.pnl_boards(
+            conn,
+            span=span,
+            since=since,
+            kept_since=kept_since(since or now, base_ts),
+            done=done,
+            base_block=base_block,
+            most=MOST,
+            now=now,
+        )
+        for by in ("pnl", "window_pnl"):
+            queries.count_markets(conn, by=by, span=span)
+    queries.note_took(conn, span=span, seconds=time.monotonic() - began)
+    return True
+
+
+def kept_since(since: datetime, base: datetime) -> datetime:
+    """Give when a window's profit can be counted from: its start, or the first whole hour of which all rows are kept.
+
+    >>> from datetime import UTC
+    >>> for base in (datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 11, 2, 0, 10, tzinfo=UTC)):
+    ...     print(kept_since(datetime(2026, 11, 1, tzinfo=UTC), base))
+    2026-11-01 00:00:00+00:00
+    2026-11-02 01:00:00+00:00
+    """
+    hour = base.replace(minute=0, second=0, microsecond=0)
+    return max(since, hour if hour == base else hour + HOUR)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import psycopg
 
 SLICE = 500_000  # fills in one transaction
-DUE = 20_000  # entries of positions_due in one transaction
+DUE = 20_000  # entries of positions_due looked at for one transaction
 HOURS_KEPT = timedelta(hours=49)
 DAYS_KEPT = timedelta(days=40)
 # One who keeps positions at a time. Any number will do, as long as nobody else locks it.
@@ -133,19 +133,23 @@ def _fill(conn: psycopg.Connection[Any], done: int, most: int, since: datetime, 
 
 
 def _remake(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None:
-    """Make positions anew, and count anew the hours and days in which something changed."""
+    """Make positions anew, and count anew the hours and days in which something changed.
+
+    A transaction takes positions with `rows` fills in all, so a pass that is ended has kept what it did. A single
+    position is never divided.
+    """
     while time.monotonic() < limits.done_by:
         with conn.transaction():
             queries.empty_slice(conn)
-            if not queries.take_due(conn, most=limits.due):
+            if not queries.take_due(conn, most=limits.due, rows=limits.rows):
                 return
-            queries.fill_due(conn, done=_reached(conn).done)
+            done = _reached(conn).done
+            queries.fill_due(conn, done=done)
             queries.analyze_slice(conn)
             queries.forget_due_hours(conn)
-            queries.remake_hours(conn, since=limits.hours_since)
+            queries.remake_hours(conn, since=limits.hours_since, done=done)
             queries.forget_due_days(conn)
-            queries.remake_days(conn)
-            queries.keep_due_rows(conn)
+            queries.remake_days(conn, done=done)
             queries.forget_due_positions(conn)
             queries.begin_due_positions(conn)
             passed.remade += queries.advance_positions(conn, base=False)

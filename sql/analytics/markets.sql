@@ -3,7 +3,7 @@ select
     market_id, slug, question, status, category, event_id, event_title, series, tags, outcomes, token_ids,
     array(select price * 0.000001 from unnest(outcome_prices) as o (price)) as outcome_prices,
     start_time, end_time, created_at, closed_at, resolved_at, winning_outcome, outcomes[winning_outcome + 1] as winner,
-    volume_usd * 0.000001 as volume_usd, volume_24h_usd * 0.000001 as volume_24h_usd, liquidity_usd * 0.000001 as liquidity_usd,
+    volume_usd * 0.000001 as volume_usd, volume_24h_usd * 0.000001 as exchange_volume_24h_usd, liquidity_usd * 0.000001 as liquidity_usd,
     tick_size * 0.000001 as tick_size, neg_risk, url, source, first_seen_at, updated_at
 from markets;
 comment on view analytics.markets is 'Every market that was ever seen, one row each';
@@ -27,7 +27,7 @@ comment on column analytics.markets.resolved_at is 'When it was resolved';
 comment on column analytics.markets.winning_outcome is 'Number of the outcome that won, from 0; null when unknown or when the payout is shared';
 comment on column analytics.markets.winner is 'Name of the outcome that won';
 comment on column analytics.markets.volume_usd is 'USD ever traded, as the exchange counts it';
-comment on column analytics.markets.volume_24h_usd is 'USD traded in 24 hours, as the exchange counted it last';
+comment on column analytics.markets.exchange_volume_24h_usd is 'USD traded in 24 hours, as the exchange counted it last';
 comment on column analytics.markets.liquidity_usd is 'USD in the order book, as the exchange counted it last';
 comment on column analytics.markets.tick_size is 'Smallest step of the price';
 comment on column analytics.markets.neg_risk is 'Whether the event''s markets share their collateral';

@@ -4,15 +4,28 @@ select exists (
     select from pg_proc where proname = 'refresh_continuous_aggregate' and 'options' = any(proargnames)
 );
 
--- name: refresh(candles, start, until)!
--- Materialises a window of a continuous aggregate; commits by itself, so outside any transaction.
-call refresh_continuous_aggregate(:candles::regclass, :start::timestamptz, :until::timestamptz);
+-- name: refresh(candles, start, until, force)!
+-- Materialises a window of a continuous aggregate: what TimescaleDB knows to have changed, or by force all of it. Commits by itself, so
+-- outside any transaction.
+call refresh_continuous_aggregate(:candles::regclass, :start::timestamptz, :until::timestamptz, force => :force);
 
--- name: refresh_whole(candles, start, until)!
+-- name: refresh_whole(candles, start, until, force)!
 -- The same in one piece: in some releases a refresh in batches passes over the newest bucket.
 call refresh_continuous_aggregate(
-    :candles::regclass, :start::timestamptz, :until::timestamptz, options => '{"buckets_per_batch": 0}'::jsonb
+    :candles::regclass, :start::timestamptz, :until::timestamptz, force => :force, options => '{"buckets_per_batch": 0}'::jsonb
 );
+
+-- name: due(settled)
+-- Hours in which trades were written late, the newest first: from the first to the last of these, and what noted it.
+select time_bucket(interval '1 hour', since) as hour, min(since), max(until), array_agg(due_id)
+from candles_due
+where until < :settled
+group by 1
+order by 1 desc;
+
+-- name: forget_due(due_ids)!
+-- Notes whose candles have been refreshed since.
+delete from candles_due where due_id = any(:due_ids::bigint[]);
 
 -- name: last_pass()$
 -- When this stage last came to its end; null before the first time.
@@ -74,8 +87,8 @@ select (select count(*) from fresh), (select count(*) from written), (select cou
 
 -- name: rank(generation)!
 -- A new generation of the ranking: markets with activity in 24 hours, most traded first, then by the newest activity.
-insert into market_rankings (generation, rank, market_key)
-select :generation, row_number() over (order by value_usd desc, active_at desc nulls last, market_key desc), market_key
+insert into market_rankings (generation, rank, market_key, value_usd)
+select :generation, row_number() over (order by value_usd desc, active_at desc nulls last, market_key desc), market_key, value_usd
 from (
     select market_key, sum(value_usd) as value_usd, max(active_at) as active_at
     from (

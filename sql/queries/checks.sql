@@ -33,8 +33,13 @@ where yes.outcome = 0 and m.status = 'ACTIVE' and cardinality(m.outcomes) = 2
   and abs(extract(epoch from yes.ts - no.ts)) < 60;
 
 -- name: gaps()^
--- Gaps of coverage: still open, open for longer than a minute, begun within a day, and not filled.
-select count(*) filter (where to_ts is null), count(*) filter (where to_ts is null and from_ts < now() - interval '1 minute'),
+-- Gaps of coverage: still open, open for longer than a minute, begun within a day, and not filled. The start of a market that was found a
+-- moment ago is open for a second or two, whenever the market was listed: that counts after a minute.
+select count(*) filter (where to_ts is null and (cause <> 'listed before it was followed' or created_at < now() - interval '1 minute')),
+       count(*) filter (
+           where to_ts is null
+               and case when cause = 'listed before it was followed' then created_at else from_ts end < now() - interval '1 minute'
+       ),
        count(*) filter (where from_ts > now() - interval '1 day'),
        count(*) filter (where from_ts > now() - interval '1 day' and filled_at is null)
 from coverage_gaps;

@@ -158,28 +158,48 @@ set done = :until,
     from_block = least(from_block, (select min(block_number) from slice)), from_ts = least(from_ts, (select min(ts) from slice)),
     done_ts = coalesce((select ts from chain_blocks where number <= :until order by number desc limit 1), done_ts);
 
--- name: take_due(most)$
--- The oldest of what is due, gives how many.
-with picked as (
+-- name: take_due(most, rows)$
+-- Of what has been due for longest, whole positions with about so many fills in all, and at least one; gives how many entries that is.
+-- A wallet's positions come together: they are found by the wallet.
+with oldest as (
+    select wallet, token_key, min(due_id) as due_id
+    from (select due_id, wallet, token_key from positions_due order by due_id limit :most) as first
+    group by wallet, token_key
+),
+ordered as (select *, min(due_id) over (partition by wallet) as first_id from oldest),
+sized as (
+    select
+        o.wallet, o.token_key,
+        sum(1 + coalesce(p.buys + p.sells, 0) - coalesce(b.buys + b.sells, 0)) over (
+            order by o.first_id, o.wallet, o.due_id rows between unbounded preceding and 1 preceding
+        ) as before
+    from ordered o
+    left join wallet_positions p on not p.base and p.wallet = o.wallet and p.token_key = o.token_key
+    left join wallet_positions b on b.base and b.wallet = o.wallet and b.token_key = o.token_key
+),
+picked as (
     insert into taken
-    select due_id, wallet, token_key, ts from positions_due order by due_id limit :most
+    select d.due_id, d.wallet, d.token_key, d.ts
+    from sized s
+    join positions_due d using (wallet, token_key)
+    where coalesce(s.before, 0) < :rows
     returning 1
 )
 select count(*) from picked;
 
 -- name: fill_due(done)!
--- All rows of the wallets with something due, up to a block, in the same table as a slice.
+-- All rows of these positions that no base has, up to a block, in the same table as a slice.
 insert into slice
 select
     wallet, token_key, ts, block_number, log_index, is_taker::int, side * size,
     case when price is not null then value_usd + side * fee_usd end, side, size, value_usd
-from (select distinct wallet from taken) as w
-join wallet_fills f using (wallet)
+from (select distinct wallet, token_key from taken) as t
+join wallet_fills f using (wallet, token_key)
 where block_number <= :done and block_number > (select base_block from positions_head) and ts >= (select base_ts from positions_head)
 union all
 select wallet, token_key, ts, block_number, log_index, entry, shares, usd, null, null, null
-from (select distinct wallet from taken) as w
-join position_changes c using (wallet)
+from (select distinct wallet, token_key from taken) as t
+join position_changes c using (wallet, token_key)
 where block_number <= :done and block_number > (select base_block from positions_head) and ts >= (select base_ts from positions_head);
 
 -- name: forget_due_positions()!
@@ -201,25 +221,18 @@ from (select distinct wallet, token_key from taken) as t
 join wallet_positions p using (wallet, token_key)
 where p.base;
 
--- name: keep_due_rows()!
--- Of the wallets' rows those of positions that are due.
-delete from slice s
-where not exists (select from taken t where t.wallet = s.wallet and t.token_key = s.token_key);
-
 -- name: forget_due_hours()!
 -- The hours in which something changed.
 delete from wallet_hours h using (select distinct wallet, date_trunc('hour', ts, 'UTC') as hour from taken) as t
 where h.wallet = t.wallet and h.hour = t.hour;
 
--- name: remake_hours(since)!
--- The same, counted anew.
+-- name: remake_hours(since, done)!
+-- The same, counted anew from all that the wallet did in them, up to a block.
 insert into wallet_hours (hour, wallet, volume_usd, trades)
-select date_trunc('hour', s.ts, 'UTC') as hour, s.wallet, sum(s.value_usd), count(*)
-from slice s
-where s.side is not null and s.ts >= :since
-    and exists (
-        select from taken t where t.wallet = s.wallet and date_trunc('hour', t.ts, 'UTC') = date_trunc('hour', s.ts, 'UTC')
-    )
+select t.hour, t.wallet, sum(f.value_usd), count(*)
+from (select distinct wallet, date_trunc('hour', ts, 'UTC') as hour from taken where ts >= :since) as t
+join wallet_fills f on f.wallet = t.wallet and f.ts >= t.hour and f.ts < t.hour + interval '1 hour'
+where f.ts >= :since and f.block_number <= :done and f.block_number > (select base_block from positions_head)
 group by 1, 2;
 
 -- name: forget_due_days()!
@@ -227,16 +240,15 @@ group by 1, 2;
 delete from wallet_days d using (select distinct wallet, (ts at time zone 'UTC')::date as day from taken) as t
 where d.wallet = t.wallet and d.day = t.day;
 
--- name: remake_days()!
--- The same, counted anew.
+-- name: remake_days(done)!
+-- The same, counted anew from all that the wallet did in them, up to a block.
 insert into wallet_days (day, wallet, volume_usd, trades)
-select (s.ts at time zone 'UTC')::date, s.wallet, sum(s.value_usd), count(*)
-from slice s
-where s.side is not null
-    and exists (
-        select from taken t
-        where t.wallet = s.wallet and (t.ts at time zone 'UTC')::date = (s.ts at time zone 'UTC')::date
-    )
+select (t.day at time zone 'UTC')::date, t.wallet, sum(f.value_usd), count(*)
+from (select distinct wallet, date_trunc('day', ts, 'UTC') as day from taken) as t
+join wallet_fills f on f.wallet = t.wallet and f.ts >= t.day and f.ts < t.day + interval '1 day'
+where
+    f.block_number <= :done
+    and f.block_number > (select base_block from positions_head) and f.ts >= (select base_ts from positions_head)
 group by 1, 2;
 
 -- name: forget_due_totals()!

@@ -127,8 +127,8 @@ select *
 from (
     select
         *, row_number() over board as place,
-        case "by" when 'volume' then volume_usd else pnl_usd end
-            > lag(case "by" when 'volume' then volume_usd else pnl_usd end) over board as more
+        case "by" when 'volume' then volume_usd when 'pnl' then pnl_usd else window_pnl_usd end
+            > lag(case "by" when 'volume' then volume_usd when 'pnl' then pnl_usd else window_pnl_usd end) over board as more
     from fresh_leaderboards
     window board as (partition by span, "by" order by rank)
 ) as b

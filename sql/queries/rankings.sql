@@ -68,13 +68,16 @@ select
     );
 
 -- name: trending(limit)^
--- Active markets, those whose last hour stands out most first.
+-- Active markets that trade enough, those whose last hour stands out most first; in the end those with nothing to compare it with (0).
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
-        select extended(record, spike)
+        select extended(record, json_build_object(
+            'vol_1h', as_number(value_1h), 'vol_24h', as_number(value_24h),
+            'spike_ratio', round(nullif(spike_ratio, 0)::numeric, 4)::float8
+        ))
         from ranked_markets
-        where status = 'ACTIVE' and spike_ratio > 0
+        where status = 'ACTIVE' and spike_ratio >= 0
         order by spike_ratio desc nulls last, value_1h desc
         limit :limit
     );

@@ -2,6 +2,10 @@
 -- Drops the chunks whose every row is older.
 select count(*) from drop_chunks(:hypertable::regclass, older_than => :before::timestamptz);
 
+-- name: first_unbased()$
+-- When the first block was whose rows no base of a position has; null where every block is in the bases, or none is held.
+select ts from chain_blocks where number > (select base_block from positions_head) order by number limit 1;
+
 -- name: drop_stream_before(seq)$
 -- Drops the chunks of the stream whose every event comes before this one.
 select count(*) from drop_chunks('stream_events', older_than => :seq::bigint);

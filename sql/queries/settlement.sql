@@ -233,6 +233,21 @@ limit 20;
 
 -- --- Resolutions --------------------------------------------------------------------------------------------------------------
 
+-- name: unsettled(since, until)^
+-- Trades of a stretch of time that named their transaction, as far as its blocks are indexed, and how many of those have no settlement.
+with traded as materialized (
+    select t.tx_hash
+    from coverage_held h
+    join trades t on h.held @> tstzrange(t.ts, t.ts + interval '1 minute')
+    where h.kind = 'settlements' and t.ts >= :since::timestamptz and t.ts < :until::timestamptz and t.tx_hash is not null
+),
+settled as materialized (
+    select distinct tx_hash
+    from settlements
+    where ts >= :since::timestamptz - interval '1 minute' and ts < :until::timestamptz + interval '10 minutes'
+)
+select count(*), count(*) filter (where s.tx_hash is null) from traded left join settled s using (tx_hash);
+
 -- name: resolved_between(from_block, to_block, since)
 -- Conditions resolved in blocks that are final, and what the catalogue has of their markets.
 select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)

@@ -17,7 +17,7 @@ hour as materialized (
     having count(*) >= :min_trades::integer and sum(value_usd) >= :min_value::bigint
 ),
 busy as materialized (
-    select h.market_key, h.trades, h.value, m.market_id
+    select h.market_key, h.trades, h.value, m.market_id, m.end_time
     from hour h
     join markets m using (market_key)
     where coalesce(
@@ -58,6 +58,15 @@ day as materialized (
     where market_key in (select market_key from busy)
     group by market_key
 ),
+-- Since when a market has been traded: to the moment where that was lately, to the hour before.
+lately as materialized (
+    select market_key, min(ts) as since, sum(value_usd)::bigint as value from recent group by market_key
+),
+life as materialized (
+    select d.market_key, case when l.value = d.value then l.since else d.since end as since
+    from day d
+    left join lately l using (market_key)
+),
 -- The way of the first outcome's price in the hour, from minute to minute.
 minutes as materialized (
     select market_key, date_trunc('minute', ts) as minute, last(price, seq) as price, max(seq) as seq
@@ -97,8 +106,10 @@ select
     l.lean_sum, l.books, lb.lean_sum, lb.books,
     coalesce(o.trades_day_ms, 0) + coalesce(a.trades_day_ms, 0),
     coalesce(o.trades_ms, 0) + coalesce(a.trades_ms, 0),
-    coalesce(o.books_ms, 0) + coalesce(a.books_ms, 0)
+    coalesce(o.books_ms, 0) + coalesce(a.books_ms, 0),
+    as_ms(:at) - as_ms(f.since), case when b.end_time > f.since then as_ms(b.end_time) - as_ms(f.since) end
 from busy b
+left join life f using (market_key)
 left join day d using (market_key)
 left join way w using (market_key)
 left join missed o on o.market_key = b.market_key
@@ -260,15 +271,16 @@ limit :most;
 
 -- --- What the API asks --------------------------------------------------------------------------------------------------------
 
--- name: of_market(market_key, type, limit)$
--- The newest signals of a market, of one type or of all.
+-- name: of_market(market_key, type, since, until, limit)$
+-- The newest signals of a market in a range, of one type or of all; and whatever else is of the last one's instant, so that a range
+-- that ends there misses none.
 select coalesce(json_agg(record order by ts desc, signal_id), '[]')::text
 from (
     select ts, signal_id, record
     from signal_records
-    where market_key = :market_key and ts > now() - interval '30 days' and (:type::text is null or type = :type)
-    order by ts desc, signal_id
-    limit :limit
+    where market_key = :market_key and ts >= :since and ts < :until and (:type::text is null or type = :type)
+    order by ts desc
+    fetch first (:limit::bigint) rows with ties
 ) as s;
 
 -- name: top(type, limit)

@@ -28,65 +28,94 @@ select json_build_object(
 from wallets_watched
 where account_id = :account_id and unwatched_at is null;
 
--- name: activity(account_id, wallet, limit)$
+-- Lists of a wallet's history are walked by cursor: `before_ts, before_block, before_log, before_maker` is the last row shown, or an
+-- instant and numbers below all others to begin with. `token_keys` are those of one market, or null for all.
+
+-- name: watching(account_id, wallet)^
+-- Whether an account watches a wallet now, and whether anything may have been kept for it.
+select unwatched_at is null, not isempty(blocks) from wallets_watched where account_id = :account_id and wallet = :wallet;
+
+-- name: traded(wallet, market_key)^
+-- A market's tokens as the chain names them, and when a wallet traded them first and last, as far as positions have come and unless
+-- some are to be made anew. What was traded since is looked for from `done_ts` on.
+select
+    coalesce(array_agg(k.token_key), '{}'), min(p.first_trade), max(p.last_trade),
+    (select done_ts from positions_head where not exists (select from positions_due where wallet = :wallet))
+from tokens t
+join chain_tokens k using (token_id)
+left join wallet_positions p on not p.base and p.wallet = :wallet and p.token_key = k.token_key
+where t.market_key = :market_key;
+
+-- name: traded_since(wallet, token_keys, since)$
+-- Whether a wallet has traded tokens since an instant.
+select exists (select from wallet_fills where wallet = :wallet and ts >= :since and token_key = any(:token_keys::int[]));
+
+-- name: activity(account_id, wallet, since, token_keys, before_ts, before_block, before_log, before_maker, limit)
 -- What was kept of a wallet of the blocks in which the account watched it, the newest first.
-with watch as (
-    select blocks, unwatched_at is null as watching from wallets_watched where account_id = :account_id and wallet = :wallet
-),
-newest as (
+with newest as materialized (
     select a.*
     from wallet_activity a
-    where a.wallet = :wallet and a.block_number <@ (select blocks from watch)
-        and exists (select from watch where not isempty(blocks))  -- asked once: who never watched is answered at once
+    where a.wallet = :wallet and a.ts >= :since and a.ts <= :before_ts
+        and (a.ts, a.block_number, a.log_index, not a.is_taker)
+            < (:before_ts, :before_block::bigint, :before_log::integer, :before_maker::boolean)
+        and (:token_keys::int[] is null or a.token_key = any(:token_keys::int[]))
+        and a.block_number <@ (select blocks from wallets_watched where account_id = :account_id and wallet = :wallet)
     order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker
     limit :limit
 )
-select json_build_object(
-    'address', '0x' || encode(:wallet, 'hex'),
-    'watching', coalesce((select watching from watch), false),
-    'data', coalesce((
-        select json_agg(extended(
-            onchain_record(
-                a.tx_hash, a.log_index, a.block_number, b.hash, p.market_id, k.token_id, p.outcome,
-                case when a.is_taker then a.counterparty else a.wallet end,
-                case when a.is_taker then a.wallet else a.counterparty end,
-                a.side, a.price, a.size, a.value_usd, a.fee_usd, c.address, a.is_taker and a.match_index is not null,
-                coalesce(a.block_number <= (select max(finalized) from chain_heads), false), a.ts
-            ),
-            json_build_object(
-                'address', '0x' || encode(a.wallet, 'hex'),
-                'role', case when a.is_taker then 'taker' else 'maker' end,
-                'price_matched', a.price is not null
-            )
-        )::json order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker)
-        from newest a
-        join chain_tokens k on k.token_key = a.token_key
-        join chain_contracts c on c.contract_key = a.contract_key
-        left join chain_blocks b on b.number = a.block_number
-        left join lateral (
-            select m.market_id, t.outcome from tokens t join markets m using (market_key) where t.token_id = k.token_id
-        ) as p on true
-    ), '[]'),
-    'count', (select count(*) from newest)
-)::text;
+select
+    a.ts, a.block_number, a.log_index, not a.is_taker,
+    extended(
+        onchain_record(
+            a.tx_hash, a.log_index, a.block_number, b.hash, p.market_id, k.token_id, p.outcome,
+            case when a.is_taker then a.counterparty else a.wallet end,
+            case when a.is_taker then a.wallet else a.counterparty end,
+            a.side, a.price, a.size, a.value_usd, a.fee_usd, c.address, a.is_taker and a.match_index is not null,
+            coalesce(a.block_number <= (select max(finalized) from chain_heads), false), a.ts
+        ),
+        json_build_object(
+            'address', '0x' || encode(a.wallet, 'hex'),
+            'role', case when a.is_taker then 'taker' else 'maker' end,
+            'price_matched', a.price is not null
+        )
+    )
+from newest a
+join chain_tokens k on k.token_key = a.token_key
+join chain_contracts c on c.contract_key = a.contract_key
+left join chain_blocks b on b.number = a.block_number
+left join lateral (
+    select m.market_id, t.outcome from tokens t join markets m using (market_key) where t.token_id = k.token_id
+) as p on true
+order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker;
 
--- name: onchain_span(wallet, since, limit)^
--- The instants that a wallet's newest fills span: asked first, so that what is asked then is planned for their few chunks alone.
+-- name: onchain_span(wallet, since, token_keys, before_ts, before_block, before_log, before_maker, limit)^
+-- The instants that a page of a wallet's fills spans: asked first, so that what is asked then is planned for their few chunks alone.
 select min(ts), max(ts)
-from (select ts from wallet_fills where wallet = :wallet and ts >= :since order by ts desc limit :limit) as newest;
+from (
+    select ts from wallet_fills
+    where wallet = :wallet and ts >= :since and ts <= :before_ts
+        and (ts, block_number, log_index, not is_taker)
+            < (:before_ts, :before_block::bigint, :before_log::integer, :before_maker::boolean)
+        and (:token_keys::int[] is null or token_key = any(:token_keys::int[]))
+    order by ts desc
+    limit :limit
+) as newest;
 
--- name: onchain(wallet, since, from_ts, to_ts, limit)$
+-- name: onchain(wallet, from_ts, to_ts, token_keys, before_ts, before_block, before_log, before_maker, limit)
 -- A wallet's fills as they were settled, the newest first; `from_ts` and `to_ts` are their span.
 with newest as materialized (
     select f.*
     from wallet_fills f
     where f.wallet = :wallet and f.ts between :from_ts and :to_ts
+        and (f.ts, f.block_number, f.log_index, not f.is_taker)
+            < (:before_ts, :before_block::bigint, :before_log::integer, :before_maker::boolean)
+        and (:token_keys::int[] is null or f.token_key = any(:token_keys::int[]))
     order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker
     limit :limit
 )
-select json_build_object(
-    'address', '0x' || encode(:wallet, 'hex'),
-    'data', coalesce(json_agg(extended(
+select
+    f.ts, f.block_number, f.log_index, not f.is_taker,
+    extended(
         onchain_record(
             s.tx_hash, f.log_index, f.block_number, b.hash, p.market_id, k.token_id, p.outcome,
             case when f.is_taker then coalesce(other.maker, s.maker) else s.maker end,
@@ -99,10 +128,7 @@ select json_build_object(
             'role', case when f.is_taker then 'taker' else 'maker' end,
             'price_matched', f.price is not null
         )
-    )::json order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker), '[]'),
-    'count', count(*),
-    'since', as_ms(:since)
-)::text
+    )
 from newest f
 cross join lateral (
     select * from settlements s
@@ -119,7 +145,8 @@ left join lateral (
     where s.is_taker_order and m.ts between :from_ts and :to_ts and m.ts = f.ts and m.block_number = f.block_number and m.match_index = f.log_index
         and m.log_index <> f.log_index
     order by m.value_usd desc, m.log_index limit 1
-) as other on true;
+) as other on true
+order by f.ts desc, f.block_number desc, f.log_index desc, f.is_taker;
 
 -- name: summary(account_id, wallet)$
 -- All fills of a wallet, counted.
@@ -141,30 +168,36 @@ from positions_now(:wallet) p
 join chain_tokens k using (token_key)
 left join tokens t using (token_id);
 
--- name: markets(wallet, limit)$
+-- name: note()$
+-- Which blocks and instants all that is said of wallets rests on.
+select note from wallet_coverage;
+
+-- name: markets(wallet, since, until, market_key, before_ts, before_key, limit)
 -- The outcomes that a wallet traded, the one traded last first.
-with newest as (
-    select * from positions_now(:wallet)
-    where last_trade is not null
-    order by last_trade desc, token_key
-    limit :limit
-)
-select json_build_object(
-    'address', '0x' || encode(:wallet, 'hex'),
-    'data', coalesce(json_agg(json_build_object(
+select
+    p.last_trade, p.token_key,
+    json_build_object(
         'market_id', m.market_id, 'outcome', t.outcome, 'token_id', k.token_id, 'question', m.question, 'slug', m.slug,
         'status', m.status,
         'bought', as_number(p.bought), 'sold', as_number(p.sold), 'net_position', as_number(p.held),
         'bought_usd', as_number(p.bought_usd), 'sold_usd', as_number(p.sold_usd),
         'trades', p.buys + p.sells, 'first_trade', as_ms(p.first_trade), 'last_trade', as_ms(p.last_trade)
-    ) order by p.last_trade desc, p.token_key), '[]'),
-    'count', count(*),
-    'note', (select note from wallet_coverage)
-)::text
-from newest p
+    )::text
+from (
+    select p.*
+    from positions_now(:wallet) p
+    where p.last_trade >= :since and p.last_trade < :until and (p.last_trade, -p.token_key) < (:before_ts, -(:before_key::integer))
+        and (
+            :market_key::integer is null
+            or p.token_key in (select k.token_key from tokens t join chain_tokens k using (token_id) where t.market_key = :market_key::integer)
+        )
+    order by p.last_trade desc, p.token_key
+    limit :limit
+) as p
 join chain_tokens k using (token_key)
 left join tokens t using (token_id)
-left join markets m using (market_key);
+left join markets m using (market_key)
+order by p.last_trade desc, p.token_key;
 
 -- name: open_positions(wallet)$
 -- The outcomes of which a wallet holds something, by all that is known, the one traded last first.
@@ -229,7 +262,7 @@ select json_build_object(
     'window', :span::text, 'by', :by::text,
     'data', coalesce(json_agg(json_build_object(
         'rank', rank, 'address', '0x' || encode(wallet, 'hex'), 'volume_usd', as_number(volume_usd), 'trades', trades,
-        'markets', markets, 'pnl_usd', as_number(pnl_usd)
+        'markets', markets, 'pnl_usd', as_number(pnl_usd), 'window_pnl_usd', as_number(window_pnl_usd)
     ) order by rank), '[]'),
     'count', count(*),
     'window_start', as_ms(min(window_start)),

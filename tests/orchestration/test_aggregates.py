@@ -133,5 +133,6 @@ def test_a_generation_stands_still_and_is_kept_for_an_hour(conn, add_market, add
     assert (ranking(conn, old), ranking(conn, new)) == ([], ["second", "first"])
 
 
+@pytest.mark.license("apache")
 def test_trigger_kept_candles_need_no_refresh(conn):
     assert aggregates.refresh_candles(conn, datetime.now(UTC)) == []

@@ -7,10 +7,11 @@ import psycopg
 import pytest
 
 from orchestration import aggregates
-from orchestration.aggregates import Window
+from orchestration.aggregates import Due, Window
 from tests.sql import candles
 from tests.sql.candles import START, Trade
 
+FOR_EVER = timedelta(days=3650)
 MATERIALISED = """
     select _timescaledb_functions.to_timestamp(_timescaledb_functions.cagg_watermark(mat_hypertable_id))::text
     from _timescaledb_catalog.continuous_agg order by user_view_name desc
@@ -43,6 +44,9 @@ class Spoken:
 
     def fetchone(self):
         return [instant(value) for value in self.rows[0]] if self.rows else None
+
+    def __iter__(self):
+        return ([instant(value) for value in row] for row in self.rows)
 
     @property
     def rowcount(self):
@@ -96,18 +100,33 @@ def test_a_late_trade_is_in_its_candle_after_the_next_pass(spoken, community):
     assert kept(community) == computed(community)
 
 
-def test_the_first_pass_of_an_hour_looks_for_what_came_very_late(spoken, community):
-    now = START + timedelta(hours=30, minutes=5)
+def test_what_came_very_late_is_in_its_candle_after_the_next_pass(spoken, community):
+    now = START + timedelta(days=12, minutes=5)
     community.execute(candles.insert(candles.random_trades(seed=8, count=200, hours=30)))
     aggregates.refresh_candles(spoken, now)
-    community.execute(candles.insert([Trade(1800, 1, 0, 10_000, 10_000, 990_000, 7_000_000)]))
-
+    aggregates.refresh_due(spoken, now, kept=FOR_EVER)
     passed(community, now)
-    aggregates.refresh_candles(spoken, now + timedelta(minutes=1))
-    same_hour = kept(community)
-    aggregates.refresh_candles(spoken, now + timedelta(hours=1))
 
-    assert same_hour != computed(community)
+    community.execute(candles.insert([Trade(1800, 1, 0, 10_000, 10_000, 990_000, 7_000_000)]))
+    aggregates.refresh_candles(spoken, now + timedelta(minutes=1))
+    stale = kept(community)
+    due = aggregates.refresh_due(spoken, now + timedelta(minutes=1), kept=FOR_EVER)
+
+    assert stale != computed(community)
+    assert kept(community) == computed(community)
+    assert due == Due(refreshed=1)
+    assert community.execute("select count(*) from candles_due") == [(0,)]
+
+
+def test_hours_left_when_time_is_up_are_seen_to_by_the_next_pass(spoken, community):
+    now = START + timedelta(days=12)
+    community.execute(candles.insert(candles.random_trades(seed=8, count=200, hours=4)))
+    spent = iter([False, True])
+
+    first = aggregates.refresh_due(spoken, now, kept=FOR_EVER, should_stop=lambda: next(spent))
+    second = aggregates.refresh_due(spoken, now, kept=FOR_EVER)
+
+    assert (first, second) == (Due(refreshed=1, left=4), Due(refreshed=4))
     assert kept(community) == computed(community)
 
 
@@ -120,6 +139,7 @@ def test_candles_of_dropped_trades_stay(spoken, community):
 
     community.execute(f"select drop_chunks('trades', older_than => timestamptz '{now - timedelta(days=2)}')")
     aggregates.refresh_candles(spoken, now, kept=timedelta(days=2))
+    aggregates.refresh_due(spoken, now, kept=timedelta(days=2))
 
     assert len(computed(community)[0][0][0]) < len(before[0][0][0])
     assert kept(community) == before

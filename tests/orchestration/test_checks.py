@@ -8,6 +8,7 @@ import pytest
 from orchestration import checks
 from orchestration.defs.pipeline import SPECS, pipeline_checks
 from orchestration.live.lag import Lag
+from orchestration.live.starts import LISTED
 from orchestration.resources import Database
 from tests.factories import insert
 
@@ -147,6 +148,17 @@ def test_an_open_gap_warns_and_after_a_minute_fails(conn):
     judged = checks.no_open_gaps(conn)
     assert judged.severity == "error"
     assert judged.figures == {"open": 2, "open_over_60_s": 1, "last_24h": 3, "last_24h_unfilled": 3}
+
+
+def test_the_start_of_a_market_found_a_moment_ago_is_no_open_gap_until_a_minute_later(conn):
+    now = datetime.now(UTC)
+    row = {"kind": "books", "from_ts": now - timedelta(hours=3), "cause": LISTED}
+    insert(conn, "coverage_gaps", {**row, "created_at": now})
+    assert checks.no_open_gaps(conn).holds
+
+    insert(conn, "coverage_gaps", {**row, "created_at": now - timedelta(minutes=3)})
+    judged = checks.no_open_gaps(conn)
+    assert (judged.holds, judged.severity, judged.figures["open"]) == (False, "error", 1)
 
 
 def test_what_was_refused_lately_is_counted_by_reason(conn):

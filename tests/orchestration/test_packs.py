@@ -18,6 +18,8 @@ NOW = datetime.now(UTC)
 TODAY = packs.horizon(NOW)
 BIDS, ASKS = [(400_000, 5_000_000)], [(420_000, 2_000_000)]
 
+pytestmark = pytest.mark.license("apache")  # with the columnstore there are no packs
+
 
 def ms(days: float) -> int:
     """An instant so many days before the first that is not packed."""

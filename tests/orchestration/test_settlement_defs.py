@@ -186,5 +186,6 @@ def test_the_checks_tell_depth_holes_and_incidents(conn, database_url):
         "provisional_depth": (False, "4000 blocks above the finalized head"),
         "no_holes": (False, "1000 blocks missing in 1 holes"),
         "no_incidents": (False, "1 open, 1 within 24 hours"),
+        "all_settled": (True, "no trade of an hour ago whose blocks are indexed"),
         "all_understood": (False, "1 refused in ten minutes"),
     }

@@ -228,7 +228,7 @@ CHAIN = (
         "leaderboards",
         (
             one_of("span", "1d", "7d", "30d", "all"),
-            one_of("by", "volume", "pnl"),
+            one_of("by", "volume", "pnl", "window_pnl"),
             of_length("wallet", 20),
             between("volume_usd", 0, MOST),
             unique("once", "span", "by", "wallet"),

@@ -33,6 +33,7 @@ class History:
     markets: list = field(default_factory=list)  # keys, once they are stored
     ids: dict = field(default_factory=dict)
     statuses: dict = field(default_factory=dict)  # by number: how the market stands today
+    ends: dict = field(default_factory=dict)  # by number: when it is to end (ms), where that is known
 
     def trade(self, market, ts_ms, price, size, outcome=0):
         price, size = max(1000, min(999_000, round(price * 1e6, -3))), round(size * 1e6)
@@ -62,7 +63,8 @@ class History:
         """Write everything; rows name markets by number from 0, the database by key."""
         count = 1 + max([row[0] for row in self.trades + self.quotes + self.books], default=0)
         for number in range(count):
-            row = factories.add_market(conn, status=self.statuses.get(number, "ACTIVE"))
+            end = instant(self.ends[number]) if number in self.ends else None
+            row = factories.add_market(conn, status=self.statuses.get(number, "ACTIVE"), end_time=end)
             self.markets.append(row["market_key"])
             self.ids[row["market_key"]] = row["market_id"]
         with conn.cursor() as cursor:
@@ -143,6 +145,8 @@ def wild(seed, minutes):
             change_states(history, market, dice, minutes)
         elif dice.random() < 0.1:
             history.statuses[market] = "RESOLVED"
+        if dice.random() < 0.5:
+            history.ends[market] = millis(END) + dice.choice((-10, 5, 30, 600, 20_000)) * MINUTE_MS
     for _ in range(dice.choice((0, 0, 1, 3))):
         leave_gap(history, dice, minutes)
     return history

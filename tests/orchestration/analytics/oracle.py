@@ -58,7 +58,9 @@ class Oracle:
         first = day.ts.min()
         # Of a trade in a whole hour, only that hour is looked at.
         began = first if first < -(-(at - DAY) // HOUR) * HOUR or first >= at // HOUR * HOUR else first // HOUR * HOUR
-        if at - began < by.signal_min_history_h * HOUR or self.missed("trades", market, at, 70 * MINUTE) > 0.05 * HOUR:
+        past = at - began >= by.signal_min_history_h * HOUR
+        young, chance = self.life(first if first >= at - 65 * MINUTE else began, market, at)
+        if not (past or young) or self.missed("trades", market, at, 70 * MINUTE) > 0.05 * HOUR:
             return
         yes = trades[trades.outcome == 0]
         usual = self.usual(yes, at)
@@ -66,11 +68,11 @@ class Oracle:
         now, baseline = self.prices(yes, market, at)
         move = 0 if now is None or baseline is None else now - baseline
         if self.missed("books", market, at, 70 * MINUTE) <= 0.05 * HOUR and baseline is not None and now is not None:
-            threshold = round(float(max(by.momentum_min_move, by.momentum_factor * usual)), 6)
+            threshold = round(float(max(by.momentum_min_move, by.momentum_factor * usual, 1.5 * chance)), 6)
             if abs(move) / 1e6 >= threshold:
                 yield "momentum", abs(move) / 1e6, threshold, sign(move)
 
-        if self.missed("trades", market, at, DAY) <= 0.05 * DAY:
+        if past and self.missed("trades", market, at, DAY) <= 0.05 * DAY:
             ratio = round(float(hour.value.sum() / (day.value.sum() / 24)), 6)
             if ratio >= by.volume_spike_ratio:
                 yield "volume_spike", ratio, round(by.volume_spike_ratio, 6), sign(move)
@@ -81,10 +83,18 @@ class Oracle:
             up, down = closes.max() - closes.iloc[0], closes.iloc[0] - closes.min()
             turn = closes.max() if up >= down else closes.min()
             run, back = turn - closes.iloc[0], closes.iloc[-1] - turn
-            if abs(run) / 1e6 >= max(by.price_reversal_min_move, by.price_reversal_factor * usual):
+            if abs(run) / 1e6 >= max(by.price_reversal_min_move, by.price_reversal_factor * usual, 1.5 * chance):
                 share = round(abs(int(back)) / abs(int(run)), 6)
                 if share >= by.price_reversal_share:
                     yield "price_reversal", share, round(by.price_reversal_share, 6), sign(back)
+
+    def life(self, began, market, at):
+        """Whether a tenth of its life has passed, and how far chance has moved its price in 65 minutes."""
+        end = self.history.ends.get(market)
+        if end is None or end <= began:
+            return False, 0.0
+        share = min(at - began, 65 * MINUTE, end - began) / (end - began)
+        return at - began >= 0.1 * (end - began), round(0.5 * share**0.5, 6)
 
     def usual(self, yes, at):
         whole = yes[(yes.ts >= -(-(at - DAY) // HOUR) * HOUR) & (yes.ts < at // HOUR * HOUR)]

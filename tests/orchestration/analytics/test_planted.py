@@ -242,3 +242,46 @@ def when(row):
     from tests.orchestration.analytics.histories import instant
 
     return instant(row[2])
+
+
+def five_minutes(run, *, size=100):
+    """A market of five minutes that begins four and a half minutes before the hour, and the prices of its seconds."""
+    history, start = History(), millis(END) - 4 * MINUTE_MS - 30_000
+    history.ends[0] = start + 5 * MINUTE_MS
+    for second in range(0, 240, 5):
+        price = run(second)
+        history.quote(0, start + second * 1000, price - 0.005, price + 0.005)
+        history.trade(0, start + second * 1000 + 1, price, size)
+    return history
+
+
+def test_a_market_of_five_minutes_that_runs_away_early_is_momentum(conn):
+    history = five_minutes(lambda second: min(0.95, 0.5 + second * 0.005))
+
+    first, *_ = found(conn, history)
+
+    market, type_, ts, value, threshold, direction, detail = first
+    assert (market, type_, ts, direction) == (0, "momentum", END - 3 * MINUTE, 1)
+    assert value == pytest.approx(0.425, abs=0.03)
+    # 90 of 300 seconds: chance alone moves it by 0.5 times the root of their share.
+    assert detail["move_by_chance"] == pytest.approx(0.5 * (90 / 300) ** 0.5, abs=0.01)
+    assert threshold == pytest.approx(1.5 * detail["move_by_chance"], abs=1e-6)
+
+
+def test_a_market_of_five_minutes_that_goes_as_far_as_chance_takes_it_is_not(conn):
+    assert found(conn, five_minutes(lambda second: 0.5 + 0.5 * (second / 300) ** 0.5)) == []
+
+
+def test_a_market_of_five_minutes_that_comes_back_is_a_reversal(conn):
+    history = five_minutes(lambda second: 0.5 - min(second, 90) * 0.005 + max(0, second - 90) * 0.004)
+
+    types = [(row[1], row[5]) for row in found(conn, history) if row[1] == "price_reversal"]
+
+    assert types in ([], [("price_reversal", 1)])
+
+
+def test_a_market_without_a_known_end_still_needs_a_past(conn):
+    history = five_minutes(lambda second: min(0.95, 0.5 + second * 0.005))
+    history.ends.clear()
+
+    assert found(conn, history) == []

@@ -69,6 +69,21 @@ def ball_game(folder):
     return history, ["mlb-bos-laa-2025-06-24"]
 
 
+def updown(folder):
+    """Trades of markets of five and fifteen minutes, in two stretches of less than a minute each."""
+    rows = pd.read_csv(folder / "trades/live_trades_updown_2026-03-10.csv.gz").sort_values(
+        "timestamp_ms", kind="stable"
+    )
+    names = list(dict.fromkeys(rows.market_slug))
+    history = History()
+    for row in rows.itertuples():
+        number = names.index(row.market_slug)
+        history.trade(number, int(row.timestamp_ms), row.price, row.size, int(row.outcome == "Down"))
+        minutes = int(row.timeframe.removesuffix("m"))
+        history.ends[number] = (int(row.market_slug.rpartition("-")[2]) + 60 * minutes) * 1000
+    return history, names
+
+
 def fired(conn, history, names, first, until, **parameters):
     by = set_all(conn, SHORT | parameters)
     history.store(conn)
@@ -113,3 +128,11 @@ def test_a_ball_game_is_noticed(conn, recorded):
     )
 
     assert found == BALL_GAME
+
+
+def test_markets_of_minutes_that_go_where_chance_takes_them_are_not_noticed(conn, recorded):
+    """By 5 cents alone, all but two of nine would be."""
+    history, names = updown(recorded)
+    first = datetime(2026, 3, 10, 19, 26, tzinfo=UTC)
+
+    assert fired(conn, history, names, first, first + 22 * MINUTE) == []

@@ -56,13 +56,6 @@ def comma_separated(folder, name):
     return gzip.decompress(only(folder, name, "csv.gz").read_bytes()).decode()
 
 
-def candle(market, minute, **columns):
-    figures = dict.fromkeys(("open", "high", "low", "close"), 520_000)
-    more = {"volume": 10**7, "value_usd": 5 * 10**6, "trades": 3, "first_seq": 1, "last_seq": 2}
-    bucket = NOON + dt.timedelta(minutes=minute)
-    return {"bucket": bucket, "market_key": market["market_key"], "outcome": 1, **figures, **more, **columns}
-
-
 def test_trades_of_a_day_are_in_both_files_alike(conn, market, add_trades, export, folder):
     at = [
         NOON - dt.timedelta(hours=12),
@@ -91,8 +84,8 @@ def test_trades_of_a_day_are_in_both_files_alike(conn, market, add_trades, expor
     assert "0.123456" in text
 
 
-def test_every_topic_is_written_and_read_back_as_it_is_declared(conn, market, export, folder):
-    insert(conn, "candles_1m", candle(market, 1))
+def test_every_topic_is_written_and_read_back_as_it_is_declared(conn, market, add_trades, export, folder):
+    add_trades(market, [{"ts": NOON, "price": "0.52"}])
 
     for topic in TOPICS:
         export(topic.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 
 import psycopg
@@ -15,6 +16,8 @@ from tests.orchestration.quality.corruptions import markets, others
 
 OF_MARKETS = markets.TRADES | markets.FEED | markets.CATALOGUE | markets.COMPUTED
 EVERY = OF_MARKETS | others.CHAIN | others.OTHERS
+# Candles are spoiled by writing into them, which continuous aggregates do not allow.
+OF_CANDLES = {name for name, each in EVERY.items() if re.match(r"(update|delete from) candles_1", each.does)}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +39,10 @@ def spoiled(new_database):
         whole = passes.run(url, datetime.now(UTC))
 
         named = {}
+        spoilt = set(EVERY) - (OF_CANDLES if database.license(conn) == "timescale" else set())
         for name, corruption in EVERY.items():
+            if name not in spoilt:
+                continue
             subject = subjects.get(name)
             cursor = psycopg.ClientCursor(conn).execute(corruption.does, {"key": subject, "block": subject})
             if corruption.of in ("event", "wallet"):
@@ -76,7 +82,10 @@ def test_nothing_is_found_in_a_whole_world(spoiled):
     assert {suite.table for suite in SUITES if not whole.rows[suite.table]} == {"wallet_activity"}
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.license("apache")] if name in OF_CANDLES else []) for name in EVERY],
+)
 def test_what_is_spoiled_is_caught_by_the_checks_that_should(spoiled, name):
     _, found, named = spoiled
     corruption = EVERY[name]
@@ -87,6 +96,7 @@ def test_what_is_spoiled_is_caught_by_the_checks_that_should(spoiled, name):
     assert by == corruption.caught_by
 
 
+@pytest.mark.license("apache")
 def test_everything_that_is_expected_of_rows_is_broken_somewhere(spoiled):
     _, found, _ = spoiled
 

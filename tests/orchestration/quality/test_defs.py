@@ -25,6 +25,7 @@ WITHOUT = {
     "api_keys": OWN,
     "accounts": OWN,
     "book_packs": MADE,
+    "candles_due": OWN,
     "chain_contracts": NAMES,
     "chain_heads": OWN,
     "chain_tokens": NAMES,

@@ -8,8 +8,6 @@ from datetime import UTC, datetime, timedelta
 
 from tests.factories import add_market, add_trades, insert
 
-NOW = datetime.now(UTC)
-AGO = NOW - timedelta(seconds=90)
 CENT = 10_000
 WALLET, OTHER, CONTRACT = secrets.token_bytes(20), secrets.token_bytes(20), secrets.token_bytes(20)
 _numbers = itertools.count(1)
@@ -19,8 +17,15 @@ def seq_of(ts, nth=0):
     return (int(ts.timestamp() * 1000) << 20) + nth
 
 
+def instants():
+    """Give the present and what is a little past: as of the call, as a pass looks back by minutes only."""
+    now = datetime.now(UTC)
+    return now, now - timedelta(seconds=90)
+
+
 def healthy_market(conn, slug=None):
     """Add a market with a row of everything; give its key."""
+    now, ago = instants()
     event = insert(conn, "events", {"event_id": f"e{next(_numbers)}", "title": "An event", "tags": ["a tag"]})
     market = add_market(
         conn, slug, outcome_prices=[500_000, 500_000], tick_size=CENT, volume_usd=5, event_id=event["event_id"]
@@ -30,27 +35,27 @@ def healthy_market(conn, slug=None):
     best = {"bid": 490_000, "ask": 510_000, "mid": 500_000, "bid_size": 10, "ask_size": 10}
     levels = {"bid_prices": [490_000, 480_000], "bid_sizes": [10, 20], "ask_prices": [510_000], "ask_sizes": [10]}
     for outcome in (0, 1):
-        insert(conn, "live_prices", {**key, "outcome": outcome, **best, "last": 500_000, "ts": AGO})
-        insert(conn, "quotes", {**key, "outcome": outcome, "ts": AGO - timedelta(seconds=5), **best})
-    insert(conn, "live_books", {**key, **levels, "seq": seq_of(AGO), "ts": AGO, "verified": True})
-    insert(conn, "book_anchors", {**key, **levels, "seq": seq_of(AGO), "ts": AGO})
-    insert(conn, "book_events", {**key, "ts": AGO, "event_id": next(_numbers), "seq": seq_of(AGO), **levels})
+        insert(conn, "live_prices", {**key, "outcome": outcome, **best, "last": 500_000, "ts": ago})
+        insert(conn, "quotes", {**key, "outcome": outcome, "ts": ago - timedelta(seconds=5), **best})
+    insert(conn, "live_books", {**key, **levels, "seq": seq_of(ago), "ts": ago, "verified": True})
+    insert(conn, "book_anchors", {**key, **levels, "seq": seq_of(ago), "ts": ago})
+    insert(conn, "book_events", {**key, "ts": ago, "event_id": next(_numbers), "seq": seq_of(ago), **levels})
     change = {"side": 1, "price": 490_000, "size": 10}
-    insert(conn, "book_events", {**key, "ts": AGO, "event_id": next(_numbers), "seq": seq_of(AGO, 1), **change})
-    add_trades(conn, market, [{"price": "0.5", "size": 10, "ts": AGO, "tx_hash": secrets.token_bytes(32)}] * 2)
+    insert(conn, "book_events", {**key, "ts": ago, "event_id": next(_numbers), "seq": seq_of(ago, 1), **change})
+    add_trades(conn, market, [{"price": "0.5", "size": 10, "ts": ago, "tx_hash": secrets.token_bytes(32)}] * 2)
     prices = {"open": 500_000, "high": 500_000, "low": 500_000, "close": 500_000}
-    window = {"window_start": NOW - timedelta(days=1), "window_end": NOW, "computed_at": NOW}
+    window = {"window_start": now - timedelta(days=1), "window_end": now, "computed_at": now}
     insert(conn, "market_stats_24h", {**key, **prices, "volume": 20, "value_usd": 10, "trades": 2, **window})
     activity = {f"{what}_{span}": 1 for what in ("value", "trades") for span in ("1h", "24h", "7d")}
-    moved = {"price_now": 500_000, "price_baseline": 490_000, "price_move": CENT, "computed_at": NOW}
+    moved = {"price_now": 500_000, "price_baseline": 490_000, "price_move": CENT, "computed_at": now}
     insert(conn, "market_activity", {"market_key": key["market_key"], **activity, **moved})
     insert(conn, "market_rankings", {"generation": 1, "rank": next(_ranks), "market_key": key["market_key"]})
-    ticks = {"ts": AGO, "before": CENT // 10, "tick_size": CENT}
+    ticks = {"ts": ago, "before": CENT // 10, "tick_size": CENT}
     insert(conn, "tick_sizes", {**key, **ticks})
     signal = {"type": "momentum", "value": 0.2, "threshold": 0.1, "score": 2.0, "direction": 1, "window_s": 3900}
     counted = {"listed": 5, "held": 5, "added": 1, "unlisted": 0}
-    insert(conn, "coverage_market_days", {"day": NOW.date(), "market_key": key["market_key"], **counted})
-    insert(conn, "signals", {**key, "ts": AGO, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
+    insert(conn, "coverage_market_days", {"day": now.date(), "market_key": key["market_key"], **counted})
+    insert(conn, "signals", {**key, "ts": ago, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
     return key["market_key"]
 
 
@@ -59,39 +64,41 @@ _ranks = itertools.count(1)
 
 def ground(conn):
     """Add what is there once: tokens and contracts of the chain, boards, the stream, figures of the feed."""
+    now, ago = instants()
     insert(conn, "chain_contracts", {"address": CONTRACT, "name": "CTF Exchange V2"})
     insert(conn, "chain_tokens", {"token_id": "1001"})
     insert(conn, "chain_ranges", {"from_block": 1000, "to_block": 9999, "logs": 100})
     insert(conn, "chain_checks", {"from_block": 1000, "to_block": 9000})
     for form in ("csv", "parquet"):
-        file = {"topic": "trades", "day": NOW.date(), "part": 0, "format": form, "file": f"trades/{NOW.date()}/{form}"}
-        size = {"rows": 5, "bytes": 100, "sha256": bytes(32), "complete": True, "created_at": NOW}
+        file = {"topic": "trades", "day": now.date(), "part": 0, "format": form, "file": f"trades/{now.date()}/{form}"}
+        size = {"rows": 5, "bytes": 100, "sha256": bytes(32), "complete": True, "created_at": now}
         insert(conn, "exports", {**file, **size})
     for span, rank in itertools.product(("1d", "all"), (1, 2)):
         board = {"span": span, "by": "volume", "rank": rank, "wallet": bytes([rank]) * 20, "volume_usd": 10 - rank}
-        insert(conn, "leaderboards", {**board, "trades": 1, "markets": 0, "computed_at": NOW})
+        insert(conn, "leaderboards", {**board, "trades": 1, "markets": 0, "computed_at": now})
     for seq in range(1, 3001):
         message = f'{{"type":"price","seq":{seq},"data":{{}}}}'
         conn.execute("insert into stream_events values (%s, now(), 'price', null, null, %s)", [seq, message])
     conn.execute("update stream_head set last_seq = 3000")
-    day = {"day": NOW.date(), "kind": "trades", "listed": 5, "held": 5, "added": 1, "unlisted": 0, "unknown": 0}
+    day = {"day": now.date(), "kind": "trades", "listed": 5, "held": 5, "added": 1, "unlisted": 0, "unknown": 0}
     insert(conn, "coverage_days", {**day, "agrees": True})
     account = insert(conn, "accounts", {"email": "hooks@example.com", "app_name": "tests"})
     hook = {"account_id": account["account_id"], "url": "https://example.com/", "secret": "whsec_", "since_seq": 0}
     hook = insert(conn, "webhooks", {**hook, "events": ["trade"]})
     for nth in range(7):
         sent = {"webhook_id": hook["webhook_id"], "type": f"test {nth}", "body": "{}", "state": "delivered"}
-        insert(conn, "webhook_deliveries", {**sent, "attempts": 1, "created_at": AGO, "ended_at": NOW})
-    stats = {"ts": AGO, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": [1]}
+        insert(conn, "webhook_deliveries", {**sent, "attempts": 1, "created_at": ago, "ended_at": now})
+    stats = {"ts": ago, "feed": "polymarket", "run_id": "r", "messages": 1, "rows": 1, "lag_counts": [1]}
     insert(conn, "feed_stats", {**stats, "lag_p50_ms": 1, "lag_p99_ms": 2, "lag_max_ms": 3})
-    gap = {"kind": "books", "from_ts": AGO, "to_ts": NOW, "cause": "socket", "filled_at": NOW, "filled_by": "standby"}
+    gap = {"kind": "books", "from_ts": ago, "to_ts": now, "cause": "socket", "filled_at": now, "filled_by": "standby"}
     insert(conn, "coverage_gaps", gap)
 
 
 def healthy_block(conn):
     """Add a block with a match, an entry and what follows from them, and the block before; give its number."""
+    _, ago = instants()
     number = next(_blocks)
-    parent, ts = secrets.token_bytes(32), AGO - timedelta(seconds=100_000 - number)
+    parent, ts = secrets.token_bytes(32), ago - timedelta(seconds=100_000 - number)
     insert(conn, "chain_blocks", {"number": number - 1, "hash": parent, "ts": ts - timedelta(seconds=2), "logs": 0})
     block = {"number": number, "hash": secrets.token_bytes(32), "parent": parent, "ts": ts, "logs": 10}
     insert(conn, "chain_blocks", block)

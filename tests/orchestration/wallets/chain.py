@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import json
 
 from psycopg.types.json import Jsonb
 
 from orchestration.wallets import capture
 from sql.database import micro
+from sql.queries import wallets as queries
 
 START = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
 EXCHANGE = b"\xee" * 20
@@ -16,6 +18,10 @@ EXCHANGE = b"\xee" * 20
 
 def address(name):
     return hashlib.sha256(name.encode()).digest()[:20]
+
+
+def pnl(conn, wallet):
+    return json.loads(queries.pnl(conn, wallet=address(wallet)))
 
 
 class Chain:

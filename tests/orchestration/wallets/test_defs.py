@@ -36,7 +36,7 @@ def test_a_pass_makes_positions_and_boards(conn, materialised):
 
     assert made["wallet_positions"].metadata["through_block"].value == 1
     assert made["wallet_positions"].metadata["written"].value == 2
-    assert made["leaderboards"].metadata["written"].value == "volume, pnl"
+    assert made["leaderboards"].metadata["written"].value == ("volume, pnl of 1d, pnl of 7d, pnl of 30d, pnl of all")
     rows = conn.execute("select span, by, rank, wallet, volume_usd, trades, markets from leaderboards").fetchall()
     assert ("7d", "volume", 1, min(address("ann"), address("bob")), 40_000_000, 1, 1) in rows
     assert {(span, by) for span, by, *_ in rows} >= {(span, "volume") for span in ("1d", "7d", "30d", "all")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 
 import pytest
@@ -12,6 +13,8 @@ from sql import database
 from sql.queries import capture, keys
 from sql.queries import positions as queries
 
+# At noon the newest chunk holds half a day: one that has just begun is rightly read whole.
+UNTIL = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
 NUMBERED = {
     "told_activity": {},
     "add_activity": {},
@@ -28,7 +31,7 @@ def conn(new_database):
     with new_database() as url, database.connect(url, autocommit=True) as conn:
         account = keys.account(conn, email="someone@example.com", app_name="tests", use_case=None)
         assert account is not None
-        load(conn, Size(matches=30_000, wallets=2000, markets=100, days=13), lambda _: None)
+        load(conn, Size(matches=30_000, wallets=2000, markets=100, days=13), lambda _: None, until=UNTIL)
         queries.make_slice(conn)
         yield conn
 

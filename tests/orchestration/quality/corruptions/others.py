@@ -223,8 +223,9 @@ OTHERS = {
         "2d",
     ),
     "a wallet twice on a board": Corruption(
-        "insert into leaderboards select '30d', by, n, wallet, volume_usd, trades, markets, pnl_usd, window_start, "
-        "computed_at from leaderboards, generate_series(1, 2) as n where span = 'all' and rank = 1",
+        "insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, computed_at) "
+        "select '30d', by, n, wallet, volume_usd, trades, markets, computed_at"
+        " from leaderboards, generate_series(1, 2) as n where span = 'all' and rank = 1",
         {"leaderboards.once"},
         "30d",
     ),
