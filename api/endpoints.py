@@ -9,13 +9,13 @@ from api.endpoint import Endpoint
 from api.parameters import CandlesOf, Connect, HistoryOf, Ids, MarketFilter, OfOutcome, TradesOf
 from api.parameters_replay import Replayed
 from api.replay.resource import MarketChannel
-from api.resource import OfMarketRow, OfOutcomeRow
+from api.resource import OfMarketRow
 from api.resources.accounts import Register, Registration, Rotate
-from api.resources.books import PAST_COST, cost_of_stream
+from api.resources.books import PAST_COST, Live, cost_of_stream
 from api.resources.exchange import cost_of_source
 from api.resources.markets import Markets
 from api.resources.metrics import MetricsPage
-from api.resources.prices import Bars, History, Prices, cost_of_several
+from api.resources.prices import UNKNOWN_IDS, Bars, History, Prices, cost_of_several
 from api.resources.service import Document, Health, Pipeline, Platform, Reference, Time
 from api.resources.trades import Trades, cost_of_rows, cost_of_trades
 from api.stream.resource import Stream
@@ -166,7 +166,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_price",
         path="/v1/markets/{id}/price",
-        resource=OfOutcomeRow,
+        resource=Live,
         query=prices.of_outcome,
         parameters=OfOutcome,
         answers=records.Price,
@@ -175,6 +175,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         hint="The market may not be actively traded",
         tag="Prices",
         summary="What an outcome costs right now",
+        description="While it can be relied on: the market is active, its book agrees with the exchange's best prices, "
+        "and the live feed is alive. Otherwise 404, and `hint` says why. A quiet market keeps its price, however old.",
     ),
     Endpoint(
         name="prices",
@@ -185,9 +187,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=dict[str, records.Price | None],
         cost=cost_of_several,
         cost_rule="1 for each started 25 ids",
+        headers=UNKNOWN_IDS,
         tag="Prices",
         summary="What several markets cost right now",
-        description="By the id each was asked by; null where there is no live price. Prices are of the first outcome.",
+        description="By the id each was asked by; null where there is no live price (see `/v1/markets/{id}/price`). "
+        "Ids that name no market are null too, and named in `X-Unknown-Ids`. Prices are of the first outcome.",
     ),
     *books.ENDPOINTS,
     Endpoint(
@@ -202,9 +206,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=("not_found", "upstream_unavailable"),
         missing=NO_MARKET,
         tag="Trades",
-        summary="Trades of an outcome, newest first",
-        description="The newest `limit` trades from `from` on and before `to`: to go on, ask again with `to` set to "
-        "the oldest `ts`.",
+        summary="Trades of an outcome or of all, newest first",
+        description="`outcome=all` gives those of all outcomes, as `wallet` does unless an outcome is named. The "
+        "newest `limit` trades from `from` on and before `to`: to go on, ask again with `to` set to the oldest `ts`.",
     ),
     Endpoint(
         name="market_price_history",

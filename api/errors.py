@@ -57,6 +57,7 @@ class Problem(falcon.HTTPError):
         usual, title = CATALOGUE[code]
         super().__init__(status or usual, title=title, description=detail, headers=headers)
         self.problem, self.hint, self.errors = code, hint, errors
+        self.more: dict[str, Any] = {}  # beside what all problems say
 
 
 def invalid(name: str, what: str, allowed: str) -> Problem:
@@ -77,6 +78,7 @@ def document(
     status: int | None = None,
     hint: str | None = None,
     errors: Sequence[Mapping[str, Any]] = (),
+    more: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Render one problem."""
     usual, title = CATALOGUE[code]
@@ -91,6 +93,7 @@ def document(
     }
     if errors:
         problem["errors"] = list(errors)
+    problem.update(more or {})
     return msgspec.json.encode(problem)
 
 
@@ -119,8 +122,9 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
     """Render whatever was raised, falcon's own errors included."""
     hint: str | None = None
     errors: Sequence[Mapping[str, Any]] = ()
+    more: Mapping[str, Any] = {}
     if isinstance(error, Problem):
-        code, hint, errors = error.problem, error.hint, error.errors
+        code, hint, errors, more = error.problem, error.hint, error.errors, error.more
     else:
         code = _CODES.get(error.status_code, "invalid_parameter" if error.status_code < 500 else "internal")
     req.context.problem = code
@@ -130,9 +134,8 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
     elif code == "method_not_allowed":
         detail, hint = f"{req.method} is not possible here", f"Allowed: {dict(error.headers or {}).get('Allow', 'GET')}"
     resp.content_type = MEDIA_TYPE
-    resp.data = document(
-        code, detail, getattr(req.context, "id", None), status=error.status_code, hint=hint, errors=errors
-    )
+    request_id = getattr(req.context, "id", None)
+    resp.data = document(code, detail, request_id, status=error.status_code, hint=hint, errors=errors, more=more)
 
 
 def unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:  # noqa: ARG001

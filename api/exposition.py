@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +53,7 @@ class Known:
     until: float = 0.0
     stages: list[tuple[str, str, float | None]] | None = None
     head: int = 0
+    clocks: list[tuple[str, float]] = field(default_factory=list)
 
 
 class Metrics(Collector):
@@ -148,7 +149,14 @@ class Metrics(Collector):
                 state.add_metric([stage, each], status == each)
             if seconds is not None:
                 lag.add_metric([stage], seconds)
-        yield from (lag, fresh, state)
+        clocks = GaugeMetricFamily(
+            "presage_feed_clock_ahead_seconds",
+            "How far the clock of a feed's host is ahead of the database's; of its runs the furthest",
+            labels=["feed"],
+        )
+        for feed, ahead_s in known.clocks:
+            clocks.add_metric([feed], ahead_s)
+        yield from (lag, fresh, state, clocks)
         yield CounterMetricFamily(
             "presage_stream_events", "Events of the stream ever written: the newest one's seq", known.head
         )
@@ -170,5 +178,5 @@ class Metrics(Collector):
         return self._known
 
 
-def _told(conn: Any) -> tuple[list[tuple[str, str, float | None]], int]:
-    return list(pipeline.lags(conn)), stream.head(conn) or 0
+def _told(conn: Any) -> tuple[list[tuple[str, str, float | None]], int, list[tuple[str, float]]]:
+    return list(pipeline.lags(conn)), stream.head(conn) or 0, list(pipeline.clocks(conn))

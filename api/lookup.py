@@ -18,6 +18,11 @@ MOST = 50_000
 CONDITION = re.compile(r"0x[0-9a-fA-F]{64}\Z")
 
 
+def spelt(given: str) -> str:
+    """Give the name of a market as it is stored: condition ids are in lower case."""
+    return given.lower() if CONDITION.match(given) else given
+
+
 @dataclass(frozen=True, slots=True)
 class Market:
     """What a request needs to know of a market before it asks for its data."""
@@ -60,7 +65,7 @@ class Markets:
         known = self._known.get(given)
         if known is not None and known[0] > now:
             return known[1]
-        text = given.lower() if CONDITION.match(given) else given
+        text = spelt(given)
         found = None
         if 0 < len(text) <= 500 and "\0" not in text:
             found = self._pool.read(lambda conn: queries.found(conn, id=text))

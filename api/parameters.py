@@ -62,7 +62,9 @@ class Range(OfOutcome, frozen=True, kw_only=True):
 class MarketFilter(Parameters, frozen=True, kw_only=True):
     """Which markets to list."""
 
-    status: Annotated[Status | None, Meta(description="Only markets in this state")] = None
+    status: Annotated[
+        Status | None, Meta(description="Only markets in this state; with `source=polymarket` not CLOSED")
+    ] = None
     category: Annotated[
         Text | None,
         Meta(
@@ -110,8 +112,19 @@ class Ids(Parameters, frozen=True, kw_only=True):
     ]
 
 
+ALL = "all"  # outcomes; one that is so named is asked for by its index
+
+
 class TradesOf(Range, frozen=True, kw_only=True):
-    """Trades of one outcome."""
+    """Trades of one outcome, or of all."""
+
+    outcome: Annotated[
+        Text | None,
+        Meta(
+            description="The outcome: its index from 0, its name, or `all`. When left out: 0, and with `wallet` all",
+            examples=["0", "Yes", "all"],
+        ),
+    ] = None  # type: ignore[assignment]  # what it is when left out depends on the wallet
 
     limit: Annotated[int, Meta(ge=1, le=5000, description="Trades in one answer")] = 100
     source: Annotated[

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from api.parameters import Parameters, Status, Text
+from api.parameters import ALL, Parameters, Status, Text
 
 Exchange = Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")]
 InState = Annotated[Status | None, Meta(description="Only markets in this state")]
@@ -114,3 +114,10 @@ class Recent(Parameters, frozen=True, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=500, description="Trades in one answer")] = 50
     market_id: Annotated[Text | None, Meta(description="Only this market: its market_id, slug or numeric id")] = None
+    outcome: Annotated[
+        Text,
+        Meta(
+            description="Only this outcome of the market: its index from 0, or its name; `all` of them",
+            examples=["all", "0", "Yes"],
+        ),
+    ] = ALL

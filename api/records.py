@@ -22,6 +22,7 @@ Change = Annotated[float, Meta(examples=[0.02])]
 Percent = Annotated[float, Meta(examples=[4.0])]
 Usd = Annotated[float, Meta(description="US dollars", examples=[78.26])]
 Count = Annotated[int, Meta(ge=0)]
+VOLUME_24H = "US dollars traded in the last 24 hours over all outcomes, as recorded here; computed once a minute"
 UnixSeconds = Annotated[int, Meta(description="Unix seconds", examples=[1795262400])]
 UnixMs = Annotated[int, Meta(description="Unix milliseconds", examples=[1795262400123])]
 
@@ -88,9 +89,12 @@ class Market(Struct):
     created_at: UnixSeconds | None
     resolved_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
     winning_outcome: Annotated[Outcome | None, Meta(examples=[None])]
-    volume_usd: Usd | None
-    volume_24h_usd: Usd | None
-    liquidity_usd: Usd | None
+    volume_usd: Annotated[Usd | None, Meta(description="US dollars ever traded, as the exchange counts them")]
+    volume_24h_usd: Annotated[Usd | None, Meta(description=f"{VOLUME_24H}; null with `source=polymarket`")]
+    exchange_volume_24h_usd: Annotated[
+        Usd | None, Meta(description="US dollars traded in 24 hours, as the exchange counted them when last asked")
+    ]
+    liquidity_usd: Annotated[Usd | None, Meta(description="US dollars in the order books, as the exchange says")]
     neg_risk: bool
     image: Annotated[str | None, Meta(examples=["https://example.com/rain.png"])]
     url: Annotated[str | None, Meta(examples=["https://example.com/event/rain"])]
@@ -99,7 +103,7 @@ class Market(Struct):
 
 
 class Price(Struct):
-    """What an outcome costs right now."""
+    """What an outcome costs right now: while its market is active, its book verified and the feed alive."""
 
     market_id: MarketId
     outcome: Outcome
@@ -112,7 +116,7 @@ class Price(Struct):
     ask_size: Shares | None
     last: Price01 | None
     last_ts: UnixMs | None
-    volume_24h_usd: Annotated[Usd | None, Meta(description="Of the whole market, in US dollars")]
+    volume_24h_usd: Annotated[Usd | None, Meta(description=f"{VOLUME_24H}; null in replays")]
     ts: UnixMs
     age_ms: Annotated[int, Meta(ge=0, description="How old this is", examples=[120])]
 
@@ -179,7 +183,10 @@ class BookState(Struct):
 
     status: Annotated[
         Literal["live", "unverified", "missing"],
-        Meta(description="`unverified`: it disagrees with the exchange's best prices and is being fetched again"),
+        Meta(
+            description="`unverified`: it disagrees with the exchange's best prices and is being fetched again, or the "
+            "live feed is late; `missing`: there is none, or the market has ended"
+        ),
     ]
     best_bid: Price01 | None
     best_ask: Price01 | None
@@ -197,7 +204,7 @@ class Stats(Struct):
     low: Price01
     close: Price01
     volume: Shares
-    volume_usd: Usd
+    volume_usd: Annotated[Usd, Meta(description="US dollars traded of this outcome alone")]
     trades: Count
     price_change: Change
     price_change_pct: Percent | None
@@ -215,10 +222,22 @@ class MarketDetail(Market):
     stats_24h: Stats | None
 
 
+class RankedMarket(Market):
+    """A market in the list of all."""
+
+    period_volume_usd: Annotated[
+        Usd | None,
+        Meta(
+            description="US dollars traded in 24 hours, over all outcomes, when the list was ranked by it; the same on "
+            "all pages of a walk. Null before the first ranking; with `source=polymarket` there is none",
+        ),
+    ] = None
+
+
 class MarketPage(Struct):
     """Some markets, and where to go on."""
 
-    data: list[Market]
+    data: list[RankedMarket]
     next_cursor: Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
     has_more: bool
 
@@ -271,7 +290,7 @@ class PlatformStats(Struct):
 
     total_markets: Count
     active_markets: Count
-    volume_24h_usd: Usd
+    volume_24h_usd: Annotated[Usd, Meta(description="US dollars traded in the last 24 hours, over all markets")]
     trades_24h: Count
     onchain_trades_total: Annotated[
         int | None, Meta(description="Settled on the chain, of all that was ever read; null while it is not read")

@@ -41,7 +41,9 @@ ComputedAt = Annotated[
 class BusyMarket(Market):
     """A market, and what was traded in the period asked for."""
 
-    period_volume_usd: Usd
+    period_volume_usd: Annotated[
+        Usd, Meta(description="US dollars traded in the period, over all outcomes, as recorded here")
+    ]
     period_trades: Count
 
 
@@ -65,7 +67,14 @@ class TrendingMarket(Market):
 
     vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
     vol_24h: Annotated[Usd, Meta(description="US dollars traded in the last 24 hours, over all outcomes")]
-    spike_ratio: Annotated[float, Meta(ge=0, description="vol_1h over the 24 hours' hourly mean", examples=[3.5])]
+    spike_ratio: Annotated[
+        float | None,
+        Meta(
+            description="vol_1h over the hourly mean of vol_24h: over 24 hours, or those since the market was first "
+            "traded; null while these are less than three",
+            examples=[3.5],
+        ),
+    ]
 
 
 class Trending(Struct):
@@ -172,7 +181,7 @@ class MarketStats(Struct):
     low: Price01 | None
     close: Price01 | None
     volume: Shares
-    volume_usd: Usd
+    volume_usd: Annotated[Usd, Meta(description="US dollars traded of this outcome alone")]
     trades: Count
     price_change: Change | None
     price_change_pct: Percent | None
@@ -184,8 +193,8 @@ class MarketStats(Struct):
 Freshness = Annotated[
     Literal["fresh", "stale", "missing"],
     Meta(
-        description="`fresh`: as the exchange said last; `stale`: the feed is behind, or the book is in doubt; "
-        "`missing`: there is none"
+        description="`fresh`: as the exchange said last; `stale`: the feed is late, or the book is in doubt; "
+        "`missing`: there is none, or the market has ended"
     ),
 ]
 

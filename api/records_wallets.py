@@ -14,6 +14,7 @@ Hash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", examples=["0x" + "c4" * 3
 Net = Annotated[
     float, Meta(description="Shares held by all that is known; below 0: some came from before", examples=[150.5])
 ]
+NextCursor = Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
 Note = Annotated[str, Meta(description="Which blocks and instants this rests on")]
 KnownMarket = Annotated[MarketId | None, Meta(description="Null while the catalogue does not know the token")]
 Earned = Annotated[float, Meta(description="US dollars, net of fees", examples=[12.5])]
@@ -73,6 +74,8 @@ class Activity(Struct):
     watching: bool
     data: list[OnchainTrade]
     count: Count
+    next_cursor: NextCursor
+    has_more: bool
 
 
 class Onchain(Struct):
@@ -81,7 +84,9 @@ class Onchain(Struct):
     address: Address
     data: list[OnchainTrade]
     count: Count
-    since: Annotated[UnixMs, Meta(description="14 days ago")]
+    since: Annotated[UnixMs, Meta(description="Where the answer's range begins: 14 days ago, or at a later `from`")]
+    next_cursor: NextCursor
+    has_more: bool
 
 
 class Fills(Struct):
@@ -132,6 +137,8 @@ class WalletMarkets(Struct):
     data: list[WalletMarket]
     count: Count
     note: Note
+    next_cursor: NextCursor
+    has_more: bool
 
 
 class OpenPosition(Struct):
@@ -206,7 +213,20 @@ class Leader(Struct):
     volume_usd: Usd
     trades: Count
     markets: Count
-    pnl_usd: Annotated[float | None, Meta(description="By profit only")]
+    pnl_usd: Annotated[
+        float | None,
+        Meta(
+            description="Profit, realized and not, of the positions that the wallet traded in the window, since they "
+            "were opened; null on boards by volume, and of who traded none"
+        ),
+    ]
+    window_pnl_usd: Annotated[
+        float | None,
+        Meta(
+            description="Profit made within the window: realized, and by the change of what positions are worth; null "
+            "on boards by volume, and where nothing tells what a position was worth at the start or is worth now"
+        ),
+    ]
 
 
 class Leaderboard(Struct):
@@ -216,6 +236,12 @@ class Leaderboard(Struct):
     by: Annotated[str, Meta(examples=["volume"])]
     data: list[Leader]
     count: Count
-    window_start: Annotated[UnixMs | None, Meta(description="Null: since indexing began")]
+    window_start: Annotated[
+        UnixMs | None,
+        Meta(
+            description="Null: since indexing began. By `window_pnl` the profit counts from here, later than the "
+            "window's start where older settlements are no longer kept"
+        ),
+    ]
     computed_at: UnixSeconds | None
     note: Note

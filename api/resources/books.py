@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from api.parameters_books import BooksOf, OrderbookOf
 
 PAST_COST = 5
+WITHHELD = {  # why nothing is live, as books.withheld has it
+    "ended": "The market has ended: `outcome_prices` of GET /v1/markets/{id} say what it pays, or last cost",
+    "doubted": "The book disagrees with the exchange's best prices and is being fetched again: try in a few seconds",
+    "late": "The live feed is late: GET /v1/status/pipeline says by how much",
+}
 
 
 def cost_of_book(given: OrderbookOf) -> int:
@@ -33,7 +38,23 @@ def cost_of_stream(given: Connect) -> int:
     return 1 if given.replay_from is None else PAST_COST
 
 
-class Orderbook(AboutOutcome):
+class Live(AboutOutcome):
+    """What is live of an outcome: told while it can be relied on, and otherwise with the reason why not."""
+
+    def answer(self, given: Any, **path: str) -> bytes:
+        """Give the row."""
+        return self.live(*self.outcome(given, path))
+
+    def live(self, market: Market, outcome: int) -> bytes:
+        """Give the row, or say why there is none."""
+        text = self.read(market_key=market.key, outcome=outcome)
+        if text is None:
+            why = self.read(books.withheld, market_key=market.key, outcome=outcome)
+            return self.found(None, WITHHELD.get(why))
+        return self.found(text)
+
+
+class Orderbook(Live):
     """The order book of an outcome: one that agrees with the exchange, or none."""
 
     def answer(self, given: OrderbookOf, **path: str) -> bytes:
@@ -44,11 +65,7 @@ class Orderbook(AboutOutcome):
             if book is None:
                 self.none_yet(market, outcome)
             return msgspec.json.encode(book)
-        text = self.read(market_key=market.key, outcome=outcome)
-        hint = None
-        if text is None and self.read(books.doubted, market_key=market.key, outcome=outcome):
-            hint = "It disagrees with the exchange's best prices and is being fetched again: try in a few seconds"
-        return self.found(text, hint)
+        return self.live(market, outcome)
 
     def none_yet(self, market: Market, outcome: int) -> NoReturn:
         """Say from when on there are books."""

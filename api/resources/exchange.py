@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import islice
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,11 +11,11 @@ import msgspec
 from api import cursor, records
 from api.errors import Problem
 from api.parameters_exchange import AnyEventsOf
-from api.records_positions import ClosedPosition, Position
+from api.records_positions import ClosedPosition, Holding, Position
 from api.resource import Reading
 from upstream.errors import NotFound
 from upstream.fields import outcome_place
-from upstream.identity import trade_id
+from upstream.identity import ASSIGNED, trade_id
 
 if TYPE_CHECKING:
     import falcon
@@ -119,18 +119,19 @@ def held(exchange: Exchange, wallet: str, market: Market | None = None) -> bytes
     return exchange.tell(("positions", wallet, of), "data_api", ask)
 
 
-def traded(exchange: Exchange, market: Market, outcome: int, given: TradesOf) -> bytes:
-    """Give trades of an outcome, those of all takers or all of one wallet."""
-    token, wallet = market.token(outcome), given.wallet.lower() if given.wallet else None
+def traded(exchange: Exchange, market: Market, outcome: int | None, given: TradesOf) -> bytes:
+    """Give trades of an outcome (None: of all), those of all takers or all of one wallet."""
+    places = {token: place for place, token in enumerate(market.token_ids) if outcome in {None, place}}
+    wallet = given.wallet.lower() if given.wallet else None
 
     def ask() -> bytes:
         walk = exchange.data_api.trades(
             [market.market_id], given.from_, given.to, user=wallet, taker_only=wallet is None
         )
         found = (
-            _trade(each, outcome)
+            _trade(each, places[each.token_id])
             for each in exchange.in_time(walk)
-            if each.token_id == token and (given.to is None or each.ts < given.to)
+            if each.token_id in places and (given.to is None or each.ts < given.to)
         )
         return msgspec.json.encode(list(islice(found, given.limit)))
 
@@ -154,6 +155,13 @@ def markets(reading: Reading, given: MarketFilter) -> bytes:
             f"`{name}` needs `source=local`",
             hint="The exchange's own list is walked by cursor, and not by series",
             errors=[{"name": name, "detail": "needs source=local"}],
+        )
+    if given.status == "CLOSED":
+        raise Problem(
+            "invalid_parameter",
+            "`status=CLOSED` needs `source=local`",
+            hint="The exchange's own list does not tell closed markets from resolved ones: hardly any would be found",
+            errors=[{"name": "status", "detail": "needs source=local", "allowed": "ACTIVE, RESOLVED"}],
         )
     if given.tag and given.category:
         raise Problem("invalid_parameter", "With `source=polymarket` give a tag or a category, not both")
@@ -188,13 +196,12 @@ def _listed(exchange: Exchange, given: MarketFilter, after: str | None) -> tuple
         except NotFound:
             return [], None
     found: list[Listed] = []
-    wanted = given.limit
-    while wanted:
-        page = next(exchange.gamma.market_pages(after, limit=min(wanted, A_PAGE), **filters))
+    # The exchange's list tells open from closed, which is not all of our states: what is left out is made up for.
+    for _ in exchange.in_time(repeat(None)):
+        page = next(exchange.gamma.market_pages(after, limit=min(given.limit - len(found), A_PAGE), **filters))
         found += [each for each in page.items if given.status is None or each.status() == given.status]
-        wanted -= min(wanted, A_PAGE)
         after = page.next_cursor
-        if after is None:
+        if after is None or len(found) >= given.limit:
             break
     return found, after
 
@@ -225,7 +232,8 @@ def _market(sent: Listed, source: str) -> records.Market:
         created_at=seconds("created_at"),
         resolved_at=seconds("resolved_at"),
         volume_usd=number("volume_usd"),
-        volume_24h_usd=number("volume_24h_usd"),
+        volume_24h_usd=None,
+        exchange_volume_24h_usd=number("volume_24h_usd"),
         liquidity_usd=number("liquidity_usd"),
         updated_at=int(time.time()),
     )
@@ -242,7 +250,7 @@ def _trade(sent: Trade, outcome: int) -> records.Trade:
         size=sent.size / MICRO,
         value_usd=round(sent.price * sent.size / MICRO) / MICRO,
         side="BUY" if sent.side > 0 else "SELL",
-        tx_hash=sent.tx_hash,
+        tx_hash=None if sent.tx_hash is None or sent.tx_hash.startswith(ASSIGNED) else sent.tx_hash,
         ts=ts_ms,
     )
 
@@ -262,8 +270,13 @@ def _position(sent: Sent) -> Position:
         cash_pnl_usd=_float(sent.cash_pnl),
         percent_pnl=_float(sent.percent_pnl),
         realized_pnl_usd=_float(sent.realized_pnl),
+        percent_realized_pnl=_float(sent.percent_realized_pnl),
         total_bought=_float(sent.total_bought),
         redeemable=sent.redeemable,
+        mergeable=sent.mergeable,
+        opposite_outcome_name=sent.opposite_outcome or None,
+        opposite_token_id=sent.opposite_asset or None,
+        neg_risk=sent.negative_risk,
         title=sent.title or None,
         slug=sent.slug or None,
         event_slug=sent.event_slug or None,
@@ -283,6 +296,8 @@ def _closed(sent: SentClosed) -> ClosedPosition:
         total_bought=float(sent.total_bought),
         realized_pnl_usd=float(sent.realized_pnl),
         closed_at=None if sent.timestamp is None else int(sent.timestamp),
+        opposite_outcome_name=sent.opposite_outcome or None,
+        opposite_token_id=sent.opposite_asset or None,
         title=sent.title or None,
         slug=sent.slug or None,
         event_slug=sent.event_slug or None,
@@ -290,10 +305,10 @@ def _closed(sent: SentClosed) -> ClosedPosition:
     )
 
 
-def _holding(sent: Holder, market: Market) -> Position:
+def _holding(sent: Holder, market: Market) -> Holding:
     outcome = outcome_place(sent.outcome_index)
     known = outcome is not None and outcome < len(market.outcomes)
-    return Position(
+    return Holding(
         wallet=sent.proxy_wallet.lower(),
         market_id=market.market_id,
         token_id=sent.asset,

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from api.errors import Problem
+from api.lookup import spelt
 from api.parameters import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids
-from api.resource import AboutOutcome, Reading
+from api.resource import AboutOutcome, ForCharts, Reading
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import falcon
+
+    from api.middleware import Answer
+
 MOST_IDS = 100
+UNKNOWN, LONGEST_UNKNOWN = "X-Unknown-Ids", 2000
+UNKNOWN_IDS = {
+    UNKNOWN: "Ids that name no market, percent-encoded, separated by commas; if they are too many, the last is `...`"
+}
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
 BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
@@ -38,11 +48,36 @@ def cost_of_several(given: Ids) -> int:
 
 
 class Prices(Reading):
-    """Live prices of several markets."""
+    """Live prices of several markets. The object has no place to say which ids name no market, so a header does."""
 
-    def answer(self, given: Ids, **path: str) -> bytes:
-        """Give an object by market."""
-        return self.found(self.read(ids=several(given.ids, MOST_IDS)))
+    def answer(self, given: str, **path: str) -> bytes:
+        """Give what was found."""
+        return given.encode()
+
+    def tell(self, req: falcon.Request, resp: Answer, body: bytes, tag: str) -> None:
+        """Name the unknown ids, too: they are kept behind the tag."""
+        tag, _, unknown = tag.partition("@")
+        if unknown:
+            resp.set_header(UNKNOWN, unknown)
+        super().tell(req, resp, body, tag)
+
+    def _tagged(self, given: Ids, path: dict[str, str]) -> tuple[bytes, str]:  # type: ignore[override]
+        ids = several(given.ids, MOST_IDS)
+        text, unknown = self.read(ids=ids, names=[spelt(each) for each in ids])
+        body, tag = super()._tagged(text, path)
+        return body, f"{tag}@{listed(unknown)}" if unknown else tag
+
+
+def listed(unknown: list[str]) -> str:
+    """Name ids in a header: percent-encoded, separated by commas, and as many as servers in between surely let pass."""
+    names, length = [], 0
+    for each in unknown:
+        names.append(quote(each, safe=""))
+        length += len(names[-1]) + 1
+        if length > LONGEST_UNKNOWN:
+            names[-1] = "..."
+            break
+    return ",".join(names)
 
 
 class History(AboutOutcome):
@@ -74,7 +109,7 @@ class History(AboutOutcome):
         )
 
 
-class Bars(AboutOutcome):
+class Bars(ForCharts, AboutOutcome):
     """Candles as charting libraries take them."""
 
     def answer(self, given: CandlesOf, **path: str) -> bytes:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from api.parameters import LATEST
 from api.resource import Reading
 from api.resources.debug import Debug
 
 if TYPE_CHECKING:
-    from api.parameters_signals import SignalsOf
+    from api.parameters_signals import HeldSignalsOf, SignalsOf
 
-MOST_OF_MARKET, MOST_RAW = 100, 1000
+USUAL_SPAN = timedelta(days=30)
+MOST_RAW = 1000
 
 
 class OfMarket(Reading):
@@ -19,7 +22,9 @@ class OfMarket(Reading):
     def answer(self, given: SignalsOf, **path: str) -> bytes:
         """Give an array."""
         key = self.service.markets.of(path["id"]).key
-        return self.found(self.read(market_key=key, type=given.type, limit=MOST_OF_MARKET))
+        since = given.from_ or datetime.fromtimestamp(self.service.clock(), UTC) - USUAL_SPAN
+        until = given.to or LATEST
+        return self.found(self.read(market_key=key, type=given.type, since=since, until=until, limit=given.limit))
 
 
 class DebugSignals(Debug):
@@ -31,7 +36,7 @@ class DebugSignals(Debug):
 class DebugSignalsOf(Debug):
     """The newest signals of a market."""
 
-    def answer(self, given: SignalsOf, **path: str) -> bytes:  # type: ignore[override]
+    def answer(self, given: HeldSignalsOf, **path: str) -> bytes:  # type: ignore[override]
         """Give an array."""
         key = self.service.markets.of(path["id"]).key
         return self.found(self.read(market_key=key, type=given.type, limit=MOST_RAW))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from api.errors import Problem
-from api.resource import AboutOutcome, Reading
+from api.errors import Problem, invalid
+from api.parameters import ALL
+from api.resource import Reading
 from api.resources import exchange
 from api.resources.prices import newest
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
+    from api.lookup import Market
     from api.parameters import HistoryOf, TradesOf
     from api.parameters_lists import Recent
 
@@ -29,8 +31,13 @@ def cost_of_trades(given: TradesOf) -> int:
     return max(cost_of_rows(given), 1 if given.source == "local" else 2)
 
 
-class Trades(AboutOutcome):
-    """Trades of an outcome, newest first."""
+def asked_for(market: Market, outcome: str) -> int | None:
+    """Give the index of an outcome said by index or name; None for all of them."""
+    return None if outcome.casefold() == ALL else market.outcome(outcome)
+
+
+class Trades(Reading):
+    """Trades of an outcome or of all, newest first."""
 
     def answer(self, given: TradesOf, **path: str) -> bytes:
         """Give the newest trades of the range."""
@@ -41,25 +48,22 @@ class Trades(AboutOutcome):
                 hint="The exchange's own tape does not say who traded",
                 errors=[{"name": "wallet", "detail": "needs source=data-api"}],
             )
-        market, outcome = self.outcome(given, path)
+        market = self.service.markets.of(path["id"])
+        outcome = asked_for(market, given.outcome or ("0" if given.wallet is None else ALL))
         if given.source == "data-api":
             return exchange.traded(self.service.exchange, market, outcome, given)
         until = given.to or datetime.now(UTC) + timedelta(minutes=1)  # the exchange's clock may be ahead of ours
-        return newest(
-            lambda since: self.read(
-                market_key=market.key,
-                outcome=outcome,
-                market_id=market.market_id,
-                token_id=market.token(outcome),
-                since=since,
-                until=until,
-                limit=given.limit,
-            ),
-            given.from_,
-            until,
-            WINDOW,
-            given.limit,
-        )
+
+        def excerpt(since: datetime) -> tuple[str, int]:
+            stretch: dict[str, Any] = {"market_key": market.key, "since": since, "until": until, "limit": given.limit}
+            if outcome is None:
+                found: tuple[str, int] = self.read(queries.of_market, **stretch)
+            else:
+                token_id = market.token(outcome)
+                found = self.read(outcome=outcome, market_id=market.market_id, token_id=token_id, **stretch)
+            return found
+
+        return newest(excerpt, given.from_, until, WINDOW, given.limit)
 
 
 class RecentTrades(Reading):
@@ -69,14 +73,15 @@ class RecentTrades(Reading):
         """Give them."""
         until = datetime.now(UTC) + timedelta(minutes=1)
         if given.market_id is None:
+            if given.outcome.casefold() != ALL:
+                raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the market named")
             return newest(
                 lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
             )
-        key = self.service.markets.of(given.market_id).key
+        market = self.service.markets.of(given.market_id)
+        of = {"market_key": market.key, "outcome": asked_for(market, given.outcome)}
         return newest(
-            lambda since: self.read(
-                queries.recent_of_market, market_key=key, since=since, until=until, limit=given.limit
-            ),
+            lambda since: self.read(queries.recent_of_market, since=since, until=until, limit=given.limit, **of),
             None,
             until,
             WINDOW,

@@ -11,7 +11,7 @@ import msgspec
 from api.errors import Problem
 from api.parameters import EARLIEST, MOST_BUCKETS
 from api.records_udf import ChartConfig, ChartMarks, ChartQuote, ChartSymbol, Choice, FoundSymbol, QuoteValues, TimeMark
-from api.resource import Reading
+from api.resource import ForCharts
 from api.resources.lists import TOP, search
 from api.resources.prices import back, ceiling, several
 from sql.queries import candles, udf
@@ -51,7 +51,7 @@ def source(resolution: str) -> Source:
     return Source(step_s, udf.hours, candles.last_bars_1h)
 
 
-class Chart(Reading):
+class Chart(ForCharts):
     """Whoever asks, the answer is the same: the key is no part of the question."""
 
     def given(self, req: falcon.Request) -> Parameters:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
+import msgspec
 from msgspec import Meta, Struct
 
+from api import cursor
 from api.errors import Problem
+from api.parameters import EARLIEST, LATEST
 from api.resource import Reading
 from api.resources.accounts import Writing, body
 from sql.queries import wallets as queries
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
 
     from api.middleware import Answer
     from api.parameters import Parameters
-    from api.parameters_wallets import Board, LatestOf, MarketsOf
+    from api.parameters_wallets import Board, MarketsOf, OfWallet, TradesOf
 
 MOST_WATCHED = 1000
 ONCHAIN = timedelta(days=14)
+AHEAD = timedelta(minutes=1)  # the chain's clock may be ahead of ours
+ABOVE_ALL = 1 << 60  # no block has such a number
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}\Z")
 
 
@@ -112,13 +117,120 @@ class Watched(OfAccount):
             return self.found(queries.watched(conn, account_id=account))
 
 
-class Activity(OfAccount):
+class Filter(msgspec.Struct, frozen=True):
+    """What a walk was asked for."""
+
+    of: str
+    address: str
+    since: float | None
+    until: float | None
+    market_key: int | None
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """Where a walk of trades stands: the last row shown, or an instant before which it begins."""
+
+    filter: bytes
+    ts: datetime
+    block: int = -1
+    log: int = -1
+    maker: bool = False
+
+
+class MarketPlace(msgspec.Struct, frozen=True, array_like=True):
+    """Where a walk of outcomes stands: the last one shown."""
+
+    filter: bytes
+    ts: datetime = LATEST
+    token_key: int = 0
+
+
+P = TypeVar("P", Place, MarketPlace)
+
+
+class Walked(OfAccount):
+    """A list of a wallet's history, newest first, a page at a time."""
+
+    def begun(self, given: OfWallet, start: P) -> P:
+        """Give the place where this page begins."""
+        if given.cursor is None:
+            return start
+        place = self.service.cursors.read(given.cursor, type(start))
+        if place.filter != start.filter:
+            raise cursor.invalid("It belongs to a list with another filter")
+        return place
+
+    def filter(self, given: OfWallet, address: str, market_key: int | None) -> bytes:
+        """Give the digest of what was asked for, whichever page."""
+        since, until = (None if each is None else each.timestamp() for each in (given.from_, given.to))
+        return cursor.digest(Filter(self.endpoint.name, address, since, until, market_key))
+
+    def market(self, given: OfWallet) -> int | None:
+        """Give the key of the market that was asked for."""
+        return None if given.market_id is None else self.service.markets.of(given.market_id).key
+
+    def page(self, rows: list[tuple[Any, ...]], limit: int, place: P, **said: str) -> bytes:
+        """Write a page: one row more than shown means that there is another page."""
+        shown, tail = rows[:limit], ""
+        if len(rows) > limit:
+            tail = self.service.cursors.write(type(place)(place.filter, *shown[-1][:-1]))
+        data = ",".join(row[-1] for row in shown)
+        more = "".join(f',"{name}":{value}' for name, value in said.items())
+        return (
+            f'"data":[{data}],"count":{len(shown)}{more},'
+            f'"next_cursor":"{tail}","has_more":{"true" if tail else "false"}}}'
+        ).encode()
+
+
+class Trades(Walked):
+    """A wallet's trades."""
+
+    def asked(self, given: TradesOf, address: str, since: datetime) -> tuple[Place, dict[str, Any]]:
+        """Give where a page begins, and what is asked of the database."""
+        key, which = self.market(given), wallet(address)
+        latest = datetime.fromtimestamp(self.service.clock(), UTC) + AHEAD
+        start = Place(self.filter(given, said(which), key), min(given.to or latest, latest))
+        place = self.begun(given, start)
+        asked: dict[str, Any] = {
+            "wallet": which,
+            "since": max(given.from_ or since, since),
+            "token_keys": None,
+            "before_ts": place.ts,
+            "before_block": place.block,
+            "before_log": place.log,
+            "before_maker": place.maker,
+            "limit": given.limit + 1,
+        }
+        if key is not None:
+            self._narrow(asked, key)
+        return place, asked
+
+    def _narrow(self, asked: dict[str, Any], market_key: int) -> None:
+        # Fills are found by wallet and instant: what lies outside the time in which it traded the market is not read.
+        which = asked["wallet"]
+        keys, first, last, known_until = self.read(queries.traded, wallet=which, market_key=market_key)
+        asked["token_keys"] = keys
+        if known_until is None or known_until <= asked["since"]:
+            return
+        if not self.read(queries.traded_since, wallet=which, token_keys=keys, since=known_until):
+            if last is None:
+                asked["token_keys"] = []
+            elif last < asked["before_ts"]:
+                asked.update(before_ts=last, before_block=ABOVE_ALL, before_log=0, before_maker=False)
+        asked["since"] = max(asked["since"], min(first or known_until, known_until))
+
+
+class Activity(Trades):
     """What was kept of a wallet."""
 
-    def answer(self, given: LatestOf, **path: str) -> bytes:
-        """Give the newest of it."""
-        which = wallet(path["address"])
-        return self.found(self.read(account_id=int(path["account_id"]), wallet=which, limit=given.limit))
+    def answer(self, given: TradesOf, **path: str) -> bytes:
+        """Give a page of it."""
+        place, asked = self.asked(given, path["address"], EARLIEST)
+        account = int(path["account_id"])
+        watching, kept = self.read(queries.watching, account_id=account, wallet=asked["wallet"]) or (False, False)
+        rows = self.rows(queries.activity, account_id=account, **asked) if kept else []
+        begin = f'{{"address":"{said(asked["wallet"])}","watching":{"true" if watching else "false"},'
+        return begin.encode() + self.page(rows, given.limit, place)
 
 
 class Summary(OfAccount):
@@ -129,35 +241,50 @@ class Summary(OfAccount):
         return self.found(self.read(account_id=int(path["account_id"]), wallet=wallet(path["address"])))
 
 
-class OfWallet(Reading):
-    """What is the same for whoever asks."""
+class WholeOfWallet(Reading):
+    """What is the same for whoever asks, in one piece."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
         """Give it."""
-        return self.found(self.read(wallet=wallet(path["address"]), **self.more(given)))
-
-    def more(self, given: Any) -> dict[str, Any]:
-        """Say what else the query takes."""
-        return {}
+        return self.found(self.read(wallet=wallet(path["address"])))
 
 
-class Newest(OfWallet):
-    """The newest of something."""
-
-    def more(self, given: LatestOf | MarketsOf) -> dict[str, Any]:
-        """Take a limit."""
-        return {"limit": given.limit}
-
-
-class Onchain(Reading):
+class Onchain(Trades):
     """Fills of the last days."""
 
-    def answer(self, given: LatestOf, **path: str) -> bytes:
-        """Give the newest of them."""
-        which, since = wallet(path["address"]), datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN
-        asked: dict[str, Any] = {"wallet": which, "since": since, "limit": given.limit}
+    def answer(self, given: TradesOf, **path: str) -> bytes:
+        """Give a page of them."""
+        since = datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN
+        place, asked = self.asked(given, path["address"], since)
+        begins_ms = int(max(given.from_ or since, since).timestamp() * 1000)
         first, last = self.read(queries.onchain_span, **asked)
-        return self.found(self.read(**asked, from_ts=first or since, to_ts=last or since))
+        rows: list[tuple[Any, ...]] = []
+        if first is not None:
+            del asked["since"]
+            rows = self.rows(queries.onchain, from_ts=first, to_ts=last, **asked)
+        begin = f'{{"address":"{said(asked["wallet"])}",'.encode()
+        return begin + self.page(rows, given.limit, place, since=str(begins_ms))
+
+
+class Markets(Walked):
+    """The outcomes that a wallet traded."""
+
+    def answer(self, given: MarketsOf, **path: str) -> bytes:
+        """Give a page of them."""
+        which, key = wallet(path["address"]), self.market(given)
+        place = self.begun(given, MarketPlace(self.filter(given, said(which), key)))
+        rows = self.rows(
+            queries.markets,
+            wallet=which,
+            since=given.from_ or EARLIEST,
+            until=given.to or LATEST,
+            market_key=key,
+            before_ts=place.ts,
+            before_key=place.token_key,
+            limit=given.limit + 1,
+        )
+        note = msgspec.json.encode(self.read(queries.note)).decode()
+        return f'{{"address":"{said(which)}",'.encode() + self.page(rows, given.limit, place, note=note)
 
 
 class Leaderboard(Reading):

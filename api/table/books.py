@@ -23,8 +23,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         hint="The market may have ended, or not trade on the order book",
         tag="Prices",
         summary="The order book of an outcome",
-        description="Whole and verified: a book that disagrees with the exchange's own best prices is not shown. With "
-        "`at`, the book of a past moment, and in `integrity` how far it can be relied on.",
+        description="Whole and verified: no book is shown of a market that has ended, while it disagrees with the "
+        "exchange's own best prices, or while the live feed is late. With `at`, the book of a past moment, and in "
+        "`integrity` how far it can be relied on.",
     ),
     Endpoint(
         name="market_orderbook_history",

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from api.endpoint import Endpoint
-from api.parameters_signals import SignalsOf
+from api.parameters_signals import HeldSignalsOf
 from api.resources.debug import Debug, DebugBook, DebugMarkets, DebugTrades
 from api.resources.signals import DebugSignals, DebugSignalsOf
 from sql.queries import debug, signals
@@ -60,7 +60,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/debug/signals/{id}",
         resource=DebugSignalsOf,
         query=signals.raw_of_market,
-        parameters=SignalsOf,
+        parameters=HeldSignalsOf,
         answers=list[dict[str, Any]],
         summary="The 1,000 newest signals of one market",
     ),

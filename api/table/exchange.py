@@ -52,13 +52,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/markets/{id}/positions",
         resource=MarketPositions,
         parameters=InMarket,
-        answers=list[records.Position],
+        answers=list[records.MarketPosition],
         credits=2,
         errors=("not_found", "upstream_unavailable"),
         missing="There is no such market",
         tag="Positions",
         summary="Who holds something in a market",
-        description="Asked of the exchange right now. With `wallet`: what it holds. Without: those who hold most of "
-        "each outcome, of whom the exchange tells no more than their shares.",
+        description="Asked of the exchange right now. With `wallet`: its positions, as `/v1/positions` has them. "
+        "Without: those who hold most of each outcome, of whom the exchange tells no more than their shares.",
     ),
 )

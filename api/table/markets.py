@@ -7,7 +7,8 @@ from api.endpoint import Endpoint
 from api.parameters import OfOutcome
 from api.parameters_lists import ByTimeframe, Compared, Most, Newest, Recent, Resolving, SearchFor, Top
 from api.records import Market
-from api.resource import OfMarketRow, OfOutcomeRow
+from api.resource import OfMarketRow
+from api.resources.books import Live
 from api.resources.lists import COMPUTED, Busiest, InHours, Search, SideBySide, Standing, Timed, WithinTime
 from api.resources.overview import Siblings
 from api.resources.trades import RecentTrades
@@ -65,8 +66,11 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         cache_s=2,
         tag="Markets",
         summary="Markets whose last hour stands out",
-        description="Active markets by `spike_ratio`: US dollars of the last hour over the 24 hours' hourly mean; "
-        "computed once a minute.",
+        description="Active markets by `spike_ratio`: US dollars of the last hour over the 24 hours' hourly mean; of "
+        "alike ones that with most in the last hour first. A market first traded within the 24 hours is compared with "
+        "the hours since, from the start of that hour on; while these are less than three, `spike_ratio` is null, and "
+        "it comes after all others. Only markets with at least `signal_min_trades` trades (10) and "
+        "`signal_min_volume_usd` (250) in the last hour. Computed once a minute.",
     ),
     Endpoint(
         name="breaking_markets",
@@ -159,12 +163,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         missing=NO_MARKET,
         tag="Markets",
         summary="How fresh a market's data is",
-        description="A market in which nothing happens is fresh as long as the feed is.",
+        description="A market in which nothing happens is fresh as long as the feed is alive; one that has ended has "
+        "no live data.",
     ),
     Endpoint(
         name="market_liquidity",
         path="/v1/markets/{id}/liquidity",
-        resource=OfOutcomeRow,
+        resource=Live,
         query=overview.liquidity,
         parameters=OfOutcome,
         answers=records.Liquidity,
@@ -173,6 +178,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         hint="The market may have ended, or not trade on the order book",
         tag="Prices",
         summary="What can be bought and sold of an outcome right now",
+        description="The live order book, under the same conditions as `/orderbook`.",
     ),
     Endpoint(
         name="market_sentiment",

@@ -26,7 +26,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         missing="There is no such market",
         tag="Signals",
         summary="The latest signals of a market, newest first",
-        description=f"At most 100, of the last 30 days. {TYPES}",
+        description=f"The newest `limit` from `from` on and before `to`: to go on, ask again with `to` set to the "
+        f"oldest `ts`. "
+        f"{TYPES}",
     ),
     Endpoint(
         name="top_signals",

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from api import records_wallets as records
 from api.endpoint import Endpoint
-from api.parameters_wallets import Board, LatestOf, MarketsOf
+from api.parameters_wallets import Board, MarketsOf, TradesOf
 from api.resources.wallets import (
     Activity,
     Leaderboard,
-    Newest,
-    OfWallet,
+    Markets,
     Onchain,
     Summary,
     Unwatch,
     Watch,
     WatchBody,
     Watched,
+    WholeOfWallet,
 )
 from sql.queries import wallets
 
 WALLET = {"address": "The wallet's address: 0x and 40 hexadecimal digits, upper and lower case alike"}
+WALKED = "Following `next_cursor` gives each trade of the range once, whatever comes meanwhile."
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -34,7 +35,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         tag="Wallets",
         summary="Who traded most",
         description="From final settlements: both sides of a fill count with its value. Computed once a minute, by "
-        "profit every five; `computed_at` says when. Wallets with fills whose cost is unknown count by volume only.",
+        "profit every five or, where there is much to count, less often; `computed_at` says when. Positions with fills "
+        "whose cost is unknown count by volume only.",
     ),
     Endpoint(
         name="watch_wallet",
@@ -74,27 +76,29 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/wallets/{address}/activity",
         resource=Activity,
         query=wallets.activity,
-        parameters=LatestOf,
+        parameters=TradesOf,
         answers=records.Activity,
-        errors=("invalid_parameter",),
+        errors=("invalid_parameter", "invalid_cursor", "not_found"),
+        missing="There is no such market",
         explained=WALLET,
         tag="Wallets",
         summary="What a watched wallet did",
-        description="Its fills from when watching began, kept for 90 days, newest first.",
+        description=f"Its fills from when watching began, kept for 90 days, newest first. {WALKED}",
     ),
     Endpoint(
         name="wallet_onchain",
         path="/v1/wallets/{address}/onchain",
         resource=Onchain,
         query=wallets.onchain,
-        parameters=LatestOf,
+        parameters=TradesOf,
         answers=records.Onchain,
         credits=5,
-        errors=("invalid_parameter",),
+        errors=("invalid_parameter", "invalid_cursor", "not_found"),
+        missing="There is no such market",
         explained=WALLET,
         tag="Wallets",
         summary="A wallet's settled trades of the last 14 days",
-        description="As maker or taker, newest first; of any wallet, watched or not.",
+        description=f"As maker or taker, newest first; of any wallet, watched or not. {WALKED}",
     ),
     Endpoint(
         name="wallet_summary",
@@ -112,22 +116,24 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="wallet_markets",
         path="/v1/wallets/{address}/markets",
-        resource=Newest,
+        resource=Markets,
         query=wallets.markets,
         parameters=MarketsOf,
         answers=records.WalletMarkets,
         credits=5,
-        errors=("invalid_parameter",),
+        errors=("invalid_parameter", "invalid_cursor", "not_found"),
+        missing="There is no such market",
         explained=WALLET,
         tag="Wallets",
         summary="What a wallet traded, last first",
         description="One row an outcome. `bought` and `sold` are shares of its fills; `net_position` also has what "
-        "splits, merges, conversions, redemptions and transfers changed.",
+        "splits, merges, conversions, redemptions and transfers changed. `from` and `to` are about the last trade of "
+        "each. Following `next_cursor` gives each row once; an outcome that is traded meanwhile moves to the front.",
     ),
     Endpoint(
         name="wallet_open_positions",
         path="/v1/wallets/{address}/positions/open",
-        resource=OfWallet,
+        resource=WholeOfWallet,
         query=wallets.open_positions,
         answers=records.OpenPositions,
         credits=5,
@@ -141,7 +147,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="wallet_pnl",
         path="/v1/wallets/{address}/pnl",
-        resource=OfWallet,
+        resource=WholeOfWallet,
         query=wallets.pnl,
         answers=records.WalletPnl,
         credits=10,

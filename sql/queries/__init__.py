@@ -14,6 +14,7 @@ def _read(topic: str) -> Any:
 
 activity = _read("activity")
 aggregates = _read("aggregates")
+backfill = _read("backfill")
 books = _read("books")
 candles = _read("candles")
 capture = _read("capture")

@@ -1,12 +1,16 @@
 -- Order books as they stand.
 
 -- name: of_outcome(market_key, outcome)$
--- The order book of one outcome, if it agrees with the exchange.
+-- The live order book of one outcome.
 select record::text from book_records where market_key = :market_key and outcome = :outcome;
 
--- name: doubted(market_key, outcome)$
--- Whether there is a book that is not shown, as it disagrees with the exchange's own best prices.
-select exists (select from live_books where market_key = :market_key and outcome = :outcome and not verified);
+-- name: withheld(market_key, outcome)$
+-- Why nothing is live of an outcome: the market has ended, its book disagrees with the exchange's best prices, or the feed is late; else null.
+select case when m.status <> 'ACTIVE' then 'ended' when not b.verified then 'doubted' when b.verified and not feed.alive then 'late' end
+from markets m
+cross join alive_feed as feed
+left join live_books b on b.market_key = m.market_key and b.outcome = :outcome
+where m.market_key = :market_key;
 
 -- name: anchor(market_key, outcome, at)
 -- The last whole book at or before an instant: the exchange's own snapshot, or one that we kept. Beside it, from which instant and after

@@ -7,11 +7,24 @@ from pipeline_status
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: losses()^
--- Gaps open now, gaps of a day not filled, payloads refused within an hour, and incidents not mended.
-select (select count(*) from coverage_gaps where to_ts is null),
+-- Gaps open now (that of a market found a moment ago is not counted), gaps of a day not filled, payloads refused within an hour, and incidents not mended.
+select (
+           select count(*) from coverage_gaps
+           where to_ts is null and (cause <> 'listed before it was followed' or created_at < now() - interval '1 minute')
+       ),
        (select count(*) from coverage_gaps where from_ts > now() - interval '1 day' and filled_at is null),
        (select count(*) from quarantine where ts > now() - interval '1 hour'),
        (select count(*) from data_incidents where mended_at is null);
+
+-- name: clocks()
+-- Hosts of runs that are alive, and by how many seconds their clocks are ahead of the database's; of several runs the furthest.
+select distinct on (host) host, ahead_s
+from (
+    select coalesce(host, 'unknown'), (detail ->> 'clock_ahead_ms')::float8 / 1000
+    from feed_leases
+    where role <> 'gone' and beat_at > now() - interval '1 minute' and detail ? 'clock_ahead_ms'
+) as l (host, ahead_s)
+order by host, abs(ahead_s) desc;
 
 -- name: chunks()
 -- Each hypertable: its chunks, those that begin days ahead of now, the oldest's end, its bytes, and those of its largest chunk.

@@ -1,8 +1,8 @@
 -- What `presage demo` shows of the pipeline while it runs.
 
 -- name: stages()
--- Each stage and how fresh it is, in the order of data's way.
-select stage, status, lag_s
+-- Each stage, how fresh it is, and what keeps it from going on since when (Unix seconds), in the order of data's way.
+select stage, status, lag_s, detail ->> 'reason', (detail ->> 'since')::bigint
 from pipeline_status
 where not off
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
@@ -36,3 +36,25 @@ join accounts a using (account_id)
 join tiers t using (tier)
 left join credit_usage u on u.key_id = k.key_id and u.month = date_trunc('month', now(), 'UTC')
 order by k.created_at, k.key_id;
+
+-- name: backfill()$
+-- What is remembered of the days before the first; null where none are filled in.
+select value from settings where name = 'backfill';
+
+-- name: past()^
+-- What there is to look at beyond the live data: signals, wallets of the fortnight's leaderboard that have earned, markets with candles on
+-- 14 days and more, and the ratios of the 25 markets that stand out most.
+select
+    (select count(*) from signals),
+    (select count(*) from leaderboards where by = 'pnl' and span = '30d' and pnl_usd > 0),
+    (
+        select count(*)
+        from (
+            select from candles_1h group by market_key having count(distinct date_trunc('day', bucket, 'UTC')) >= 14
+        ) as charted
+    ),
+    (
+        select count(distinct round(spike_ratio::numeric, 2))
+        from (select spike_ratio from market_activity where spike_ratio is not null order by spike_ratio desc limit 25) as first
+    ),
+    (select count(*) from coverage_days where kind = 'trades');

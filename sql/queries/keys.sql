@@ -39,6 +39,10 @@ update api_keys set key_hash = :key_hash, prefix = :prefix
 where key_hash = :old_hash and revoked_at is null
 returning key_id;
 
+-- name: replace(key_id, key_hash, prefix)!
+-- The same, by the key's number.
+update api_keys set key_hash = :key_hash, prefix = :prefix where key_id = :key_id::int and revoked_at is null;
+
 -- name: named(prefix, key_hash, email)
 -- The keys that are meant by a prefix, a digest or an owner.
 select k.key_id, k.prefix, k.revoked_at is not null

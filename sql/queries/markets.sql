@@ -17,10 +17,11 @@ select max(generation) from market_rankings;
 select exists (select from market_rankings where generation = :generation and rank = 1);
 
 -- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
--- Markets of one ranking, most active first. Records are made of those shown only, not of those an offset passes over.
-select k.rank, r.record::text
+-- Markets of one ranking, most active first, each with what it was ranked by. Records are made of those shown only, not of those an
+-- offset passes over.
+select k.rank, extended(r.record, json_build_object('period_volume_usd', as_number(k.value_usd)))
 from (
-    select k.rank, k.market_key
+    select k.rank, k.market_key, k.value_usd
     from market_rankings k
     join markets m using (market_key)
     where k.generation = :generation and k.rank > :after
@@ -54,7 +55,7 @@ where k.generation = :generation;
 
 -- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
 -- Markets that a ranking does not have, newest first. The keys ascend, so one that comes while this is walked is not met twice.
-select market_key, r.record::text
+select market_key, extended(r.record, json_build_object('period_volume_usd', case when :generation > 0 then 0 end))
 from (
     select m.market_key
     from markets m
@@ -75,15 +76,16 @@ order by market_key desc;
 -- A market with its live price, the state of its order book, and its last 24 hours.
 select left(m.record::text, -1) || ',' || substr(extra::text, 2)
 from market_records m
-left join live_books b on b.market_key = m.market_key and b.outcome = 0
+cross join alive_feed as feed
+left join live_books b on b.market_key = m.market_key and b.outcome = 0 and m.status = 'ACTIVE'
 cross join lateral (
     select json_build_object(
         'description', (select description from markets d where d.market_key = m.market_key),
         'price', (select p.record from price_records p where p.market_key = m.market_key and p.outcome = 0),
         'orderbook', json_build_object(
-            'status', case when b.verified then 'live' when b.verified is null then 'missing' else 'unverified' end,
-            'best_bid', case when b.verified then as_number(b.bid_prices[1]) end,
-            'best_ask', case when b.verified then as_number(b.ask_prices[1]) end,
+            'status', case when b.verified and feed.alive then 'live' when b.verified is null then 'missing' else 'unverified' end,
+            'best_bid', case when b.verified and feed.alive then as_number(b.bid_prices[1]) end,
+            'best_ask', case when b.verified and feed.alive then as_number(b.ask_prices[1]) end,
             'bid_levels', coalesce(cardinality(b.bid_prices), 0),
             'ask_levels', coalesce(cardinality(b.ask_prices), 0),
             'ts', as_ms(b.ts),

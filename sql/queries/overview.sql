@@ -50,30 +50,34 @@ order by s.end_time nulls last, s.market_key
 limit :limit;
 
 -- name: health(market_key)$
--- How fresh a market's book and price are. A quiet market is fresh as long as the feed is.
+-- How fresh a market's book and price are. A quiet market is fresh as long as the feed is alive; one that has ended has neither.
 with state as (
     select
-        m.market_id, b.verified, p.market_key is not null as priced,
-        coalesce((select status from pipeline_status where stage = 'ingestion'), 'missing') in ('fresh', 'late') as fed,
+        m.market_id, b.verified is null as bookless, p.market_key is null as priceless, b.verified and feed.alive as live,
         json_build_object(
-            'status', case when b.verified then 'live' when b.verified is null then 'missing' else 'unverified' end,
-            'best_bid', case when b.verified then as_number(b.bid_prices[1]) end,
-            'best_ask', case when b.verified then as_number(b.ask_prices[1]) end,
+            'status', case when b.verified and feed.alive then 'live' when b.verified is null then 'missing' else 'unverified' end,
+            'best_bid', case when b.verified and feed.alive then as_number(b.bid_prices[1]) end,
+            'best_ask', case when b.verified and feed.alive then as_number(b.ask_prices[1]) end,
             'bid_levels', coalesce(cardinality(b.bid_prices), 0),
             'ask_levels', coalesce(cardinality(b.ask_prices), 0),
             'ts', as_ms(b.ts),
             'age_ms', greatest(0, as_ms(now()) - as_ms(b.ts))
         ) as book,
-        json_build_object('mid', as_number(p.mid), 'ts', as_ms(p.ts), 'age_ms', greatest(0, as_ms(now()) - as_ms(p.ts))) as price
+        json_build_object(
+            'mid', case when b.verified and feed.alive then as_number(p.mid) end,
+            'ts', as_ms(p.ts),
+            'age_ms', greatest(0, as_ms(now()) - as_ms(p.ts))
+        ) as price
     from markets m
-    left join live_books b on b.market_key = m.market_key and b.outcome = 0
-    left join live_prices p on p.market_key = m.market_key and p.outcome = 0
+    cross join alive_feed as feed
+    left join live_books b on b.market_key = m.market_key and b.outcome = 0 and m.status = 'ACTIVE'
+    left join live_prices p on p.market_key = m.market_key and p.outcome = 0 and m.status = 'ACTIVE'
     where m.market_key = :market_key
 ),
 judged as (
     select *,
-        case when verified is null then 'missing' when verified and fed then 'fresh' else 'stale' end as book_freshness,
-        case when not priced then 'missing' when fed then 'fresh' else 'stale' end as price_freshness
+        case when bookless then 'missing' when live then 'fresh' else 'stale' end as book_freshness,
+        case when priceless then 'missing' when live then 'fresh' else 'stale' end as price_freshness
     from state
 )
 select json_build_object(
@@ -111,9 +115,9 @@ from (select record from book_records where market_key = :market_key and outcome
 -- Where a market leans, by its price and its volume, and how many signals 24 hours have brought.
 select json_build_object(
     'market_id', m.market_id,
-    'sentiment', sentiment(change),
+    'sentiment', sentiment(d.open, d.close),
     'price_change_pct', change,
-    'volume_trend', volume_trend(a.spike_ratio),
+    'volume_trend', volume_trend(spike_ratio(a.value_1h, a.value_24h)),
     'vol_1h', coalesce(as_number(a.value_1h), 0),
     'signals_count', (select count(*) from signals s where s.market_key = :market_key and s.ts > now() - interval '24 hours'),
     'stats_24h', s.record,
@@ -123,5 +127,6 @@ select json_build_object(
 from markets m
 left join market_activity a using (market_key)
 left join stats_records s on s.market_key = m.market_key and s.outcome = 0
+left join market_stats_24h d on d.market_key = m.market_key and d.outcome = 0
 cross join lateral (select (s.record ->> 'price_change_pct')::float8 as change) as moved
 where m.market_key = :market_key;

@@ -21,6 +21,34 @@ from (
     limit :limit
 ) as t;
 
+-- name: of_market(market_key, since, until, limit)^
+-- The same of all outcomes of a market: of each by the index, then together.
+select coalesce(json_agg(t), '[]')::text, count(*)
+from (
+    select
+        newest.trade_id::text as id,
+        m.market_id,
+        m.token_ids[newest.outcome + 1] as token_id,
+        newest.outcome,
+        as_number(newest.price) as price,
+        as_number(newest.size) as size,
+        as_number(newest.value_usd) as value_usd,
+        case when newest.side > 0 then 'BUY' else 'SELL' end as side,
+        '0x' || encode(newest.tx_hash, 'hex') as tx_hash,
+        as_ms(newest.ts) as ts
+    from markets m
+    cross join generate_series(0, cardinality(m.outcomes) - 1) as place
+    cross join lateral (
+        select * from trades
+        where market_key = :market_key and outcome = place and ts >= :since and ts < :until
+        order by ts desc, seq desc
+        limit :limit
+    ) as newest
+    where m.market_key = :market_key
+    order by newest.ts desc, newest.seq desc
+    limit :limit
+) as t;
+
 -- name: recent(since, until, limit)^
 -- The newest trades of all markets within a range, and how many they are. Who traded is known from settlements only.
 select coalesce(json_agg(json_build_object(
@@ -48,8 +76,8 @@ from (
 join markets m using (market_key)
 left join lateral settled_by(m.token_ids[t.outcome + 1], t.ts, t.tx_hash, t.size) as s on t.tx_hash is not null;
 
--- name: recent_of_market(market_key, since, until, limit)^
--- The same for all outcomes of one market: of each by the index, then together.
+-- name: recent_of_market(market_key, outcome, since, until, limit)^
+-- The same for one outcome of a market or, if that is null, for all: of each by the index, then together.
 select coalesce(json_agg(json_build_object(
     'id', t.trade_id::text,
     'market_id', t.market_id,
@@ -76,7 +104,7 @@ from (
         order by ts desc, seq desc
         limit :limit
     ) as newest
-    where m.market_key = :market_key
+    where m.market_key = :market_key and (:outcome::integer is null or place = :outcome::integer)
     order by newest.ts desc, newest.seq desc
     limit :limit
 ) as t

@@ -80,7 +80,7 @@ order by ts desc
 limit 1;
 
 -- name: quotes(symbols, market_keys, outcomes)
--- What symbols cost: now, and against 24 hours ago.
+-- What symbols cost: now, and against 24 hours ago. Once resolved a symbol costs what it pays; bid and ask are told while the price is live.
 select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(json_build_object(
     'ch', as_number(now.price - s.open),
     'chp', round((now.price - s.open) * 100.0 / nullif(s.open, 0), 2)::float8,
@@ -88,9 +88,9 @@ select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(jso
     'exchange', 'Polymarket',
     'description', m.question,
     'lp', as_number(now.price),
-    'ask', as_number(p.ask),
-    'bid', as_number(p.bid),
-    'spread', as_number(p.ask - p.bid),
+    'ask', as_number(live.ask),
+    'bid', as_number(live.bid),
+    'spread', as_number(live.ask - live.bid),
     'open_price', as_number(s.open),
     'high_price', as_number(s.high),
     'low_price', as_number(s.low),
@@ -100,8 +100,14 @@ select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(jso
 from unnest(:symbols::text[], :market_keys::integer[], :outcomes::integer[]) with ordinality as given (symbol, market_key, outcome, place)
 join markets m using (market_key)
 left join live_prices p on p.market_key = given.market_key and p.outcome = given.outcome
+left join live_books b on b.market_key = given.market_key and b.outcome = given.outcome
 left join market_stats_24h s on s.market_key = given.market_key and s.outcome = given.outcome
-cross join lateral (select coalesce(p.last, s.close, p.mid) as price) as now
+left join lateral (
+    select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed)
+) as live on true
+cross join lateral (
+    select case when m.status = 'RESOLVED' then m.outcome_prices[given.outcome + 1] else coalesce(p.last, s.close, live.mid) end as price
+) as now
 order by given.place;
 
 -- name: marks(market_key, outcome, since, until, most, looked_at, least_usd)

@@ -16,6 +16,7 @@ from api.endpoints import ENDPOINTS
 from api.proxy import Breaker, Exchange
 from tests.api.conftest import serving
 from tests.patience import PATIENCE_S
+from upstream.sandbox.made import assigned_tx
 from upstream.sandbox.server import Sandbox
 
 WALLET = "0x" + "5d" * 20
@@ -137,6 +138,16 @@ def test_trades_right_from_the_exchange_are_of_one_outcome_newest_first(client, 
     assert client.ask("/v1/markets/traded/trades", source="data-api", outcome=outcome, to=START_MS - 10**9).json == []
 
 
+def test_a_hash_that_was_only_assigned_to_a_recorded_trade_is_not_shown(client, told, market, sandbox, trade):
+    recorded = msgspec.structs.replace(trade, tx=assigned_tx("recorded without its hash"), ts_ms=trade.ts_ms + 1_000)
+    sandbox.call(lambda: sandbox.exchange.trades.add(recorded))
+    outcome = market["token_ids"].index(trade.token)
+
+    found = client.ask("/v1/markets/traded/trades", source="data-api", outcome=outcome, limit=2).json
+
+    assert [each["tx_hash"] for each in found] == [None, trade.tx]
+
+
 def test_trades_of_a_wallet_are_only_its_own(client, told, market, trade):
     outcome = market["token_ids"].index(trade.token)
     asked = {"source": "data-api", "outcome": outcome}
@@ -146,6 +157,75 @@ def test_trades_of_a_wallet_are_only_its_own(client, told, market, trade):
     assert of_wallet
     assert client.ask("/v1/markets/traded/trades", wallet=WALLET, **asked).json == []
     assert client.ask("/v1/markets/traded/trades", wallet=trade.taker).json["code"] == "invalid_parameter"
+
+
+def test_trades_of_a_wallet_are_of_all_outcomes_unless_one_is_named(client, service, add_market):
+    market = add_market("rain")
+    sent = {"proxy_wallet": WALLET, "condition_id": market["market_id"], "side": "BUY", "size": 5, "price": 0.5}
+    rows = [
+        {**sent, "token_id": token, "timestamp": 1_795_000_000 - number, "transaction_hash": f"0x{number:064x}"}
+        for number, token in enumerate([market["token_ids"][1], market["token_ids"][0], "77"])
+    ]
+    page = {"data": rows, "pagination": {"has_more": False, "next_cursor": None}}
+    service.exchange = Answers(httpx.Response(200, json=page)).exchange()
+
+    def outcomes(**asked):
+        found = client.ask("/v1/markets/rain/trades", source="data-api", **asked).json
+        return [(each["outcome"], each["token_id"] == market["token_ids"][each["outcome"]]) for each in found]
+
+    assert outcomes(wallet=WALLET) == outcomes(wallet=WALLET, outcome="all") == [(1, True), (0, True)]
+    assert outcomes(outcome="ALL") == [(1, True), (0, True)]
+    assert outcomes(wallet=WALLET, outcome="No") == [(1, True)]
+    assert outcomes() == [(0, True)]
+
+
+def test_pages_of_the_exchanges_own_list_are_full_though_its_states_are_not_ours(client, service):
+    def listed(number, **said):
+        of = {"id": str(number), "conditionId": f"0x{number:064x}", "question": "?", "slug": f"m{number}"}
+        return {**of, "outcomes": '["Yes","No"]', "clobTokenIds": '["1","2"]', **said}
+
+    def answer(request):
+        first = int(request.url.params.get("after_cursor", 0))
+        numbers = range(first, min(first + int(request.url.params["limit"]), 20))
+        # Of three that the exchange calls open, one is not active.
+        rows = [listed(number, active=number % 3 != 0, closed=False) for number in numbers]
+        return httpx.Response(
+            200, json={"markets": rows, "next_cursor": str(numbers[-1] + 1) if numbers[-1] < 19 else ""}
+        )
+
+    service.exchange = Exchange(transport=httpx.MockTransport(answer))
+    met, cursor, pages = [], None, []
+    while cursor != "":
+        page = client.ask(
+            "/v1/markets", source="polymarket", status="ACTIVE", limit=5, **({"cursor": cursor} if cursor else {})
+        ).json
+        met += [market["slug"] for market in page["data"]]
+        pages.append(len(page["data"]))
+        cursor = page["next_cursor"]
+
+    assert met == [f"m{number}" for number in range(20) if number % 3]
+    assert pages == [5, 5, 3]
+    refused = client.ask("/v1/markets", source="polymarket", status="CLOSED")
+    assert (refused.status_code, refused.json["errors"][0]["name"]) == (400, "status")
+
+
+def test_what_the_exchange_says_of_a_position_is_passed_on(client, service, add_market):
+    market = add_market("rain")
+    yes, no = market["token_ids"]
+    sent = {"proxyWallet": WALLET, "asset": yes, "conditionId": market["market_id"], "size": 3, "avgPrice": 0.4}
+    more = {"percentRealizedPnl": 12.5, "mergeable": True, "oppositeOutcome": "No", "oppositeAsset": no}
+    position = {**sent, **more, "negativeRisk": True, "totalBought": 9, "realizedPnl": 2}
+    for path, query in (("/v1/positions", {}), ("/v1/markets/rain/positions", {}), ("/v1/positions/closed", {})):
+        rows = [[position], []]
+        service.exchange = Exchange(
+            transport=httpx.MockTransport(lambda _, rows=rows: httpx.Response(200, json=rows.pop(0)))
+        )
+
+        (found,) = client.ask(path, wallet=WALLET, **query).json
+
+        assert (found["opposite_outcome_name"], found["opposite_token_id"]) == ("No", no)
+        if not path.endswith("closed"):
+            assert (found["percent_realized_pnl"], found["mergeable"], found["neg_risk"]) == (12.5, True, True)
 
 
 def test_the_exchanges_own_list_is_walked_by_cursor(client, told):
@@ -199,7 +279,9 @@ def test_those_who_hold_most_of_a_market_are_told(client, service, add_market):
 
     (found,) = client.ask("/v1/markets/rain/positions").json
 
-    assert (found["wallet"], found["size"], found["outcome_name"], found["avg_price"]) == (WALLET, 12.5, "Yes", None)
+    of = {"wallet": WALLET, "market_id": market["market_id"], "token_id": yes}
+    assert found == {**of, "outcome": 0, "outcome_name": "Yes", "size": 12.5}
+    assert msgspec.convert(found, records_positions.MarketPosition)
 
 
 def test_what_was_just_heard_is_told_again(client, service):
@@ -239,7 +321,6 @@ def test_what_is_asked_of_events_reaches_the_exchange(client, service, asked, se
     [
         ({}, [], {}),
         ({"status": "ACTIVE"}, [], {"closed": "false"}),
-        ({"status": "CLOSED"}, [], {"closed": "true"}),
         ({"status": "RESOLVED", "category": "sports"}, ["/tags/slug/sports"], {"closed": "true", "tag_id": "7"}),
         ({"tag": "ball"}, ["/tags/slug/ball"], {"tag_id": "7"}),
     ],

@@ -154,3 +154,22 @@ def test_a_range_without_bars_says_when_the_last_one_before_was(client, trades):
 
     assert after == {"s": "no_data", "nextTime": last}
     assert before == {"s": "no_data"}
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status", "code"),
+    [
+        ("/v1/markets/nothing/candles", {}, 404, "not_found"),
+        ("/v1/markets/rain/candles", {"resolution": "7"}, 400, "invalid_parameter"),
+        ("/v1/markets/rain/candles", {"outcome": "Perhaps"}, 400, "invalid_parameter"),
+        ("/v1/markets/rain/candles", {"key": "psg_nobody"}, 401, "invalid_api_key"),
+        ("/v1/udf/history", {"symbol": "rain", "resolution": "7", "to": 1}, 400, "invalid_parameter"),
+    ],
+)
+def test_charting_libraries_are_told_of_a_failure_in_their_own_words_too(client, add_market, path, asked, status, code):
+    add_market("rain")
+
+    answer = client.ask(path, **asked)
+
+    assert (answer.status_code, answer.json["code"], answer.json["s"]) == (status, code, "error")
+    assert answer.json["errmsg"] == answer.json["detail"]

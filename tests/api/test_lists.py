@@ -8,8 +8,9 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
+import parameters
 from orchestration import activity, aggregates
-from tests.factories import insert
+from tests.factories import go_live, insert
 
 NOW = dt.datetime.now(dt.UTC)
 pytestmark = pytest.mark.usefixtures("present")
@@ -142,21 +143,101 @@ def test_a_top_market_shows_what_it_is_ranked_by_over_all_outcomes(client, add_t
     assert (top["period_volume_usd"], top["period_trades"]) == (200, 2)
 
 
+def test_the_volume_of_a_day_is_one_figure_wherever_it_stands(client, conn, add_trades, traded, compute):
+    market = traded("both", (5, 100), volume_24h_usd=7_000_000)
+    add_trades(market, [{"ts": ago(minutes=7), "size": 300, "price": "0.5"}], outcome=1)
+    traded("less", (5, 100), volume_24h_usd=9_000_000)
+    go_live(conn, market, mid=500_000)
+    compute()
+    aggregates.rank(conn, NOW)
+
+    (top, _) = client.ask("/v1/markets/top").json
+    listed = client.ask("/v1/markets").json["data"]
+    detail = client.ask("/v1/markets/both").json
+    records = [top, listed[0], client.ask("/v1/markets/search", q="both").json[0], detail]
+
+    assert [market["slug"] for market in listed] == ["both", "less"]
+    assert [record["volume_24h_usd"] for record in records] == [200] * 4
+    assert [record["exchange_volume_24h_usd"] for record in records] == [7] * 4
+    assert top["period_volume_usd"] == detail["price"]["volume_24h_usd"] == 200
+    assert client.ask("/v1/markets/both/price").json["volume_24h_usd"] == 200
+    assert detail["stats_24h"]["volume_usd"] == 50
+
+
+def hourly(hours, size=100, minutes=30, each=10):
+    """Some trades of so many USD in all, in each of some hours."""
+    return [(60 * hour + minutes + n / 10, size / each * 2) for hour in hours for n in range(each)]
+
+
+def trending(client):
+    return [(row["slug"], row["spike_ratio"]) for row in client.ask("/v1/markets/trending").json["data"]]
+
+
 def test_trending_markets_are_those_whose_last_hour_stands_out(client, traded, compute):
-    traded("steady", *[(60 * hour + 30, 10) for hour in range(24)])
-    traded("spike", *[(60 * hour + 30, 10) for hour in range(1, 24)], (10, 240))
-    traded("ended", (5, 100), status="CLOSED")
-    traded("over", (120, 100))
+    traded("steady", *hourly(range(25), size=300))
+    traded("spike", *hourly(range(1, 25)), *hourly([0], size=2400))
+    traded("ended", *hourly([0], size=1000), status="CLOSED")
+    traded("over", *hourly([2], size=1000))
     compute()
 
     answer = client.ask("/v1/markets/trending").json
 
     assert [market["slug"] for market in answer["data"]] == ["spike", "steady"]
     spike = answer["data"][0]
-    assert spike["vol_1h"] == 120
-    assert spike["vol_24h"] == 235
-    assert spike["spike_ratio"] == pytest.approx(120 / (235 / 24), abs=1e-4)
+    assert spike["vol_1h"] == 2400
+    assert spike["vol_24h"] == 4700
+    assert spike["spike_ratio"] == pytest.approx(2400 / (4700 / 24), abs=1e-4)
     assert answer["count"] == 2
+
+
+def test_a_young_market_is_compared_with_the_hours_that_it_has(client, traded, compute):
+    """Counted from the start of the first trade's hour on."""
+    traded("young", *hourly(range(1, 6)), *hourly([0], size=1000))
+    traded("quiet", *hourly([30]), *hourly([0], size=1000))  # traded two days ago: its day is a whole one
+    traded("new", *hourly([0, 1], size=5000))
+    traded("newest", *hourly([0], size=4000))
+    compute()
+
+    first, second, *rest = trending(client)
+
+    assert first == ("quiet", pytest.approx(24, abs=1e-4))
+    begun = ago(minutes=60 * 5 + 30.9).replace(minute=0, second=0, microsecond=0)
+    computed_at = client.ask("/v1/markets/trending").json["computed_at"]
+    hours = (computed_at - begun.timestamp()) / 3600
+    assert second == ("young", pytest.approx(1000 / (1500 / hours), abs=1e-3))
+    # With nothing to compare with, what is traded most comes first.
+    assert rest == [("new", None), ("newest", None)]
+
+
+def test_a_fresh_database_has_no_ratios_and_ranks_by_volume(client, traded, compute):
+    for name, size in (("small", 300), ("large", 3000), ("middle", 1000)):
+        traded(name, *hourly([0], size=size))
+    compute()
+
+    assert trending(client) == [("large", None), ("middle", None), ("small", None)]
+
+
+def test_markets_that_hardly_trade_are_not_trending(client, conn, traded, compute):
+    traded("thin", *hourly(range(3, 24)), *hourly([0], size=5000, each=9))
+    traded("cheap", *hourly(range(3, 24), size=1), *hourly([0], size=249))
+    traded("enough", *hourly(range(3, 24)), *hourly([0], size=250))
+    compute()
+    assert [slug for slug, _ in trending(client)] == ["enough"]
+
+    parameters.set_(conn, "signal_min_trades", "9")
+    compute()
+    assert [row["slug"] for row in client.ask("/v1/markets/trending", limit=50).json["data"]] == ["thin", "enough"]
+
+
+def test_of_alike_ratios_the_larger_volume_comes_first(client, traded, compute):
+    for name, size in (("small", 300), ("large", 3000)):
+        traded(name, *hourly(range(24), size=size))
+    compute()
+
+    (first, one), (second, other) = trending(client)
+
+    assert (first, second) == ("large", "small")
+    assert one == other
 
 
 def quoted(conn, market, samples, now):

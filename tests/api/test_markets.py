@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests import factories
 from tests.factories import add_market as insert_market
 
 
@@ -175,6 +176,7 @@ def test_the_detail_tells_the_state_of_the_book(client, conn, add_market):
     market = add_market("rain")
     assert client.ask("/v1/markets/rain").json["orderbook"]["status"] == "missing"
 
+    factories.keep_alive(conn)
     conn.execute(
         "insert into live_books values (%s, 0, '{510000}', '{1000000}', '{}', '{}', 10000, null, 1, now(), false)",
         [market["market_key"]],

@@ -91,6 +91,17 @@ def test_stages_are_told_with_their_lateness(conn, read):
     assert told("presage_database_up") == 1
 
 
+def test_the_clocks_of_the_feeds_hosts_are_told(conn, read):
+    for run_id, ahead_ms in (("a", 12), ("b", -5_000)):
+        conn.execute(
+            "insert into feed_leases (run_id, feed, role, window_ends_at, detail)"
+            " values (%s, 'polymarket', 'standby', now(), jsonb_build_object('clock_ahead_ms', %s::int))",
+            [run_id, ahead_ms],
+        )
+
+    assert read()("presage_feed_clock_ahead_seconds", feed="polymarket") == -5.0
+
+
 def test_metrics_are_told_while_the_database_is_away(client, service, read, monkeypatch):
     def away(_work):
         raise psycopg_error

@@ -84,7 +84,7 @@ def test_what_endpoints_have_in_common_is_said_once():
     assert {resolved(response)["description"] for response in responses if "InvalidApiKey" in response["$ref"]} == {
         "`invalid_api_key`: the api key is missing or not valid"
     }
-    assert len(openapi.encoded()) < 3500 * len(ENDPOINTS)
+    assert len(openapi.encoded()) < 3700 * len(ENDPOINTS)  # some 3,540 with ranges, cursors and notes of their own
 
 
 def test_every_answer_has_an_example_that_is_one():

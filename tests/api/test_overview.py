@@ -8,7 +8,7 @@ import pytest
 
 from orchestration import activity, aggregates
 from tests.api.test_shapes import book
-from tests.factories import insert
+from tests.factories import go_live, insert, keep_alive
 
 NOW = dt.datetime.now(dt.UTC)
 pytestmark = pytest.mark.usefixtures("present")
@@ -23,7 +23,7 @@ def test_a_summary_has_price_and_day_and_says_when_there_is_none(client, conn, a
     empty = client.ask("/v1/markets/rain/summary").json
     assert (empty["price"], empty["stats_24h"], empty["signals"]) == (None, None, [])
 
-    priced(conn, market)
+    go_live(conn, market, mid=520_000)
     add_trades(market, [{}])
     aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
 
@@ -71,11 +71,11 @@ def test_health_is_fresh_stale_or_missing(client, conn, add_market):
     conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
     assert health() == ("missing", "missing", "missing")
     priced(conn, market)
-    assert health() == ("missing", "missing", "fresh")
+    assert health() == ("missing", "missing", "stale")
     insert(conn, "live_books", book(market["market_key"]))
     assert health() == ("fresh", "fresh", "fresh")
     conn.execute("update live_books set verified = false")
-    assert health() == ("stale", "stale", "fresh")
+    assert health() == ("stale", "stale", "stale")
     conn.execute("update live_books set verified = true")
     conn.execute("update stage_clocks set last_data_at = now() - interval '10 minutes'")
     assert health() == ("stale", "stale", "stale")
@@ -85,6 +85,7 @@ def test_liquidity_is_the_book_as_what_can_be_bought_and_sold(client, conn, add_
     market = add_market("rain")
     assert client.ask("/v1/markets/rain/liquidity").status_code == 404
     insert(conn, "live_books", book(market["market_key"]))
+    keep_alive(conn)
 
     found = client.ask("/v1/markets/rain/liquidity").json
 
@@ -95,9 +96,19 @@ def test_liquidity_is_the_book_as_what_can_be_bought_and_sold(client, conn, add_
 
 @pytest.mark.parametrize(
     ("prices", "sentiment"),
-    [(("0.50", "0.53"), "bullish"), (("0.50", "0.47"), "bearish"), (("0.50", "0.525"), "neutral"), ((), "neutral")],
+    [
+        (("0.50", "0.53"), "bullish"),
+        (("0.50", "0.47"), "bearish"),
+        (("0.50", "0.525"), "neutral"),
+        (("0.010", "0.011"), "neutral"),  # a tenth more, and dust
+        (("0.010", "0.030"), "bullish"),
+        (("0.95", "0.99"), "bullish"),  # four per cent, and a fifth of the doubt
+        (("0.99", "0.95"), "bearish"),
+        (("0.97", "0.989"), "neutral"),
+        ((), "neutral"),
+    ],
 )
-def test_sentiment_leans_beyond_five_percent(client, conn, add_market, add_trades, prices, sentiment):
+def test_sentiment_leans_by_odds_and_by_two_cents_at_least(client, conn, add_market, add_trades, prices, sentiment):
     market = add_market("rain")
     add_trades(market, [{"price": price} for price in prices])
     aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))

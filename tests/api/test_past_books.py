@@ -136,6 +136,7 @@ def packed(lived):
     return lived
 
 
+@pytest.mark.license("apache")
 def test_a_packed_book_is_what_the_feed_had_at_that_moment(packed):
     for ms in (NOW, NOW + 999, NOW + 1000, NOW + 2500, NOW + 3000, NOW + 9000):
         found = packed.past.book(instant(ms))
@@ -146,6 +147,7 @@ def test_a_packed_book_is_what_the_feed_had_at_that_moment(packed):
     assert packed.past.book(instant(NOW - 1)) is None
 
 
+@pytest.mark.license("apache")
 def test_anchors_of_days_that_are_packed_are_let_go(lived):
     day = NOW // 86_400_000 * 86_400_000
     lived.hear(book(lived.token, BIDS, ASKS, day - 400_000), ms=day - 400_000)

@@ -25,7 +25,7 @@ def rain(server_conn):
     return lived(server_conn)
 
 
-@pytest.fixture(params=["rows", "packs"])
+@pytest.fixture(params=["rows", pytest.param("packs", marks=pytest.mark.license("apache"))])
 def stored(request, rain, server_conn):
     """The market, its book events as rows or packed."""
     if request.param == "packs":

@@ -9,7 +9,7 @@ import pytest
 
 from api.endpoints import ENDPOINTS
 from orchestration import activity
-from tests.factories import insert
+from tests.factories import insert, keep_alive
 
 NOW = dt.datetime.now(dt.UTC)
 EXCHANGE = {"events", "positions", "closed_positions", "market_positions"}  # test_exchange
@@ -73,6 +73,7 @@ def full(conn, add_market, add_trades):
     insert(conn, "market_stats_24h", {"market_key": key, "outcome": 0, **candle, "trades": 2, **window})
     insert(conn, "quotes", {"ts": NOW, "market_key": key, "outcome": 0, "mid": 500_000})
     conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
+    keep_alive(conn)
     activity.bring_up_to_date(conn, dt.datetime.now(dt.UTC))
     return market
 

@@ -65,6 +65,26 @@ def test_a_signal_says_what_was_found_and_by_how_much(client, add_market, add_si
     assert msgspec.convert(found, Signal, strict=False).direction == "down"
 
 
+def test_signals_of_a_market_are_walked_by_the_oldest_instant_shown(client, add_market, add_signal):
+    rain = add_market("rain")
+    minutes = [NOW.replace(second=0, microsecond=0) - dt.timedelta(minutes=n) for n in range(5)]
+    for ts in minutes:
+        for type_ in ("momentum", "price_reversal"):
+            add_signal(rain, type_, ts=ts)
+    add_signal(rain, ago=24 * 40)
+
+    found, asked = [], {}
+    while page := client.ask("/v1/markets/rain/signals", limit=3, **asked).json:
+        found += page
+        asked["to"] = page[-1]["ts"]
+    ranged = client.ask("/v1/markets/rain/signals", to=minutes[0].isoformat(), **{"from": minutes[2].isoformat()})
+
+    assert len({row["id"] for row in found}) == len(found) == 10
+    assert sorted({row["ts"] for row in ranged.json}) == [int(ts.timestamp() * 1000) for ts in minutes[2:0:-1]]
+    assert len(client.ask("/v1/markets/rain/signals", **{"from": 0}).json) == 11
+    assert [client.ask("/v1/markets/rain/signals", limit=n).status_code for n in (0, 501)] == [400, 400]
+
+
 def test_signals_of_a_market_are_its_own_newest_first_and_of_a_type_if_one_is_named(client, add_market, add_signal):
     rain, snow = add_market("rain"), add_market("snow")
     old = add_signal(rain, ago=24 * 29)

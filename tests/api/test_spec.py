@@ -16,8 +16,11 @@ SECTIONS = {"4.1", "4.2", "4.3", "4.4", "4.5", "4.6", "4.7"}
 # Values of parameters that the specification leaves to us to name.
 NAMED = {"<upstream_market_source>": "polymarket"}
 # Beyond it: which outcome, which moment of a book, how gaps between candles are filled, where the stream goes on or
-# what of the past it plays, by what wallets are ranked.
-OURS = {"outcome", "fill", "resume_from", "replay_from", "replay_to", "speed", "by", "at"}
+# what of the past it plays, by what wallets are ranked, and of lists of history the range, market and next page.
+OURS = {
+    *("outcome", "fill", "resume_from", "replay_from", "replay_to", "speed", "by", "at"),
+    *("from", "to", "market_id", "cursor", "limit"),
+}
 
 ROUTED = {(endpoint.method, endpoint.path): endpoint for endpoint in ENDPOINTS}
 

@@ -64,6 +64,36 @@ def test_each_outcome_has_its_own_trades(client, market, add_trades):
     assert (trade["id"], trade["outcome"], trade["token_id"]) == (str(no["trade_id"]), 1, market["token_ids"][1])
 
 
+def test_trades_of_all_outcomes_are_one_list_newest_first(client, market, add_trades):
+    moments = [NOW - dt.timedelta(minutes=minutes) for minutes in range(6)]
+    rows = [add_trades(market, [{"ts": at}], outcome=place % 2)[0] for place, at in enumerate(moments)]
+
+    found = client.ask("/v1/markets/rain/trades", outcome="all").json
+
+    assert [(trade["id"], trade["outcome"]) for trade in found] == [
+        (str(row["trade_id"]), row["outcome"]) for row in rows
+    ]
+    assert {trade["token_id"] for trade in found} == set(market["token_ids"])
+    (one,) = client.ask("/v1/markets/rain/trades", outcome="No", limit=1).json
+    assert one == found[1]
+    newest = client.ask("/v1/markets/rain/trades", outcome="ALL", limit=2, to=ms(moments[1])).json
+    assert newest == found[2:4]
+    assert [trade["id"] for trade in client.ask("/v1/markets/rain/trades").json] == [each["id"] for each in found[::2]]
+
+
+def test_recent_trades_are_of_all_outcomes_or_of_one(client, market, add_trades):
+    add_trades(market, [{}, {}], outcome=0)
+    add_trades(market, [{}], outcome=1)
+
+    def places(**asked):
+        return sorted(trade["outcome"] for trade in client.ask("/v1/trades/recent", **asked).json)
+
+    assert places() == places(outcome="all") == places(market_id="rain") == [0, 0, 1]
+    assert places(market_id="rain", outcome="No") == [1]
+    refused = client.ask("/v1/trades/recent", outcome="No")
+    assert (refused.status_code, refused.json["errors"][0]["name"]) == (400, "outcome")
+
+
 def test_a_range_begins_at_from_and_ends_before_to(client, market, add_trades):
     moments = [NOW - dt.timedelta(minutes=minutes) for minutes in (3, 2, 1)]
     rows = add_trades(market, [{"ts": moment} for moment in moments])

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from orchestration import activity, aggregates
-from tests.factories import insert
+from tests.factories import go_live, insert
 
 NOON = dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC)
 
@@ -165,8 +165,8 @@ def test_quotes_are_told_of_several_symbols_in_order(client, conn, add_market, a
     market = add_market("rain")
     add_trades(market, [{"price": "0.5"}, {"price": "0.6"}])
     aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
-    price = {"bid": 540_000, "ask": 560_000, "last": 550_000, "ts": dt.datetime.now(dt.UTC)}
-    insert(conn, "live_prices", {"market_key": market["market_key"], "outcome": 0, **price})
+    price = {"bid": 540_000, "ask": 560_000, "last": 550_000}
+    go_live(conn, market, **price)
 
     quotes = client.ask("/v1/udf/quotes", symbols="snow,rain,rain.1").json
 

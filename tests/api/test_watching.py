@@ -142,4 +142,6 @@ def test_an_account_that_never_watched_sees_no_activity(client, conn, chain):
 
     other = client.ask(f"/v1/wallets/{ANN}/activity", key=generous(conn, "other@example.com")).json
 
-    assert other == {"address": ANN, "watching": False, "data": [], "count": 0}
+    assert other == {
+        "address": ANN, "watching": False, "data": [], "count": 0, "next_cursor": "", "has_more": False,
+    }  # fmt: skip

@@ -28,6 +28,7 @@ from orchestration.discovery import Discovery
 from orchestration.live.rows import Token
 from orchestration.live.tracker import Tracker
 from sql import database
+from tests.patience import PATIENCE_S
 from tests.replay import rebuilt
 from upstream.gamma import Gamma
 from upstream.http import Client
@@ -75,7 +76,7 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
         )
         try:
             wait_until(lambda: leads(conn), feed)
-            httpx.post(f"{sandbox.url}/sandbox/play")
+            httpx.post(f"{sandbox.url}/sandbox/play", timeout=PATIENCE_S)
             wait_until(lambda: ended(sandbox), feed)
             settle(conn, feed)
         finally:
@@ -89,7 +90,7 @@ def leads(conn) -> bool:
 
 
 def ended(sandbox: Sandbox) -> bool:
-    return httpx.get(f"{sandbox.url}/sandbox/status").json()["ended"]
+    return httpx.get(f"{sandbox.url}/sandbox/status", timeout=PATIENCE_S).json()["ended"]
 
 
 def settle(conn, feed, quiet_s: float = 3.0) -> None:
@@ -256,12 +257,17 @@ def packed(replayed) -> Replayed:
     """The same, all of it packed but for the instant of the newest snapshot of each outcome."""
     with pytest.MonkeyPatch.context() as patch, database.connect(replayed.url, autocommit=True) as conn:
         patch.setattr(packs, "horizon", lambda now: now + timedelta(days=1))
-        assert packs.bring_up_to_date(conn, datetime.now(UTC)).events > 50_000
+        packed = packs.bring_up_to_date(conn, datetime.now(UTC))
+        if database.license(conn) == "timescale":  # the columnstore stands in for packs
+            assert packed == packs.Packed()
+            return replayed
+        assert packed.events > 50_000
         instants = "select market_key, outcome, count(distinct ts) from book_events group by 1, 2"
         assert {count for *_, count in conn.execute(instants)} == {1}
     return replayed
 
 
+@pytest.mark.license("apache")
 def test_packed_books_of_any_moment_equal_those_rebuilt_message_by_message(packed, lived):
     differing, statuses = compared(packed.url, lived, moments=1000)
 

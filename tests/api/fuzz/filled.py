@@ -21,6 +21,7 @@ from orchestration.analytics import passes
 from orchestration.wallets import leaderboards, positions
 from sql import database
 from tests.api.conftest import generous, serving
+from tests.factories import keep_alive
 from tests.orchestration.live.living import ROOT, World, wait_until
 from tests.patience import PATIENCE_S
 from upstream.sandbox import chain
@@ -125,6 +126,7 @@ def compute(conn: Any, now: dt.datetime) -> None:
         *(positions.bring_up_to_date, leaderboards.write, passes.analyse),
     ):
         work(conn, now)
+    keep_alive(conn)
     conn.execute(
         """insert into signals
             (ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s, detail)

@@ -159,7 +159,7 @@ def ascending(values):
 
 ORDERS = {
     "/v1/markets/resolving?within=7d": lambda rows: ascending([row["resolves_at"] for row in rows]),
-    "/v1/markets/trending": lambda rows: descending([row["spike_ratio"] for row in rows]),
+    "/v1/markets/trending": lambda rows: descending([row["spike_ratio"] or 0 for row in rows]),
     "/v1/markets/breaking": lambda rows: descending([abs(row["price_move"]) for row in rows]),
     "/v1/markets/new?hours=168": lambda rows: descending([row["created_at"] for row in rows]),
     "/v1/markets/top": lambda rows: descending([row["period_volume_usd"] for row in rows]),
