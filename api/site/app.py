@@ -27,6 +27,7 @@ from api.site.live import Hub
 from api.site.mcp.app import Mcp
 from api.site.mcp.sse import Unlogged
 from api.site.middleware import OTHER_THAN_PAGES, Named, Pace, Safety, Siblings
+from api.site.passes import Allowance, Passes
 from api.site.reference import Reference
 from api.site.rendering import Renderer
 from api.site.site import Site
@@ -64,9 +65,11 @@ TEXTS = {
 MESSAGES = {404: "There is no such page", 405: "This page is only to be read", 500: "Something went wrong on our side"}
 
 
-def create_app(site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 20) -> Starlette:
+def create_app(
+    site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 20, allowance_a_day: int = 300_000
+) -> Starlette:
     """Put the site behind its routes, and the MCP endpoints with it."""
-    renderer, feeds = Renderer(site), Feeds(site)
+    renderer, feeds = Renderer(site), Feeds(site, Allowance(allowance_a_day))
 
     def page(view: Callable[[Visit], Awaitable[Page]]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -148,6 +151,7 @@ def site_of(given: Settings) -> Site:
         guides=Guides(),
         reference=Reference(openapi.document()),
         proxies=Proxies(given.trusted_proxies),
+        passes=Passes(credentials.secret()),
         tiers=[dict(zip(names, tier, strict=True)) for tier in credentials.tiers()],
         source=given.source,
         api_url=(given.public_api_url or given.api_url).rstrip("/"),
@@ -160,7 +164,12 @@ def _app() -> Starlette:
     logs.configure("site")
     given = settings.get()
     site = site_of(given)
-    return create_app(site, Mcp(site.backend, site.guides, given), requests_a_second=given.site_requests_a_second)
+    return create_app(
+        site,
+        Mcp(site.backend, site.guides, given),
+        requests_a_second=given.site_requests_a_second,
+        allowance_a_day=given.site_allowance_a_day,
+    )
 
 
 def __getattr__(name: str) -> Any:

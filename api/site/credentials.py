@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 import time
 from typing import TYPE_CHECKING
 
 from api import keys
 from sql import database
+from sql.queries import keys as key_queries
 from sql.queries import site as queries
 
 if TYPE_CHECKING:
@@ -44,6 +46,12 @@ class Credentials:
         with database.connect(self._url, name="presage site") as conn:
             queries.renew(conn, account=ACCOUNT, tier=TIER, key_hash=keys.digest(key), prefix=key[: keys.SHOWN])
         self._key, self._made_at = key, self._clock()
+
+    def secret(self) -> bytes:
+        """Give what signs the pages' passes: the same for all processes of a deployment, and for nothing else."""
+        with database.connect(self._url, name="presage site") as conn:
+            known = str(key_queries.cursor_secret(conn))
+        return hashlib.sha256(b"passes of pages " + known.encode()).digest()
 
     def tiers(self) -> list[tuple[str, int | None, int | None, int | None, int | None, int | None]]:
         """List the tiers: name, credits a month and a second, keys, webhooks, streams; None is by agreement."""

@@ -15,23 +15,26 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from api.site.backend import Answer
+    from api.site.passes import Allowance
     from api.site.site import Site
 
 CONDITION = re.compile(r"0x[0-9a-f]{64}\Z")
 LIVE_TYPES = frozenset({"price", "trade", "signal", "market", "book"})
 MOST_MARKETS, MOST_BOOKS = 100, 4
 MOST_LISTENERS, MOST_OF_ONE = 2000, 30
-# What the protocol has, and for how long an answer may be given again.
+# What a page's chart asks for, and for how long an answer may be given again.
 CHART_ROUTES = {
     "config": 3600.0,
     "symbols": 60.0,
-    "search": 5.0,
     "history": 1.0,
     "time": 0.2,
-    "quotes": 1.0,
     "marks": 10.0,
     "timescale_marks": 10.0,
 }
+OF_ANY_PAGE = {"config", "time"}
+MAX_BARS = 500  # of one answer: what a chart shows at once
+LIVE_UNITS = 100  # what a live connection counts as, in bars
+HINT_KEY = "Ask the API with a key: /register gives one"
 OPEN = {"Access-Control-Allow-Origin": "*"}
 KNOWN_ENDPOINTS = ["GET /api/platform-stats", "GET /api/ticker", "POST /api/mcp"]
 TICKER_LENGTH = 20
@@ -40,8 +43,8 @@ TICKER_LENGTH = 20
 class Feeds:
     """The routes that are not pages."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, site: Site, allowance: Allowance) -> None:
+        self._site, self._allowance = site, allowance
         self._open: dict[str, int] = {}
 
     async def health(self, request: Request) -> Response:
@@ -51,21 +54,19 @@ class Feeds:
 
     async def live(self, request: Request) -> Response:
         """Tell what happens in a few markets, as server-sent events."""
-        markets = [each for each in request.query_params.get("markets", "").lower().split(",") if each]
-        types = {each for each in request.query_params.get("types", "price").split(",") if each}
-        outcome = request.query_params.get("outcome", "0")
-        if not 1 <= len(markets) <= MOST_MARKETS or not all(map(CONDITION.match, markets)):
-            return failure(400, "invalid_parameter", f"`markets`: 1 to {MOST_MARKETS} condition ids (0x…)")
-        if not types <= LIVE_TYPES or not types:
-            return failure(400, "invalid_parameter", f"`types`: of {', '.join(sorted(LIVE_TYPES))}")
-        if "book" in types and len(set(markets)) > MOST_BOOKS:
-            return failure(400, "invalid_parameter", f"`types`: books of up to {MOST_BOOKS} markets at once")
-        if not (outcome.isascii() and outcome.isdigit() and len(outcome) < 4):
-            return failure(400, "invalid_parameter", "`outcome`: its index, from 0")
-        client = request.client.host if request.client else ""
-        guest = self._site.proxies.origin(client, request.headers.get("X-Forwarded-For"))
+        query = request.query_params
+        markets = [each for each in query.get("markets", "").lower().split(",") if each]
+        types = {each for each in query.get("types", "price").split(",") if each}
+        outcome = query.get("outcome", "0")
+        if wrong := _not_followed(markets, types, outcome):
+            return failure(400, "invalid_parameter", wrong)
+        if not self._site.passes.allows(query.get("pass", ""), markets):
+            return _no_pass()
+        guest = self._guest(request)
         if self._open.get(guest, 0) >= MOST_OF_ONE or sum(self._open.values()) >= MOST_LISTENERS:
             return failure(429, "too_many_requests", "Too many live pages are open", headers={"Retry-After": "10"})
+        if over := self._over(guest, LIVE_UNITS):
+            return over
         listener = Listener(markets, types, int(outcome))
         return StreamingResponse(
             self._counted(guest, listener),
@@ -85,12 +86,34 @@ class Feeds:
             if not self._open[guest]:
                 del self._open[guest]
 
+    def _guest(self, request: Request) -> str:
+        client = request.client.host if request.client else ""
+        return self._site.proxies.origin(client, request.headers.get("X-Forwarded-For"))
+
+    def _over(self, guest: str, units: int) -> Response | None:
+        """Count what an address is given, and refuse beyond a day's allowance."""
+        wait = self._allowance.take(guest, units)
+        if not wait:
+            return None
+        said = "The day's allowance of this address is used up"
+        return failure(429, "too_many_requests", said, hint=HINT_KEY, headers={"Retry-After": f"{wait:.0f}"})
+
     async def chart(self, request: Request) -> Response:
-        """Pass the chart's questions on to the API's data feed."""
+        """Pass the chart's questions on to the API's data feed: about the market that the page shows."""
         name = request.path_params["name"]
         if name not in CHART_ROUTES:
-            return failure(404, "not_found", "There is no such route of the data feed")
-        params = {key: value for key, value in request.query_params.items() if key != "api_key"}
+            return failure(404, "not_found", "There is no such route of the data feed", hint=HINT_KEY)
+        params = {key: value for key, value in request.query_params.items() if key not in {"api_key", "pass"}}
+        if name not in OF_ANY_PAGE:
+            shown = params.get("symbol", "")
+            if not self._site.passes.allows(request.query_params.get("pass", ""), [shown]):
+                return _no_pass()
+        if name == "history":
+            bars = params.get("countback", str(MAX_BARS))
+            count = min(int(bars), MAX_BARS) if bars.isdecimal() else 0
+            if over := self._over(self._guest(request), count):
+                return over
+            params["countback"] = str(count) if count else bars
         answer = await self._site.backend.get(f"/v1/udf/{name}", params, fresh_s=CHART_ROUTES[name])
         if not answer.ok:
             return passed(answer)
@@ -140,6 +163,23 @@ class Feeds:
             hint="The data itself is at the API's own address; see /reference",
             known_endpoints=KNOWN_ENDPOINTS,
         )
+
+
+def _not_followed(markets: list[str], types: set[str], outcome: str) -> str:
+    """Say why what is asked cannot be followed; empty where it can."""
+    if not 1 <= len(markets) <= MOST_MARKETS or not all(map(CONDITION.match, markets)):
+        return f"`markets`: 1 to {MOST_MARKETS} condition ids (0x…)"
+    if not types <= LIVE_TYPES or not types:
+        return f"`types`: of {', '.join(sorted(LIVE_TYPES))}"
+    if "book" in types and len(set(markets)) > MOST_BOOKS:
+        return f"`types`: books of up to {MOST_BOOKS} markets at once"
+    if not (outcome.isascii() and outcome.isdigit() and len(outcome) < 4):
+        return "`outcome`: its index, from 0"
+    return ""
+
+
+def _no_pass() -> Response:
+    return failure(403, "forbidden", "Not of a page that shows this, or of one of long ago", hint=HINT_KEY)
 
 
 def failure(

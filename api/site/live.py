@@ -56,7 +56,7 @@ class Listener:
         if event.type == "price":
             self._prices[market, event.data["outcome"]] = event.data
         elif event.type != "orderbook":
-            self._news.append((event.type, event.data))
+            self._news.append((event.type, {"market_id": market, **event.data}))
         elif event.data["outcome"] == self.outcome:
             self._books.add(market)
         else:
@@ -235,7 +235,7 @@ class Hub:
             ids = ",".join(sorted(listener.markets))
             answer = await self._backend.get("/v1/prices", {"ids": ids})
             if answer.ok:
-                frames += [frame("price", price) for price in answer.data.values() if price is not None]
+                frames += [frame("price", price or unpriced(market)) for market, price in answer.data.items()]
         if "book" in listener.types:
             frames += [frame("book", await self._book(market, listener.outcome)) for market in listener.markets]
         return b"".join(frames)
@@ -247,6 +247,11 @@ class Hub:
             return {"market_id": market, "outcome": outcome, "bids": [], "asks": []}
         book: dict[str, Any] = answer.data
         return book | {"bids": book["bids"][:LEVELS], "asks": book["asks"][:LEVELS]}
+
+
+def unpriced(market: str) -> dict[str, Any]:
+    """Give the price of a market that has none, so that a page does not go on showing an old one."""
+    return {"market_id": market, "outcome": 0, **dict.fromkeys(("mid", "bid", "ask", "spread", "last"))}
 
 
 def frame(kind: str, data: Any) -> bytes:

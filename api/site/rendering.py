@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from api.site.site import Site
 
 TEMPLATES = Path(__file__).parent / "templates"
+# What a page's scripts may ask for: the markets whose prices it shows, and its chart.
+SHOWN = re.compile(r' data-(?:market|market-page|symbol)="([^"]+)"')
+WITHOUT = 'data-pass=""'
 QUERY = "%/?:@!$&'()*+,;=~"  # what may stand in the query of an address
 NAVIGATION = (
     ("/markets", "Markets"),
@@ -89,7 +93,10 @@ class Renderer:
             "origin": origin(request, self._site.url),
             "sibling": sibling(request),
         }
-        return environment.get_template(f"{page.template}.{ending}").render(said)
+        text = environment.get_template(f"{page.template}.{ending}").render(said)
+        if markdown or not (shown := [match[1] for match in SHOWN.finditer(text)]):
+            return text
+        return text.replace(WITHOUT, f'data-pass="{self._site.passes.write(shown)}"', 1)
 
 
 def wants_markdown(request: Request) -> bool:

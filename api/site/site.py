@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from api.site.passes import Passes
 
 if TYPE_CHECKING:
     from api.address import Proxies
@@ -29,6 +32,7 @@ class Site:
     guides: Guides
     reference: Reference
     proxies: Proxies
+    passes: Passes = field(default_factory=lambda: Passes(secrets.token_bytes(32)))
     tiers: list[dict[str, Any]] = field(default_factory=list)
     source: str = "exchange"
     api_url: str = "http://127.0.0.1:8080"  # as users know it

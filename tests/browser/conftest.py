@@ -121,19 +121,21 @@ def filled(conn: Any) -> dict[str, dict[str, Any]]:
     factories.add_trades(conn, busy, trades)
     price = {"outcome": 0, "bid": micro("0.52"), "ask": micro("0.53"), "mid": micro("0.525"), "last": micro("0.52")}
     for market in markets.values():
-        factories.insert(conn, "live_prices", {"market_key": market["market_key"], **price, "ts": now})
+        factories.go_live(conn, market, **price)
     levels = {
         "bid_prices": [520_000 - 10_000 * step for step in range(20)],
         "bid_sizes": [(100 + 37 * step) * 1_000_000 for step in range(20)],
         "ask_prices": [530_000 + 10_000 * step for step in range(20)],
         "ask_sizes": [(80 + 51 * step) * 1_000_000 for step in range(20)],
     }
+    conn.execute("delete from live_books where market_key = %s", [busy["market_key"]])
     factories.insert(conn, "live_books", {**book(busy["market_key"]), **levels})
     signal = {"type": "momentum", "value": 0.1, "threshold": 0.05, "score": 2, "direction": 1, "window_s": 3900}
     factories.insert(
         conn, "signals", {**signal, "signal_id": 7, "ts": now, "market_key": busy["market_key"], "outcome": 0}
     )
     conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
+    factories.keep_alive(conn)
     for work in (aggregates.compute_stats, aggregates.rank, activity.bring_up_to_date):
         work(conn, now)
     return markets

@@ -33,7 +33,8 @@ Prices are probabilities from 0 to 1, sizes are shares, fields ending in _usd ar
 named ts are Unix milliseconds, those ending in _at or _time Unix seconds. A market is named by its market_id or its
 slug: search_markets finds it."""
 ANYONE = f"""{ABOUT}
-Without a key there are the tools about the service as a whole, and the documentation. With an API key, at /sse?key=KEY
+Without a key there are the tools about the service as a whole, lists of markets, a search and one market's detail (20
+records at most), and the documentation. With an API key, at /sse?key=KEY
 or here with the header X-API-Key, there are all: docs://mcp says how."""
 SEARCHING = """Sections of the documentation that hold most of the words. Use it to learn what a figure means, how the
 stream, webhooks or exports work, or how the service is run; then read the page. Credits: 0."""

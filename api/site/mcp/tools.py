@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 # Keys and secrets that are in use have no business in a model's context; the document is a resource.
 LEFT_OUT = {"register", "rotate_key", "rotate_webhook_secret", "openapi"}
-# What anyone may ask without a key: about the service as a whole, as the site shows it to anyone.
+# What anyone may ask without a key, as the site shows it: about the service as a whole, lists of markets, one market.
 PUBLIC = {
     *("health", "time", "stats", "pipeline_status", "coverage"),
-    *("categories", "top_markets", "trending_markets", "breaking_markets"),
+    *("categories", "top_markets", "trending_markets", "breaking_markets", "search_markets", "market"),
 }
+MAX_FREE_LIMIT = 20  # records in an answer without a key
 KEPT_S = 5.0  # how long anyone is given the same answer
 MOST_BYTES = 2 << 20  # of one answer; the longest that the API gives is several times that, and no model reads it
 TOLD = {"cost": "x-request-cost", "remaining": "x-credits-remaining", "reset": "x-credits-reset"}
@@ -73,11 +74,21 @@ class Operation(Tool):
         params = {name: _text(value) for name, value in given.items() if name not in body}
         caller = holder.get()
         if caller is None:
-            answer = await self._backend.get(path, params, fresh_s=KEPT_S)
+            answer = await self._backend.get(path, self._bounded(params), fresh_s=KEPT_S)
         else:
             sent = msgspec.json.encode(body) if self._input.in_body else None
             answer = await self._backend.request(self._method, path, params, key=caller.key, body=sent)
         return self._result(answer, paid=caller is not None)
+
+    def _bounded(self, params: dict[str, str]) -> dict[str, str]:
+        """Give what is asked without a key: few records."""
+        limit = self._input.schema["properties"].get("limit")
+        if limit is None:
+            return params
+        asked = params.get("limit", str(min(limit["default"], MAX_FREE_LIMIT)))
+        if asked.isdecimal() and int(asked) > MAX_FREE_LIMIT:
+            raise ToolError(f"invalid_parameter: without a key `limit` is {MAX_FREE_LIMIT} at most")
+        return params | {"limit": asked}
 
     def _result(self, answer: Answer, *, paid: bool) -> ToolResult:
         credits_ = {name: answer.headers[header] for name, header in TOLD.items() if header in answer.headers}

@@ -46,7 +46,10 @@ WORDS: dict[str, tuple[str, str]] = {
     "market_price_history": ("Price history", "for candles of any range: a chart, a trend, a past price."),
     "market_candles": ("Candles for charts", "only to feed a charting library; else take the price history."),
     # Trades and signals
-    "market_trades": ("Trades of a market", "for single trades of an outcome, the newest or those of a range."),
+    "market_trades": (
+        "Trades of a market",
+        "for single trades of an outcome or of all, the newest or those of a range.",
+    ),
     "recent_trades": ("Newest trades", "for what is being traded everywhere, and by which wallets."),
     "market_signals": ("Signals of a market", "for what has stood out in one market: momentum, volume, whales."),
     "top_signals": ("Strongest signals", "for what stands out most anywhere within a day, as whale trades."),

@@ -35,7 +35,7 @@ export class Chart {
 
   constructor(element, { url = "/udf" } = {}) {
     this.#element = element;
-    this.#feed = new Datafeed(url);
+    this.#feed = new Datafeed(url, { pass: document.body.dataset.pass });
   }
 
   async start() {
@@ -44,7 +44,8 @@ export class Chart {
     state("loading", "Loading…");
     try {
       await this.#feed.onReady();
-      this.#symbol = await this.#feed.resolveSymbol(this.#element.dataset.symbol);
+      const symbol = this.#element.dataset.symbol; // the page's pass is for this spelling
+      this.#symbol = { ...(await this.#feed.resolveSymbol(symbol)), ticker: symbol };
       this.#chart = LightweightCharts.createChart(this.#element, {
         autoSize: true,
         layout: { background: { color: "transparent" }, attributionLogo: false, fontFamily: "system-ui, sans-serif" },

@@ -1,6 +1,6 @@
 // The site's live events. A page that nobody looks at lets go of its connection: a browser has six for a whole site.
 export function follow({ markets, types, outcome = 0 }, heard) {
-  const query = new URLSearchParams({ markets: markets.join(","), types: types.join(","), outcome });
+  const query = new URLSearchParams({ markets: markets.join(","), types: types.join(","), outcome, pass: document.body.dataset.pass });
   let source = null;
   const lamp = document.getElementById("lamp");
   const lit = (on) => { if (lamp) { if (on) lamp.dataset.on = ""; else delete lamp.dataset.on; } };

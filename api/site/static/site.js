@@ -2,16 +2,18 @@
 import * as words from "./words.js";
 import { follow } from "./live.js";
 
+const OFFERED = new Set(["bid", "ask", "spread"]); // there may be none: then a dash is shown
 const FIELDS = { mid: "cents", bid: "cents", ask: "cents", last: "cents", chance: "chance", spread: "cents", volume_24h_usd: "usd" };
 
 function show(element, price) {
   const field = element.dataset.live;
   const value = field === "chance" ? price.mid ?? price.last : price[field];
-  if (value == null) return;
+  if (value == null && !OFFERED.has(field)) return;
   const text = words[FIELDS[field]](value);
   if (text === element.textContent) return;
   const before = Number(element.dataset.value);
   element.textContent = text;
+  if (value == null) { delete element.dataset.value; return; }
   element.dataset.value = value;
   if (!Number.isNaN(before) && before !== value) {
     element.classList.remove("rose", "fell");
@@ -29,9 +31,9 @@ function prices() {
   const page = document.querySelector("[data-market-page]");
   if (page || !shown.size) return; // the market's own page has a script of its own
   const markets = [...new Set([...shown.keys()].map((key) => key.split(":")[0]))].slice(0, 100);
-  follow({ markets, types: ["price"] }, {
-    price: (price) => { for (const element of shown.get(`${price.market_id}:${price.outcome}`) || []) show(element, price); },
-  });
+  const price = (found) => { for (const element of shown.get(`${found.market_id}:${found.outcome}`) || []) show(element, found); };
+  const market = (change) => { if (change.to_status !== "ACTIVE") price({ market_id: change.market_id, outcome: 0 }); };
+  follow({ markets, types: ["price", "market"] }, { price, market });
 }
 
 function times() {

@@ -6,12 +6,14 @@ const COLUMNS = ["t", "o", "h", "l", "c"];
 export class Datafeed {
   #url;
   #every;
+  #pass;
   #configuration = null;
   #subscribed = new Map();
 
-  constructor(url, { every = 5000 } = {}) {
+  constructor(url, { every = 5000, pass } = {}) {
     this.#url = url.replace(/\/$/, "");
     this.#every = every;
+    this.#pass = pass;
   }
 
   async onReady() {
@@ -104,7 +106,7 @@ export class Datafeed {
   }
 
   async #ask(route, params = {}) {
-    const query = new URLSearchParams(Object.entries(params).filter(([, value]) => value !== undefined));
+    const query = new URLSearchParams(Object.entries({ ...params, pass: this.#pass }).filter(([, value]) => value !== undefined));
     const answer = await fetch(`${this.#url}/${route}?${query}`);
     if (!answer.ok) throw new Error(`${route}: ${answer.status}`);
     return answer.json();

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ADDRESS = re.compile(r"0x[0-9a-f]{40}\Z")
 WINDOWS = {"1d": "24 hours", "7d": "7 days", "30d": "30 days", "all": "All time"}
-BY = {"volume": "Volume", "pnl": "Profit"}
+BY = {"volume": "Volume", "window_pnl": "Profit in the window", "pnl": "Profit of what was traded"}
 LEADERS, FILLS, ROWS = 50, 50, 100
 
 

@@ -28,6 +28,7 @@ def markets(server_conn):
     made = [factories.add_market(server_conn, name) for name in ("rain", "snow", "hail")]
     for market in made:
         factories.insert(server_conn, "live_books", book(market["market_key"]))
+    factories.keep_alive(server_conn)
     return made
 
 
@@ -137,6 +138,23 @@ def test_who_comes_later_misses_nothing_and_those_before_neither(server, markets
     assert [data["price"] for kind, data in second if kind == "trade"] == [number / 100 for number in range(2, 30)]
 
 
+def test_a_browser_hears_of_a_price_that_is_no_longer_live_and_of_which_market_has_ended(server, markets, tell):
+    hail = markets[2]
+
+    async def listen():
+        async with running(server) as hub:
+            found = events(hub, Listener([hail["market_id"]], ["price", "market"]))
+            first = await until(found, lambda kind, _: kind == "price")
+            tell("market", hail, from_status="ACTIVE", to_status="CLOSED")
+            return first + await until(found, lambda kind, _: kind == "market")
+
+    (_, (_, price), (_, change)) = asyncio.run(listen())
+
+    assert price["market_id"] == change["market_id"] == hail["market_id"]
+    assert (price["outcome"], price["bid"], price["ask"], price["mid"]) == (0, None, None, None)
+    assert change["to_status"] == "CLOSED"
+
+
 def test_a_book_comes_whole_and_as_it_is_now(server, server_conn, markets, tell):
     rain = markets[0]
 
@@ -240,7 +258,7 @@ def test_what_a_slow_browser_has_not_taken_does_not_grow():
 
     assert len(told) == live.MOST_KEPT + 1
     assert told[0] == ("price", {"outcome": 0, "bid": 9999})
-    assert told[-1] == ("trade", {"outcome": 0, "id": 9999})
+    assert told[-1] == ("trade", {"market_id": "0xa", "outcome": 0, "id": 9999})
 
 
 def live_event(kind, **data):

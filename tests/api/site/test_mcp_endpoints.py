@@ -148,7 +148,8 @@ def test_anyone_may_list_tools_call_them_and_read_the_documentation(backend, ful
 
     assert version == negotiated
     assert tools <= PUBLIC | DOCUMENTS
-    assert len(tools) == 11
+    assert len(tools) == 13
+    assert {"search_markets", "market"} <= tools
     assert {"docs://api", "docs://stream", "docs://openapi"} <= documents.keys()
     assert documents["docs://stream"].title == "The stream"
     assert "text/markdown" in page.contents[0].mime_type

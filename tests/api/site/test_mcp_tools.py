@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 
 import pytest
 from fastmcp.exceptions import ToolError
@@ -65,6 +66,18 @@ def test_every_endpoint_with_data_behind_a_key_is_a_tool():
     assert len(TOOLS) >= 69
 
 
+@pytest.mark.parametrize("name", ["market_trades", "recent_trades"])
+def test_lists_of_trades_say_that_they_take_all_outcomes(name):
+    (operation,) = (
+        each["get"] for each in openapi.document()["paths"].values() if each.get("get", {}).get("operationId") == name
+    )
+    (asked,) = (each for each in operation["parameters"] if each.get("name") == "outcome")
+
+    assert "`all`" in asked["description"]
+    assert "`all`" in TOOLS[name].parameters["properties"]["outcome"]["description"]
+    assert "`outcome=all`" in (Path(__file__).parents[3] / "docs/api.md").read_text()
+
+
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_a_tool_says_what_it_is_when_to_use_it_and_what_it_takes_and_gives(tool):
     assert tool.name in words.WORDS
@@ -110,7 +123,35 @@ def test_descriptions_are_of_no_other_tools():
 def test_what_anyone_may_ask_only_reads():
     asked = [TOOLS[name] for name in tools.PUBLIC]
 
-    assert all(tool.annotations.read_only_hint and "{" not in tool._path for tool in asked)
+    assert all(tool.annotations.read_only_hint for tool in asked)
+    assert {tool._path for tool in asked if "{" in tool._path} == {"/v1/markets/{id}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "limit"),
+    [
+        ("search_markets", {"q": "rain"}, "20"),
+        ("search_markets", {"q": "rain", "limit": 7}, "7"),
+        ("top_markets", {}, "10"),
+        ("coverage", {}, "20"),
+        ("market", {"id": "rain"}, None),
+    ],
+)
+def test_without_a_key_few_records_are_given(name, given, limit):
+    backend = Told()
+
+    call(backend, name, given, key=None)
+
+    assert backend.asked[0][2].get("limit") == limit
+
+
+def test_without_a_key_many_records_are_refused():
+    backend = Told()
+
+    with pytest.raises(ToolError, match="20 at most"):
+        call(backend, "search_markets", {"q": "rain", "limit": 21}, key=None)
+
+    assert backend.asked == []
 
 
 def test_arguments_go_where_they_belong():

@@ -9,12 +9,14 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
+import parameters
 from api.site.app import create_app
+from api.site.words import NOTHING
 from orchestration import activity, aggregates
 from orchestration.wallets import leaderboards, positions
 from tests.api.site.conftest import Parsed, words_of
 from tests.api.test_shapes import book
-from tests.factories import insert
+from tests.factories import go_live, insert, keep_alive
 from tests.orchestration.wallets.chain import Chain, address
 
 NOW = dt.datetime.now(dt.UTC)
@@ -44,6 +46,7 @@ def market(conn, add_market, add_trades):
     price = {"market_key": row["market_key"], "outcome": 0, "mid": 525_000, "bid": 520_000, "ask": 530_000, "ts": NOW}
     insert(conn, "live_prices", price)
     insert(conn, "live_books", book(row["market_key"]))
+    keep_alive(conn)
     signal = {"signal_id": 7, "type": "momentum", "value": 0.1, "threshold": 0.05, "score": 2, "direction": 1}
     insert(conn, "signals", {**signal, "ts": NOW, "market_key": row["market_key"], "outcome": 0, "window_s": 3900})
     chain = Chain(conn, start=NOW - dt.timedelta(hours=1))
@@ -52,6 +55,8 @@ def market(conn, add_market, add_trades):
     chain.block(5, {"token": "71", "price": "0.4", "size": 100, "maker": "ann", "taker": "bob"})
     gap = {"kind": "trades", "from_ts": NOW - dt.timedelta(hours=2), "to_ts": NOW - dt.timedelta(hours=1)}
     insert(conn, "coverage_gaps", {**gap, "cause": "no feed running"})
+    for name in ("signal_min_trades", "signal_min_volume_usd"):  # else so little is not trending
+        parameters.set_(conn, name, "1")
     for work in (aggregates.compute_stats, aggregates.rank, activity.bring_up_to_date):
         work(conn, dt.datetime.now(dt.UTC))
     for work in (positions.bring_up_to_date, leaderboards.write):
@@ -127,8 +132,7 @@ def test_what_comes_from_outside_stays_text_in_markdown(site, market):
 
 
 def test_an_outcome_is_looked_at_by_itself(site, market, conn):
-    price = {"market_key": market["market_key"], "outcome": 1, "mid": 475_000, "ts": NOW}
-    insert(conn, "live_prices", price)
+    go_live(conn, market, 1, mid=475_000)
 
     told = site.get("/markets/rain.md?outcome=1").text
 
@@ -136,10 +140,43 @@ def test_an_outcome_is_looked_at_by_itself(site, market, conn):
     assert site.get("/markets/rain?outcome=7").status_code == 404
 
 
+def test_a_resolved_market_shows_what_it_pays_and_no_price(site, market, conn):
+    paid = "status = 'RESOLVED', winning_outcome = 0, outcome_prices = '{1000000,0}'"
+    conn.execute(f"update markets set {paid} where slug = 'rain'")
+
+    pages = [Parsed(site.get(path).text) for path in ("/markets/rain", "/markets?sort=volume")]
+    said = [" ".join(" ".join(page.said).split()) for page in pages]
+
+    assert "Yes pays $1.00" in said[0]
+    assert "pays $1.00" in said[1]
+    assert "**Yes pays $1.00**" in site.get("/markets/rain.md").text
+    assert f"| pays $1.00 | {NOTHING} | {NOTHING} |" in site.get("/markets.md?sort=volume").text
+    assert "**No pays $0.00**" in site.get("/markets/rain.md?outcome=1").text
+    assert f"Best bid {NOTHING} Best ask {NOTHING} Spread {NOTHING}" in said[0]
+    assert "53 %" not in " ".join(said)
+
+
 def test_markets_are_ranked(site, market):
     for sort in RANKINGS:
         assert "/markets/rain" in site.get(f"/markets.md?sort={sort}").text
         assert site.get(f"/markets?sort={sort}").status_code == 200
+
+
+@pytest.mark.parametrize("page", ["/markets.md?sort=volume", "/markets.md?sort=active"])
+def test_a_list_is_ordered_by_the_volumes_that_it_shows(site, market, conn, add_market, add_trades, page):
+    other = add_market("snow", question="Will it snow?")
+    add_trades(other, [{"price": "0.5", "size": 40}])
+    now = dt.datetime.now(dt.UTC)
+    for work in (aggregates.compute_stats, aggregates.rank, activity.bring_up_to_date):
+        work(conn, now)
+    # By now the other one has more, and nothing has been ranked again.
+    conn.execute("update market_activity set value_24h = 999000000 where market_key = %s", [other["market_key"]])
+
+    rows = [line for line in site.get(page).text.splitlines() if line.startswith("| [")]
+    volumes = [float(re.search(r"\$([\d,.]+) \|", row)[1].replace(",", "")) for row in rows if "$" in row]
+
+    assert len(volumes) >= 2
+    assert volumes == sorted(volumes, reverse=True)
 
 
 def test_markets_are_searched_and_filtered(site, market, add_market):

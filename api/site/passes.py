@@ -1,0 +1,89 @@
+"""What is given without a key: what a page shows, and so much a day to one address."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import time
+from collections import OrderedDict
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+STEP_S = 6 * 3600  # a page's pass stays the same for so long, and with it the page
+VALID_STEPS = 4
+SIGNATURE, NAME = 12, 8  # bytes
+MAX_NAMES = 101  # the markets of a page, and its chart
+DAY_S = 86_400
+MAX_ADDRESSES = 50_000
+EXPIRES = 4
+
+
+class Passes:
+    """Signs the names of what a page shows, so that its scripts can ask for that and for nothing else."""
+
+    def __init__(self, secret: bytes, clock: Callable[[], float] = time.time) -> None:
+        self._secret, self._clock = secret, clock
+
+    def write(self, shown: Iterable[str]) -> str:
+        """Give a pass for the first of some names."""
+        step = int(self._clock()) // STEP_S + VALID_STEPS
+        names = b"".join(map(_name, list(dict.fromkeys(shown))[:MAX_NAMES]))
+        payload = step.to_bytes(EXPIRES, "big") + names
+        return base64.urlsafe_b64encode(self._sign(payload) + payload).decode().rstrip("=")
+
+    def allows(self, text: str, asked: Iterable[str]) -> bool:
+        """Tell whether a pass is ours, still valid, and for all that is asked for."""
+        try:
+            data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            return False
+        signature, payload = data[:SIGNATURE], data[SIGNATURE:]
+        if not hmac.compare_digest(signature, self._sign(payload)):
+            return False
+        names = payload[EXPIRES:]
+        shown = {names[at : at + NAME] for at in range(0, len(names), NAME)}
+        in_time = int.from_bytes(payload[:EXPIRES], "big") >= int(self._clock()) // STEP_S
+        return in_time and all(_name(each) in shown for each in asked)
+
+    def _sign(self, payload: bytes) -> bytes:
+        return hmac.digest(self._secret, payload, "sha256")[:SIGNATURE]
+
+
+class Allowance:
+    """Counts what one address is given in a day (UTC), up to so much; a network of IPv6 counts as one address."""
+
+    def __init__(self, a_day: int, clock: Callable[[], float] = time.time) -> None:
+        self._a_day, self._clock = a_day, clock
+        self._day = -1
+        self._used: OrderedDict[str, int] = OrderedDict()
+
+    def take(self, address: str, units: int) -> float:
+        """Count; 0 where there is room, else the seconds until the next day."""
+        day, since = divmod(int(self._clock()), DAY_S)
+        if day != self._day:
+            self._day = day
+            self._used.clear()
+        block = _block(address)
+        used = self._used.pop(block, 0)
+        allowed = used + units <= self._a_day
+        self._used[block] = used + units if allowed else used
+        if len(self._used) > MAX_ADDRESSES:
+            self._used.popitem(last=False)
+        return 0.0 if allowed else float(DAY_S - since)
+
+
+def _name(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(), digest_size=NAME).digest()
+
+
+def _block(address: str) -> str:
+    try:
+        ip = ip_address(address)
+    except ValueError:
+        return address
+    return address if ip.version == 4 else str(ip_network((ip, 64), strict=False))
