@@ -61,14 +61,25 @@ class Settings(BaseSettings):
     live_silence_s: float = Field(
         10.0, gt=0, description="Seconds an open socket may stay silent before it counts as dead."
     )
-    live_buffer_events: int = Field(
-        500_000, ge=1000, description="Events held in memory while the database is away; beyond it a gap is recorded."
+    live_buffer_mb: int = Field(
+        256,
+        ge=1,
+        description="Megabytes of messages that a live run holds in memory while the database is away; beyond it a gap "
+        "is recorded.",
     )
     live_assets_per_socket: int = Field(500, ge=1, description="Tokens subscribed on one socket of the exchange.")
     live_book_flush_ms: int = Field(300, ge=10, description="Milliseconds between two writes of one changed live book.")
 
     discovery_full_s: int = Field(600, ge=10, description="Seconds between two full walks of the open catalogue.")
     discovery_changes_s: int = Field(60, ge=10, description="Seconds between two looks for new and ended markets.")
+
+    backfill_days: int = Field(
+        0,
+        ge=0,
+        le=3650,
+        description="Days before the first that a new installation fills in by itself, newest first: trades, "
+        "settlements, signals. 0: none.",
+    )
 
     chain_rpc_urls: SecretStr | None = Field(  # paid ones have their key in the address
         None,
@@ -148,6 +159,11 @@ class Settings(BaseSettings):
     )
     site_requests_a_second: int = Field(
         20, ge=1, description="Requests a second that one address may make of the site, over five seconds."
+    )
+    site_allowance_a_day: int = Field(
+        300_000,
+        ge=1,
+        description="Bars of charts that one address is given in a day (UTC) without a key; a live page counts as 100.",
     )
     node_modules: Path = Field(Path("node_modules"), description="Where npm has put what the site's pages load.")
     mcp_hosts: str = Field(

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from cli.plan import Plan
 
 
+MINUTE_S = 60.0
+
+
 class Watch(threading.Thread):
     """Reads the figures and writes the JSON each second, also while things start and while the screen is drawn."""
 
@@ -58,9 +61,20 @@ class Watch(threading.Thread):
             if self.served is not None:
                 self.outcome.time_to_first_market_s = _rounded(self.served.market_s)
                 self.outcome.time_to_first_price_s = _rounded(self.served.price_s)
+                self._note_past(all_of_them=all_of_them)
             if self.file is not None:
                 self.outcome.save(self.file)
             self._note_processes()
+
+    def _note_past(self, *, all_of_them: bool) -> None:
+        """Keep what there was of the past a minute after the first price."""
+        served = self.served
+        if served is None or served.price_s is None or self.outcome.past_at_60_s is not None or all_of_them:
+            return
+        if self.reader is not None and time.monotonic() - served.began - served.price_s >= MINUTE_S:
+            self.figures = self.reader.read(all_of_them=True)
+            self.outcome.take(self.figures)
+            self.outcome.past_at_60_s = self.figures.past
 
     def stop(self) -> None:
         """Look no more."""
@@ -100,7 +114,7 @@ def run(
         with alone(plan.data_dir), ends_by_signal():
             if fresh:
                 start_over(plan)
-            return _run(plan, seconds, json_file, with_key=with_key)
+            return _run(plan, seconds, json_file, fresh=fresh, with_key=with_key)
     except Ended as ended:
         # Without --for, a signal is the way to end it.
         return 0 if seconds is None else 128 + ended.number
@@ -112,18 +126,19 @@ def run(
         return 1
 
 
-def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, with_key: bool) -> int:
+def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, fresh: bool, with_key: bool) -> int:
     said: list[str] = []
     screen = Screen(plan)
     supervisor = Supervisor(screen.say)
-    outcome = Outcome(source=plan.source, urls=plan.urls())
-    stack = Stack(plan, supervisor, screen.say)
+    outcome = Outcome(source=plan.label_of_rows, urls=plan.urls())
+    stack = Stack(plan, supervisor, screen.say, fresh=fresh)
     watch = Watch(stack, outcome, json_file)
     screen.say(f"Presage: {plan.label}")
     with supervisor, screen:
         watch.start()
         try:
             stack.start(on_tables=lambda: _tables_are_there(stack, watch, with_key=with_key))
+            outcome.tape = stack.tape
             screen.say("up: " + ", ".join(f"{name} {took:.1f} s" for name, took in stack.steps.items()))
             screen.invite(outcome)
             said = _keep_up(stack, watch, screen, seconds)
@@ -142,7 +157,7 @@ def _tables_are_there(stack: Stack, watch: Watch, *, with_key: bool) -> None:
 
     watch.reader = Reader(stack.database_url)
     if with_key:
-        watch.outcome.api_key = ready_key(stack.database_url, stack.plan.data_dir / "key")
+        watch.outcome.api_key = ready_key(stack.database_url, stack.plan.key_file)
         api = stack.plan.urls()["api"]
         watch.served = FirstServed(str(api), lambda: watch.outcome.api_key, stack.installed_at)
         watch.served.start()
@@ -158,7 +173,7 @@ def _keep_up(stack: Stack, watch: Watch, screen: Screen, seconds: float | None) 
             time.sleep(0.25)
     watch.look(all_of_them=True)
     down = [name for name, watched in stack.supervisor.watched.items() if watched.state != "up"]
-    return problems(watch.outcome, down, watch.figures.error) if watch.served is not None else []
+    return problems(watch.outcome, down, watch.figures.error, served=watch.served is not None)
 
 
 def expected(error: Exception) -> bool:
@@ -182,11 +197,12 @@ def alone(data_dir: Path) -> Iterator[None]:
 
 
 def start_over(plan: Plan) -> None:
-    """Forget everything that an earlier run kept."""
-    Stack(plan, Supervisor(print), print).cluster().erase()
+    """Forget what earlier runs kept of this source beside its database, which is dropped once the server runs."""
+    if plan.database_url is not None:
+        raise StartError("--fresh erases no database that DATABASE_URL names: drop it yourself, or name another")
     for kept in (plan.dagster_home, plan.logs):
         shutil.rmtree(kept, ignore_errors=True)
-    (plan.data_dir / "key").unlink(missing_ok=True)
+    plan.key_file.unlink(missing_ok=True)
 
 
 def _rounded(value: float | None) -> float | None:

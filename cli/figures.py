@@ -17,6 +17,11 @@ TABLES = (
     *("events", "markets", "tokens", "trades", "quotes", "book_events", "live_prices", "live_books"),
     *("candles_1m", "candles_1h", "market_stats_24h", "settlements", "ledger_entries", "stream_events"),
 )
+PAST_S = 5.0
+COUNTED = (
+    *("signals", "leaderboard_wallets_with_profit", "markets_with_14_days_of_candles"),
+    *("trending_ratios", "filled_days"),
+)
 SHARE = 0.05  # of the time may go into counting: a table that takes long to count is counted less often
 
 
@@ -26,6 +31,14 @@ class Stage(NamedTuple):
     stage: str
     status: str
     lag_s: float | None
+    reason: str | None = None  # what keeps it from going on
+    since: int | None = None  # Unix seconds
+
+    def told(self) -> str:
+        """Say what keeps it from going on, and since when."""
+        if self.reason is None:
+            return ""
+        return self.reason + ("" if self.since is None else f", since {datetime.fromtimestamp(self.since):%H:%M:%S}")  # noqa: DTZ006 - the clock on the wall
 
 
 class Lease(NamedTuple):
@@ -40,6 +53,21 @@ class Lease(NamedTuple):
     window_left_s: float
 
 
+class Past(msgspec.Struct, frozen=True, kw_only=True):
+    """What was filled in of the days before the first, and what there is to look at for it."""
+
+    days: int
+    doing: str | None  # null: all is done, or nothing has begun
+    share: float  # of all steps
+    signals: int
+    leaderboard_wallets_with_profit: int
+    markets_with_14_days_of_candles: int
+    trending_ratios: int  # that differ, among the first 25
+    filled_days: int
+    trades: int
+    settlements: int
+
+
 class Figures(msgspec.Struct):
     """One look."""
 
@@ -52,6 +80,7 @@ class Figures(msgspec.Struct):
     gaps: int | None = None
     open_gaps: int = 0
     quarantined: int | None = None
+    past: Past | None = None
     error: str | None = None
 
 
@@ -98,6 +127,8 @@ class Reader:
         self.since = since or datetime.now(UTC)
         self.counter = Counter()
         self.last = Figures()
+        self._past_due = 0.0
+        self._counts: dict[str, int] = {}
         self._conn: psycopg.Connection[Any] | None = None
 
     def read(self, *, all_of_them: bool = False) -> Figures:
@@ -133,6 +164,29 @@ class Reader:
             gaps=gaps,
             open_gaps=open_gaps,
             quarantined=queries.quarantined(conn),
+            past=self._past(conn, anew=all_of_them),
+        )
+
+    def _past(self, conn: psycopg.Connection[Any], *, anew: bool) -> Past | None:
+        """Look at the back-fill, where there is one; what has to be counted, every few seconds."""
+        from sql.queries import figures as queries
+
+        state = queries.backfill(conn)
+        if state is None:
+            return None
+        done, steps = sum(state.get("done", {}).values()), state.get("steps") or 1
+        share = 1.0 if state.get("finished_at") else min((done + state.get("share", 0.0)) / steps, 1.0)
+        began = time.monotonic()
+        if anew or began >= self._past_due:
+            self._counts = dict(zip(COUNTED, queries.past(conn), strict=True))
+            self._past_due = time.monotonic() + max(PAST_S, (time.monotonic() - began) / SHARE)
+        return Past(
+            days=state["days"],
+            doing=state.get("doing"),
+            share=round(share, 3),
+            trades=state.get("trades", 0),
+            settlements=state.get("settlements", 0),
+            **self._counts,
         )
 
     def close(self) -> None:

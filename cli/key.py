@@ -36,6 +36,7 @@ def ready_key(url: str, file: Path) -> str:
             return key
     # An account of its own each time: an earlier key whose file was deleted must not use up the account's room.
     key = create(url, f"demo-{secrets.token_hex(4)}@presage.example", DEMO_APP, "pro")
+    file.parent.mkdir(parents=True, exist_ok=True)
     file.touch(0o600)
     file.write_text(key)
     return key

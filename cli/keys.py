@@ -1,7 +1,8 @@
-"""`presage key revoke`, `tier` and `quota`: changing a key that is in use."""
+"""`presage key revoke`, `replace`, `tier` and `quota`: changing a key that is in use."""
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,6 +24,7 @@ MOST = 2**31 - 1
 def add(app: typer.Typer) -> None:
     """Give the commands to `presage key`."""
     app.command()(revoke)
+    app.command()(replace)
     app.command()(tier)
     app.command()(quota)
 
@@ -32,6 +34,20 @@ def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
     from sql.queries import keys as queries
 
     _change(database_url, key, lambda conn, key_id: queries.revoke(conn, key_id=key_id), "revoked")
+
+
+def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:
+    """Put a new key in the place of one that was lost, and show it: account, tier, limits and what was used stay."""
+    from api import keys
+    from sql.queries import keys as queries
+
+    new = keys.PREFIX + secrets.token_urlsafe(32)
+
+    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+        queries.replace(conn, key_id=key_id, key_hash=keys.digest(new), prefix=new[: keys.SHOWN])
+
+    _change(database_url, key, change, "is no longer valid, and this is in its place")
+    typer.echo(new)
 
 
 def tier(

@@ -49,6 +49,15 @@ PortBase = Annotated[
     ),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="API processes.")]
+Backfill = Annotated[
+    int | None,
+    typer.Option(
+        metavar="DAYS",
+        min=0,
+        max=3650,
+        help="Fill in so many days of before the first, the newest first, in the background. 0: none.",
+    ),
+]
 DatabaseUrl = Annotated[
     str | None, typer.Option("--database-url", envvar="DATABASE_URL", help="The database; empty: the embedded one.")
 ]
@@ -72,6 +81,7 @@ def demo(
     ] = None,
     rate: Annotated[float | None, typer.Option(min=0.1, help="Messages a second that the simulation sends.")] = None,
     markets: Annotated[int | None, typer.Option(min=1, help="Markets that the simulation has.")] = None,
+    backfill: Backfill = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what earlier runs kept, and start over.")] = False,
     port_base: PortBase = None,
     workers: Workers = None,
@@ -98,12 +108,20 @@ def demo(
         port_base=port_base,
         workers=workers,
         truth=truth,
+        backfill_days=backfill,
     )
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, fresh=fresh))
 
 
 @app.command()
-def up(*, seconds: For = None, json_file: Json = None, port_base: PortBase = None, workers: Workers = None) -> None:
+def up(
+    *,
+    seconds: For = None,
+    json_file: Json = None,
+    backfill: Backfill = None,
+    port_base: PortBase = None,
+    workers: Workers = None,
+) -> None:
     """Run everything against the real exchange, in the foreground.
 
     What dies is started again; SIGTERM and Ctrl-C end all of it in order. Addresses and ports come from the settings
@@ -112,7 +130,7 @@ def up(*, seconds: For = None, json_file: Json = None, port_base: PortBase = Non
     from cli import demo as command
     from cli.options import plan
 
-    made = plan(live=True, port_base=port_base, workers=workers, from_settings=True)
+    made = plan(live=True, port_base=port_base, workers=workers, backfill_days=backfill, from_settings=True)
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, with_key=False))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli import sources
 from cli.plan import Plan, Source
 from cli.ports import Ports, TakenError, choose
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from settings import Settings
+
+
+SIMULATED_DAYS = 14
 
 
 def plan(
@@ -28,6 +32,7 @@ def plan(
     port_base: int | None = None,
     workers: int | None = None,
     truth: Path | None = None,
+    backfill_days: int | None = None,
     from_settings: bool = False,
 ) -> Plan:
     """Work out what to run; typer.BadParameter where the options contradict each other."""
@@ -47,6 +52,7 @@ def plan(
         raise typer.BadParameter(str(error)) from error
     return Plan(
         source=source,
+        stored_as=given.source if live else "",
         ports=ports,
         data_dir=given.data_dir.expanduser().resolve(),
         cache_dir=given.cache_dir,
@@ -62,7 +68,19 @@ def plan(
         rate=rate,
         markets=markets,
         truth=truth.resolve() if truth else None,
+        backfill_days=_backfill(source, backfill_days, given),
     )
+
+
+def _backfill(source: Source, asked: int | None, given: Settings) -> int:
+    """Say how many days to fill in: those asked for; else a fortnight of a simulation, and what the settings say."""
+    if source == "tape":
+        if asked:
+            raise typer.BadParameter("a tape has the past that was recorded: --backfill is not for --tape")
+        return 0
+    if asked is not None:
+        return asked
+    return SIMULATED_DAYS if source == "simulated" else given.backfill_days
 
 
 def _ports_of(given: Settings) -> Ports:
@@ -83,7 +101,9 @@ def _ports_of(given: Settings) -> Ports:
 
 @contextlib.contextmanager
 def database(url: str | None) -> Iterator[str]:
-    """Give the database to work on: the one named, or the embedded one, started if it is not running.
+    """Give the database to work on: the one named, or the one started last on the embedded server.
+
+    The server is started if it is not running.
 
     An error that the user can act on ends the command with its text alone.
     """
@@ -98,9 +118,11 @@ def database(url: str | None) -> Iterator[str]:
         if named:
             yield named
             return
-        with Cluster(given.data_dir.expanduser().resolve() / "database", cache_dir=given.cache_dir) as cluster:
-            cluster.create_database("presage")
-            yield cluster.url("presage")
+        data_dir = given.data_dir.expanduser().resolve()
+        name = sources.current(data_dir)
+        with Cluster(data_dir / "database", cache_dir=given.cache_dir) as cluster:
+            cluster.create_database(name)
+            yield cluster.url(name)
     except (EmbeddedError, psycopg.Error, ValueError) as error:
         typer.echo(f"presage: {error}", err=True)
         raise typer.Exit(1) from error

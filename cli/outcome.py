@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from cli.figures import Past  # noqa: TC001 (a field's type)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,11 +23,17 @@ class Outcome(msgspec.Struct, kw_only=True):
     live_lag_p50_s: float | None = None
     live_lag_p99_s: float | None = None
     rows: dict[str, int] = {}
+    past: Past | None = None  # of the days before the first, at the last look
+    past_at_60_s: Past | None = None  # and 60 s after the first price
     coverage_gaps: int | None = None
     quarantined: int | None = None
     stages: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    """What keeps stages from going on, and since when."""
     urls: Mapping[str, str | None] = {}
     api_key: str | None = None
+    tape: dict[str, Any] | None = None
+    """Of each recording what was used of it, or why nothing was."""
     source: str
 
     def take(self, figures: Figures) -> None:
@@ -35,7 +43,9 @@ class Outcome(msgspec.Struct, kw_only=True):
         self.rows = figures.rows
         self.coverage_gaps = figures.gaps
         self.quarantined = figures.quarantined
+        self.past = figures.past
         self.stages = {stage.stage: stage.status for stage in figures.stages}
+        self.reasons = {stage.stage: told for stage in figures.stages if (told := stage.told())}
 
     def save(self, file: Path) -> None:
         """Write it as JSON, whole or not at all: a reader never meets half a file."""
@@ -44,14 +54,20 @@ class Outcome(msgspec.Struct, kw_only=True):
         temporary.replace(file)
 
 
-def problems(outcome: Outcome, down: list[str], error: str | None = None) -> list[str]:
-    """List what is wrong at the end; nothing wrong is success."""
+def problems(outcome: Outcome, down: list[str], error: str | None = None, *, served: bool = True) -> list[str]:
+    """List what is wrong at the end; nothing wrong is success. `served`: somebody asked the API meanwhile."""
     found = [f"{name} is down" for name in down]
     if error is not None:
         found.append(error)
     if not outcome.stages:
         found.append("no stage has reported")
-    found += [f"stage {stage} is {status}" for stage, status in outcome.stages.items() if status != "fresh"]
+    for stage, status in outcome.stages.items():
+        if status != "fresh":
+            found.append(
+                f"stage {stage} is {status}" + (f": {outcome.reasons[stage]}" if stage in outcome.reasons else "")
+            )
+    if not served:
+        return found
     if outcome.time_to_first_market_s is None:
         found.append("the API served no market")
     if outcome.time_to_first_price_s is None:
@@ -72,6 +88,7 @@ def summary(outcome: Outcome, problems: list[str]) -> list[str]:
     first = f"first market after {seconds(outcome.time_to_first_market_s)}, "
     first += f"first price after {seconds(outcome.time_to_first_price_s)}"
     lag = f"live lag p50 {seconds(outcome.live_lag_p50_s)}, p99 {seconds(outcome.live_lag_p99_s)}"
+    past = outcome.past
     lines = [
         first,
         lag,
@@ -79,6 +96,11 @@ def summary(outcome: Outcome, problems: list[str]) -> list[str]:
         f"stages: {stages or 'none'}",
         f"coverage gaps {outcome.coverage_gaps}, quarantined {outcome.quarantined}",
     ]
+    if past is not None:
+        lines.append(
+            f"the past: {past.share:.0%} of {past.days} days filled in, {past.trades:,} trades, {past.settlements:,} "
+            f"settlements, {past.signals:,} signals"
+        )
     if problems:
         lines += ["not well:", *(f"  {problem}" for problem in problems)]
     return lines

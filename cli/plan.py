@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from cli import sources
+
 if TYPE_CHECKING:
     from cli.ports import Ports
     from logs import Format
@@ -19,6 +21,7 @@ class Plan:
     """One way to run everything."""
 
     source: Source
+    stored_as: str = ""  # how rows of the real exchange are labelled, if otherwise
     ports: Ports
     data_dir: Path
     cache_dir: Path | None = None
@@ -33,6 +36,7 @@ class Plan:
     speed: float | None = None
     rate: float | None = None
     markets: int | None = None
+    backfill_days: int = 0  # of before the first day
     truth: Path | None = None  # where the sandbox writes down all it sends
 
     @property
@@ -40,8 +44,28 @@ class Plan:
         return self.data_dir / "logs"
 
     @property
+    def label_of_rows(self) -> str:
+        """Which source the rows name."""
+        return self.stored_as or self.source
+
+    @property
+    def database(self) -> str:
+        """Name the database that holds this source's data on the embedded server, and nothing of another's."""
+        if self.source == "simulated":
+            return sources.named("simulated", str(self.seed))
+        return (
+            sources.named("tape", self.tape.name if self.tape else "")
+            if self.source == "tape"
+            else sources.named(self.label_of_rows)
+        )
+
+    @property
+    def key_file(self) -> Path:
+        return self.data_dir / "keys" / self.database
+
+    @property
     def dagster_home(self) -> Path:
-        return self.data_dir / "dagster"
+        return self.data_dir / "dagster" / self.database
 
     @property
     def workspace(self) -> Path:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console, Group
 from rich.live import Live
 from rich.panel import Panel
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from cli.figures import Figures
+    from cli.figures import Figures, Past
     from cli.outcome import Outcome
     from cli.plan import Plan
     from cli.processes import Watched
@@ -78,7 +79,9 @@ class Screen:
         return (
             f"[{self.plan.source}] {rows} +{speed:.0f}/s lag p50 {_seconds(figures.lag_p50_s)} "
             f"p99 {_seconds(figures.lag_p99_s)} {stages} gaps={figures.gaps} quarantined={figures.quarantined}"
+            + (f" past={figures.past.share:.0%}" if figures.past else "")
             + (f" ({figures.error})" if figures.error else "")
+            + "".join(f"; {stage.stage}: {told}" for stage in figures.stages if (told := stage.told()))
         )
 
     def page(self, figures: Figures, outcome: Outcome, services: Mapping[str, Watched]) -> Panel:
@@ -86,8 +89,11 @@ class Screen:
         sides = Table.grid(padding=(0, 4))
         sides.add_row(_rows(figures), Group(_stages(figures), Text(), _leases(figures), Text(), _services(services)))
         parts: list[Table | Text] = [sides]
+        if figures.past is not None:
+            parts += [Text(), _past(figures.past)]
         if figures.error:
             parts.append(Text(figures.error, style="red"))
+        parts += [Text(f"{stage.stage}: {told}", style="yellow") for stage in figures.stages if (told := stage.told())]
         parts += [Text(), _addresses(outcome)]
         title = f"Presage · {self.plan.label} · {time.monotonic() - self.began:.0f} s · Ctrl-C ends it"
         return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
@@ -144,6 +150,14 @@ def _services(services: Mapping[str, Watched]) -> Table:
     for name, watched in services.items():
         again = f"restarts: {watched.restarts}" if watched.restarts else ""
         table.add_row(name, Text(watched.state, style=STATES[watched.state]), Text(again, style="yellow"))
+    return table
+
+
+def _past(past: Past) -> Table:
+    table = Table.grid(padding=(0, 2))
+    doing = past.doing or ("all is there" if past.share >= 1 else "waits for the feeds")
+    told = f"{past.share:4.0%}  {doing}" + ("" if past.share >= 1 else ", in the background")
+    table.add_row(Text(f"the past {past.days} days", style="bold"), ProgressBar(1.0, past.share, width=40), told)
     return table
 
 

@@ -11,12 +11,13 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cli import readiness
+from cli import readiness, sources
 from cli.plan import ROOT
 from cli.processes import Program, StartError, tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from cli.plan import Plan
     from cli.processes import Report, Supervisor
@@ -73,6 +74,8 @@ class Stack:
     dagster_url: str = ""
     installed_at: float = 0.0  # monotonic: from here on the times count
     steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
+    fresh: bool = False  # forget what earlier runs kept of this source
+    tape: dict[str, Any] | None = None  # what of each recording is played
 
     def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
         """Bring everything up; StartError, or the error of a step, when something does not come."""
@@ -92,6 +95,7 @@ class Stack:
         self.supervisor.wait("code-server")
         self.supervisor.start(self.daemon())
         self.supervisor.wait(*self.supervisor.watched)
+        self._tell_tape()
         # Last, as they are slow to import and nothing waits for them.
         self.supervisor.start(self.webserver(), self.site())
         self.supervisor.wait("webserver", "site")
@@ -115,7 +119,8 @@ class Stack:
     def _name_databases(self) -> None:
         if self.plan.database_url is None:
             cluster = self.cluster()
-            self.database_url, self.dagster_url = cluster.url("presage"), cluster.url("dagster")
+            name = self.plan.database
+            self.database_url, self.dagster_url = cluster.url(name), cluster.url(sources.dagster_of(name))
         else:
             from psycopg.conninfo import make_conninfo
 
@@ -127,8 +132,13 @@ class Stack:
             if self.plan.database_url is None:
                 database = EmbeddedDatabase(self.cluster(), self.supervisor.end_last)
                 self.supervisor.start(database)
-                for name in ("presage", "dagster"):
-                    database.cluster.create_database(name)
+                name = self.plan.database
+                sources.adopt(database.cluster, name, self.plan.label_of_rows, self.report)
+                if self.fresh:
+                    sources.drop(database.cluster, name)
+                for each in (name, sources.dagster_of(name)):
+                    database.cluster.create_database(each)
+                sources.remember(self.plan.data_dir, name)
             else:
                 create_beside(self.database_url, "dagster")
 
@@ -141,7 +151,8 @@ class Stack:
             for step in applied:
                 self.report(step)
             refuse_other_schema(self.database_url, made_now=bool(applied))
-            refuse_other_source(self.database_url, self.plan.source)
+            refuse_other_source(self.database_url, self.plan.label_of_rows)
+            refuse_other_tape(self.database_url, self.plan.tape)
 
     @contextlib.contextmanager
     def _step(self, name: str) -> Iterator[None]:
@@ -165,7 +176,8 @@ class Stack:
             "PRESAGE_LOG_FORMAT": plan.log_format,
             "PYTHONUNBUFFERED": "1",
             "PRESAGE_DATA_DIR": str(plan.data_dir),
-            "PRESAGE_SOURCE": plan.source,
+            "PRESAGE_SOURCE": plan.label_of_rows,
+            "PRESAGE_BACKFILL_DAYS": str(plan.backfill_days),
             "PRESAGE_API_HOST": plan.host,
             "PRESAGE_API_PORT": str(plan.ports.api),
             "PRESAGE_API_WORKERS": str(plan.workers),
@@ -207,10 +219,28 @@ class Stack:
         command = [sys.executable, "-m", "upstream.sandbox", "--port", str(port)]
         command += ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
         given = {"--speed": plan.speed, "--rate": plan.rate, "--markets": plan.markets, "--log": plan.truth}
+        if plan.source == "simulated" and plan.backfill_days:
+            given |= {"--past": plan.backfill_days, "--past-until-ms": self._first_started_ms()}
         for option, value in given.items():
             command += [option, str(value)] if value is not None else []
         status = f"http://127.0.0.1:{port}/sandbox/status"
         return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), tier=1)
+
+    def _tell_tape(self) -> None:
+        """Say what of the recordings is played, and why the rest is not."""
+        if self.plan.source != "tape":
+            return
+        told = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.sandbox}/sandbox/tape") or {}
+        for line in told.pop("lines", []):
+            self.report(f"tape: {line}")
+        self.tape = told
+
+    def _first_started_ms(self) -> int:
+        """Tell when the simulation was first started over this data: its past ends there, whenever it is asked for."""
+        file = self.plan.dagster_home / "simulated_since_ms"
+        if not file.exists():
+            file.write_text(f"{time.time() * 1000:.0f}")
+        return int(file.read_text())
 
     def code_server(self) -> Program:
         """Describe Dagster's copy of our definitions; live runs are its children."""
@@ -337,7 +367,29 @@ def refuse_other_source(url: str, source: str) -> None:
         held = ", ".join(str(row[0]) for row in others)
         raise StartError(
             f"the database holds data of another source ({held}), and {source} data must not be mixed with it: "
-            "start over with --fresh, or set PRESAGE_DATA_DIR to another folder"
+            "let DATABASE_URL name another database of the server, one for each source, or name none: "
+            "the embedded server has a database for each"
+        )
+
+
+def refuse_other_tape(url: str, tape: Path | None) -> None:
+    """Keep recordings of two folders apart that have the same name."""
+    from psycopg.types.json import Jsonb
+
+    from sql.database import connect
+
+    if tape is None:
+        return
+    with connect(url) as conn:
+        kept = conn.execute(
+            "insert into settings (name, value) values ('tape', %s)"
+            " on conflict (name) do update set value = settings.value returning value",
+            [Jsonb(str(tape))],
+        ).fetchone()
+    if kept is not None and kept[0] != str(tape):
+        raise StartError(
+            f"the database holds recordings of {kept[0]}, another folder of the same name: rename one of them, "
+            "or start over with --fresh"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cli import sources
 from cli.diagnosis import Finding
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ def dagster(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
 
     from sql.database import connect
 
-    there = conn.execute("select from pg_database where datname = 'dagster'").fetchone()
+    names = [sources.dagster_of(conn.info.dbname), sources.FIRST_DAGSTER]
+    there = conn.execute(
+        "select datname from pg_database where datname = any(%s) order by array_position(%s, datname::text)",
+        [names, names],
+    ).fetchone()
     if there is None:
         yield Finding("dagster", "warn", "it has never run on this server", "`presage up` starts it")
         return
     # What `info.dsn` leaves out is the password.
-    beside = make_conninfo(conn.info.dsn, dbname="dagster", password=conn.info.password)
+    beside = make_conninfo(conn.info.dsn, dbname=there[0], password=conn.info.password)
     with connect(beside, autocommit=True, name="doctor") as other:
         tables = other.execute(
             "select to_regclass('runs') is not null and to_regclass('daemon_heartbeats') is not null"

@@ -6,6 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
+from cli import sources
 from cli.diagnosis import Finding, dagster, holdings, pipeline
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def database(settings: Settings) -> list[Finding]:
                 looks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
                     looks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
-                    looks += [pipeline.lag, pipeline.losses]
+                    looks += [pipeline.lag, pipeline.losses, pipeline.clocks]
                 for look in looks:
                     found += _guarded(look, conn, settings)
     except Exception as error:  # noqa: BLE001 - whatever keeps the database away, the rest is worth telling
@@ -169,7 +170,9 @@ def _reached(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[A
     from sql.embedded import Cluster, installation
 
     programs = installation.installed(settings.cache_dir)
-    cluster = Cluster(settings.data_dir.expanduser().resolve() / "database", cache_dir=settings.cache_dir)
+    data_dir = settings.data_dir.expanduser().resolve()
+    name = sources.current(data_dir)
+    cluster = Cluster(data_dir / "database", cache_dir=settings.cache_dir)
     if programs is None:
         installation.require(settings.cache_dir)
         there = installation.cache_root(settings.cache_dir)
@@ -181,9 +184,9 @@ def _reached(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[A
         ran = cluster.pid is not None
         with cluster:  # if it was not running, for as long as we look
             how = f"process {cluster.pid}" if ran else "was not running, started to be looked at"
-            cluster.create_database("presage")
-            with connect(cluster.url(), autocommit=True, name="doctor") as conn:
-                yield Finding("database", "ok", f"embedded, in {cluster.home} ({how})"), conn
+            cluster.create_database(name)
+            with connect(cluster.url(name), autocommit=True, name="doctor") as conn:
+                yield Finding("database", "ok", f"embedded, {name} in {cluster.home} ({how})"), conn
 
 
 def _unreachable(error: Exception) -> Finding:

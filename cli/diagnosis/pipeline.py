@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import psycopg
 
 STILL_S = 300.0  # so long nobody has touched any clock: nothing runs
+CLOCK_S = 1.0  # further apart, the lag from the exchange's instant to the commit is told wrong
 STATUS: dict[str, Status] = {"fresh": "ok", "off": "ok", "late": "warn", "stale": "fail", "missing": "fail"}
 REMEDIES = {
     "discovery": "in Dagster see the sensor discovery_due and the newest run of discovery; `presage doctor --live` asks"
@@ -65,6 +66,19 @@ def losses(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     if incidents:
         remedy = "docs/operations.md, Incidents: which source contradicts which, and what to do"
         yield Finding("incidents", "warn", f"{incidents} incidents of the chain's data are not mended", remedy)
+
+
+def clocks(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    """How far the clocks of the hosts that hold a feed are from the database's."""
+    hosts = list(queries.clocks(conn))
+    for host, ahead_s in hosts:
+        found = f"{host}: {abs(ahead_s):.3f} s {'ahead of' if ahead_s > 0 else 'behind'} the database"
+        if abs(ahead_s) > CLOCK_S:
+            yield Finding(
+                "clocks", "warn", found, "synchronise the clocks (chrony, systemd-timesyncd): lag is told wrong"
+            )
+        else:
+            yield Finding("clocks", "ok", found)
 
 
 def _lasted(seconds: float) -> str:

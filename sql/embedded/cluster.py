@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
@@ -284,6 +285,14 @@ class Cluster:
             scrambled = conn.pgconn.encrypt_password(password, ROLE.encode(), b"scram-sha-256").decode()
             statement = sql.SQL("alter role {} password {}")
             conn.execute(statement.format(sql.Identifier(ROLE), sql.Literal(scrambled)))
+
+
+@atexit.register
+def _let_go() -> None:
+    """Reap servers that another object, or process, has stopped; have those that outlast us not complained of."""
+    for process in _left_running:
+        if process.poll() is None:
+            process.returncode = 0
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

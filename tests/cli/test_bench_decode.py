@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+
 import msgspec
-from web3._utils.method_formatters import log_entry_formatter
 
 from cli.bench import decode as bench
 from cli.bench import decode_logs
@@ -14,14 +15,20 @@ from upstream.chain.wire import RawLog
 
 
 def test_our_decoder_and_web3_read_the_same():
-    events = bench.rivals()
+    events, format_log = bench.rivals(), bench.web3().method_formatters.log_entry_formatter
 
     for logs in (decode_logs.fills(60), decode_logs.mixed(200)):
         raw = msgspec.convert(logs, list[RawLog])
-        ours, theirs = bench.both_read(raw, [log_entry_formatter(log) for log in logs], events)
+        ours, theirs = bench.both_read(raw, [format_log(log) for log in logs], events)
 
         assert ours == theirs
         assert len(ours) > 0
+
+
+def test_importing_web3_does_not_let_recursion_go_deeper_than_the_stack():
+    bench.web3()
+
+    assert sys.getrecursionlimit() < 10_000
 
 
 def test_the_mix_has_a_row_of_the_taker_s_for_each_match_and_knows_whose_redemptions_are():

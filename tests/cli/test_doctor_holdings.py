@@ -83,6 +83,18 @@ def trade(conn, days_ago, number=1):
     conn.execute("insert into trades values (%s, 1, 0, %s, %s, 1, 1, 1, 1)", [at, number, number])
 
 
+def test_hosts_whose_clocks_are_wrong_are_named(conn):
+    for host, role, ahead_ms in (("right", "leader", 12), ("wrong", "standby", -5_000), ("left", "gone", 9_000)):
+        row = {"run_id": host, "feed": "polymarket", "role": role, "host": host, "detail": {"clock_ahead_ms": ahead_ms}}
+        insert(conn, "feed_leases", {**row, "window_ends_at": dt.datetime.now(dt.UTC)})
+
+    right, wrong = pipeline.clocks(conn)
+
+    assert (right.status, right.found) == ("ok", "right: 0.012 s ahead of the database")
+    assert (wrong.status, wrong.found) == ("warn", "wrong: 5.000 s behind the database")
+    assert "synchronise" in wrong.remedy
+
+
 def test_chunks_are_counted_and_a_time_to_come_is_told(conn):
     given = Settings(_env_file=None)
     assert [finding.found for finding in holdings.chunks(conn, given)] == ["none yet"]

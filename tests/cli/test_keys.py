@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import settings
 from api import keys
 from cli.main import app
+from sql.queries import keys as queries
 from tests.api.conftest import serving
 from tests.patience import PATIENCE_S
 
@@ -85,6 +86,29 @@ def test_limits_of_a_key_are_set_one_by_one_and_taken_away(presage, conn, key):
 
     assert conn.execute("select max_webhooks from api_keys").fetchone() == (9,)
     assert conn.execute(LIMITS).fetchone() == ("pro", None, 100, 7, True)
+
+
+@pytest.mark.parametrize("named", [lambda key: key[:12], lambda _: "someone@example.com"])
+def test_a_lost_key_is_replaced_and_keeps_what_belongs_to_it(presage, conn, key, named):
+    presage("quota", key, "--month", "777")
+
+    done = presage("replace", named(key))
+
+    assert done.exit_code == 0, done.output
+    said, new = done.output.splitlines()
+    assert said.startswith(f"{key[:12]}… is no longer valid")
+    assert conn.execute(LIMITS).fetchall() == [("pro", 777, None, None, True)]
+    assert queries.by_hash(conn, key_hash=keys.digest(key)) is None
+    assert queries.by_hash(conn, key_hash=keys.digest(new))[1:3] == ("pro", 777)
+    assert presage("list").output.count(f"{new[:12]}…") == 1
+
+
+def test_a_key_that_has_ended_is_not_replaced(presage, key):
+    presage("revoke", key)
+
+    done = presage("replace", key)
+
+    assert (done.exit_code, "has been revoked" in done.output, "psg_" in done.output) == (1, True, False)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,7 @@ def test_help_imports_nothing_heavy():
         (["--live", "--tape", "."], "exclude each other"),
         (["--simulate", "3", "--speed", "2"], "--speed is for --tape"),
         (["--live", "--rate", "2"], "--rate and --markets are for --simulate"),
+        (["--tape", ".", "--backfill", "3"], "--backfill is not for --tape"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options, said):
@@ -52,6 +53,14 @@ def test_options_that_contradict_each_other_are_refused(options, said):
 
     assert refused.exit_code == 2
     assert said in refused.output
+
+
+def test_a_simulation_has_a_fortnight_behind_it_and_others_what_is_asked_for(tmp_path):
+    assert plan().backfill_days == 14
+    assert plan(backfill_days=0).backfill_days == 0
+    assert plan(live=True).backfill_days == 0
+    assert plan(live=True, backfill_days=30).backfill_days == 30
+    assert plan(tape=tmp_path).backfill_days == 0
 
 
 def test_the_simulation_is_the_default_and_says_so():

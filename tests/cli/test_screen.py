@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
-from cli.figures import Figures, Lease, Stage
+from cli.figures import Figures, Lease, Past, Stage
 from cli.outcome import Outcome
 from cli.plan import Plan
 from cli.ports import Ports
@@ -24,7 +25,7 @@ FIGURES = Figures(
     rates={"trades": 0.2, "book_events": 678.4},
     lag_p50_s=0.125,
     lag_p99_s=0.482,
-    stages=[Stage("discovery", "fresh", None), Stage("ingestion", "late", 4.21)],
+    stages=[Stage("discovery", "fresh", None), Stage("ingestion", "late", 4.21, "follows no market", 1_795_000_000)],
     leases=[
         Lease("market", "5a2c99d1-aaaa", "leader", ready=True, pid=1, silent_s=0.4, window_left_s=71.2),
         Lease("market", "77e0b3c4-bbbb", "standby", ready=False, pid=2, silent_s=0.2, window_left_s=-3.0),
@@ -33,6 +34,18 @@ FIGURES = Figures(
     gaps=3,
     open_gaps=1,
     quarantined=2,
+    past=Past(
+        days=14,
+        doing="trades of 2026-11-12",
+        share=0.37,
+        signals=60,
+        leaderboard_wallets_with_profit=30,
+        markets_with_14_days_of_candles=0,
+        trending_ratios=25,
+        filled_days=5,
+        trades=20_000,
+        settlements=50_000,
+    ),
     error="database: gone away",
 )
 SERVICES = {"api": SimpleNamespace(state="up", restarts=2), "daemon": SimpleNamespace(state="down", restarts=0)}
@@ -62,6 +75,7 @@ def page():
         "market +90f1d2e3 +standby +silent",
         "api +up +restarts: 2",
         "daemon +down ",
+        "the past 14 days +━+╸ +37%  trades of 2026-11-12, in the background",
         "database: gone away",
         "api +http://127.0.0.1:8080 ",
         "stream +ws://127.0.0.1:8080/stream ",
@@ -82,9 +96,11 @@ def test_where_nobody_looks_a_line_says_it_and_not_at_every_look():
         screen.show(FIGURES, OUTCOME, SERVICES)
 
     (line,) = written.getvalue().splitlines()
+    at = datetime.fromtimestamp(1_795_000_000).astimezone()
     assert line.strip().endswith(
         "[simulated] markets=40 trades=9 book_events=1234567 +679/s lag p50 0.125 s p99 0.482 s "
-        "discovery=fresh ingestion=late gaps=3 quarantined=2 (database: gone away)"
+        "discovery=fresh ingestion=late gaps=3 quarantined=2 past=37% (database: gone away); "
+        f"ingestion: follows no market, since {at:%H:%M:%S}"
     )
 
 
