@@ -7,10 +7,10 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup demo up test lint format bench soak fuzz lock browser clean
+.PHONY: help setup demo up test test-hours test-load lint format bench soak fuzz lock browser compiler clean
 
 help: ## Print this help
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo
 	@echo '  Options go in ARGS: make demo ARGS="--for 90 --json out.json"'
 
@@ -57,7 +57,15 @@ format: setup ## Put the code into its style
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
 
 test: lint .venv-exchange/.installed ## Lint and every test (below 10 minutes on 2 cores)
-	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days: ARGS="--at 'today 00:05'"
+	$(BIN)/python -m tests.hours --workers $(WORKERS) $(ARGS)
+
+RUNS ?= 20
+
+test-load: setup ## Live, settlement, delivery and stream, 20 times beside a busy processor: RUNS=2
+	$(BIN)/python -m tests.hours --load $(RUNS) $(ARGS)
 
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
@@ -77,6 +85,10 @@ lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)
 	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)
+
+# For tests/hours/clock.c, a library of the tests.
+compiler:
+	@command -v cc >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev)
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
 	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
+import re
 import shutil
 import tempfile
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -47,6 +48,30 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000, suppress_health_check=SLOW)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+pytest_plugins = ["tests.licences"]
+
+# What reads the clock: the schema and its queries do, so does the simulated exchange, and a test that says so itself.
+CLOCKED = {"cluster", "conn", "community", "sandbox"}
+READS_CLOCK = re.compile(r"\bnow\(|\butcnow\(|\btoday\(|\btime\(\)|\bnow_ms\(|\bcurrent_date\b|\bSandbox\(")
+
+LONGEST = (
+    "tests/cli/test_demo.py",
+    "tests/api/fuzz/test_fuzz.py",
+    "tests/deployment/test_compose.py",
+    "tests/replay/test_exact.py",
+    "tests/api/test_metering_servers.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what `make test-hours` runs, and begin with the longest files: no worker ends with one of them alone."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    reads = functools.cache(lambda path: READS_CLOCK.search(path.read_text()) is not None)
+    for item in items:
+        if CLOCKED.intersection(getattr(item, "fixturenames", ())) or reads(item.path):
+            item.add_marker(pytest.mark.clock)
 
 
 class Server(Protocol):

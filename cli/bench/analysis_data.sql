@@ -35,6 +35,7 @@ from (
         ) as i
 ) as made;
 
+-- candles: only where triggers keep them
 insert into candles_1m (bucket, market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq)
 select time_bucket('1 minute', ts) as bucket, market_key, outcome, first(price, seq), max(price), min(price), last(price, seq),
        sum(size), sum(value_usd), count(*), min(seq), max(seq)
@@ -43,6 +44,7 @@ insert into candles_1h (bucket, market_key, outcome, open, high, low, close, vol
 select time_bucket('1 hour', ts) as bucket, market_key, outcome, first(price, seq), max(price), min(price), last(price, seq),
        sum(size), sum(value_usd), count(*), min(seq), max(seq)
 from trades group by 1, 2, 3;
+-- end of candles
 
 -- Best prices of both outcomes, on average 130 changes in the last 65 minutes of a market that trades, and 10 of any other in a day.
 insert into quotes (ts, market_key, outcome, bid, ask, mid)

@@ -154,6 +154,10 @@ select
     10000, decode(md5(market_key::text), 'hex'), 1, :now, true
 from markets cross join generate_series(0, 1) as outcome where status = 'ACTIVE';
 
+-- name: feed()!
+-- The feed stays alive for as long as anybody measures.
+update stage_clocks set beat_at = now() + interval '30 days', last_data_at = now(), detail = '{"backlog_events": 0}' where stage = 'ingestion';
+
 -- name: signals(markets, signals, from_, to)!
 -- What analysis found.
 insert into signals (ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s)

@@ -44,7 +44,11 @@ VARIED: dict[str, tuple[str, ...]] = {
     "recent_trades": ("", "limit=100", "market_id={id}"),
     "event_markets": ("", "sort=created", "status=ACTIVE"),
     "category_markets": ("", "sort=resolution", "status=RESOLVED", "offset=500"),
-    "market_signals": ("", "type=momentum"),
+    "market_signals": ("", "type=momentum", "from={yesterday_ms}&limit=500"),
+    **dict.fromkeys(
+        ("wallet_onchain", "wallet_activity", "wallet_markets"),
+        ("", "from={yesterday_ms}", "to={yesterday_ms}", "market_id={id}"),
+    ),
     "top_signals": ("", "type=whale_alert"),
     "udf_symbols": ("symbol={id}",),
     "udf_search": ("query=bitcoin", "query=", "query=reaches-77"),

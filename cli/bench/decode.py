@@ -9,7 +9,9 @@ processor, and what else the machine does is then no matter.
 from __future__ import annotations
 
 import json
+import sys
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -48,8 +50,7 @@ _answer = msgspec.json.Decoder(list[RawLog])
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
     """Measure fills, a mix of all, and the mix from the answer's bytes on."""
-    from web3._utils.method_formatters import log_entry_formatter
-
+    log_entry_formatter = web3().method_formatters.log_entry_formatter
     events = rivals()
     for name, logs in (("OrderFilled", decode_logs.fills(LOGS)), ("a busy hour's mix", decode_logs.mixed(LOGS))):
         raw = msgspec.convert(logs, list[RawLog])
@@ -102,11 +103,19 @@ def taken_in_turns(
     yield figure(name, mine, "logs/s", rival=("web3.py process_log", rival), target=RATIO)
 
 
+def web3() -> SimpleNamespace:
+    """Import web3.py, and put back the limit of recursion, which it raises beyond what the C stack holds."""
+    limit = sys.getrecursionlimit()
+    from web3 import Web3
+    from web3._utils import method_formatters
+
+    sys.setrecursionlimit(limit)  # at py_ecc's 100,000 a deeply nested JSON document ends the process
+    return SimpleNamespace(Web3=Web3, method_formatters=method_formatters)
+
+
 def rivals() -> dict[str, Any]:
     """Give web3.py's events, by topic 0."""
-    from web3 import Web3
-
-    web3 = Web3()
+    client = web3().Web3()
     made = {}
     for event in EVENTS:
         if event.says in INDEXED or event.says in PLACES:
@@ -117,7 +126,7 @@ def rivals() -> dict[str, Any]:
                 for number, kind in enumerate(types.split(","))
             ]
             described = {"type": "event", "name": name, "anonymous": False, "inputs": inputs}
-            made[event.topic0] = getattr(web3.eth.contract(abi=[described]).events, name)()
+            made[event.topic0] = getattr(client.eth.contract(abi=[described]).events, name)()
     return made
 
 

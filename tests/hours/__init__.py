@@ -1,0 +1,1 @@
+"""Tests at other hours: everything that reads the clock, under clocks that are moved."""

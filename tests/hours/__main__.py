@@ -1,0 +1,122 @@
+"""python -m tests.hours [--at NAME] [--load RUNS] [PATHS…]: tests under moved clocks, or again and again under load.
+
+Each pass is a run of pytest of its own, ended after MAX_PASS_S. A preloaded library (clock.c) moves the clock for the
+tests and for the servers and the database that they start; `test_clock.py` fails where it does not reach one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.hours.moments import moments
+
+ROOT = Path(__file__).parents[2]
+MAX_PASS_S = 1800
+PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
+BUSY = 4  # processes beside the tests that only use up the processor
+# What waits for others is late when the machine is busy.
+UNDER_LOAD = (
+    *("tests/orchestration/live", "tests/orchestration/settlement", "tests/orchestration/delivery"),
+    *(
+        "tests/orchestration/test_stream.py",
+        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/api").glob("test_stream*.py")),
+    ),
+)
+
+
+class Pass(NamedTuple):
+    name: str
+    seconds: float
+    well: bool
+    said: str
+
+
+def main() -> int:
+    """Run the passes asked for, say what each came to, and fail if one did."""
+    parser = argparse.ArgumentParser(prog="python -m tests.hours", description=__doc__.partition("\n")[0])
+    names = list(moments(_today()))
+    parser.add_argument("--at", action="append", help=f"only at this moment; one of: {', '.join(names)}")
+    parser.add_argument("--load", type=int, metavar="RUNS", help="instead: so many runs beside a busy processor")
+    parser.add_argument("--workers", default="2", help="of pytest-xdist")
+    parser.add_argument("paths", nargs="*", help="tests, instead of the usual ones")
+    given = parser.parse_args()
+    passes = under_load(given) if given.load else at_hours(given)
+    print(
+        "\n"
+        + "\n".join(
+            f"{'ok    ' if each.well else 'FAILED'} {each.name:<18} {each.seconds:6.0f} s  {each.said}"
+            for each in passes
+        )
+    )
+    return 0 if passes and all(each.well for each in passes) else 1
+
+
+def at_hours(given: argparse.Namespace) -> list[Pass]:
+    """Run what reads the clock at each moment."""
+    wanted = [(name, at) for name, at in moments(_today()).items() if name in (given.at or [name])]
+    arguments = ["-n", given.workers, "--dist", "loadfile", "-m", "clock and not soak", *(given.paths or ["tests"])]
+    with tempfile.TemporaryDirectory(prefix="presage-clock-") as folder:
+        Path(folder).chmod(0o755)  # as root the database runs as another user, who must read it too
+        library = Path(folder) / "clock.so"
+        source = Path(__file__).with_name("clock.c")
+        subprocess.run(["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC", "-o", library, source], check=True)
+        library.chmod(0o755)
+        return [
+            _run(name, arguments, {"LD_PRELOAD": str(library), "PRESAGE_CLOCK_OFFSET_S": _offset(at)})
+            for name, at in wanted
+        ]
+
+
+def under_load(given: argparse.Namespace) -> list[Pass]:
+    """Run what depends on luck again and again, one test at a time, beside processes that never pause."""
+    with ExitStack() as stack:
+        for _ in range(BUSY):
+            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(busy.kill)
+        arguments = ["-m", "not soak", *(given.paths or UNDER_LOAD)]
+        return [_run(f"run {n} of {given.load}", arguments, {}) for n in range(1, given.load + 1)]
+
+
+def _run(name: str, arguments: list[str], clock: dict[str, str]) -> Pass:
+    """Run one pass, telling of what fails as it fails: one that has to be ended would not come to its summary."""
+    print(f"--- {name}", flush=True)
+    began, last = time.monotonic(), "nothing was said"
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]
+    with subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **clock}, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        timer = threading.Timer(MAX_PASS_S, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        assert process.stdout is not None
+        for line in filter(str.strip, process.stdout):
+            last = line.strip("= \n")
+            if not PASSED.search(line):
+                print(line, end="", flush=True)
+        timer.cancel()
+    seconds = time.monotonic() - began
+    ended = f"ended after {MAX_PASS_S} s, at {last}"
+    return Pass(name, seconds, process.returncode == 0, ended if process.returncode < 0 else last)
+
+
+def _offset(at: dt.datetime) -> str:
+    return str(round(at.timestamp() - time.time()))
+
+
+def _today() -> dt.date:
+    return dt.datetime.now(dt.UTC).date()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
