@@ -40,6 +40,7 @@ class Starts:
         self._open: list[Start] = []
         self._reading: Start | None = None  # while discovery walks the catalogue for the first time: one of all markets
         self._read: set[int | None] = set()  # the markets that were found meanwhile
+        self._was_reading = False  # at the last look
 
     def announce(self, market_id: str, ts_ms: int) -> None:
         """Take note of a listing that was heard."""
@@ -70,7 +71,8 @@ class Starts:
                 since_ms=since_ms,
             )
             found = [Start(key, ids, self.announced.get(name, ms), to_ms) for key, name, ids, ms, to_ms in rows]
-        noted = [] if reading else self._judged(found, since_ms)
+        walked = reading or self._was_reading  # what the first look after the walk finds, the walk has found
+        noted = [] if walked else self._judged(found, since_ms)
         if reading and self._reading is None:
             noted = [Start(None, [], since_ms, None)]
         with conn.transaction():
@@ -79,7 +81,8 @@ class Starts:
             if market_key is None or seen != last:
                 queries.note_seen(conn, market_key=last_key, change_id=last_change)
         self.begun -= begun
-        if reading:
+        self._was_reading = reading
+        if walked:
             self._reading = self._reading or noted[0]
             self._read.update(start.market_key for start in found)
             self._reading.token_ids += [name for start in found if start.to_ms is None for name in start.token_ids]
