@@ -247,7 +247,7 @@ class Stack:
         port = self.plan.ports.code
         return self._program(
             "code-server",
-            *(sys.executable, "-m", "dagster", "api", "grpc", "--module-name", "orchestration.definitions"),
+            *(sys.executable, "-m", "orchestration.code_server", "--module-name", "orchestration.definitions"),
             *("--host", "127.0.0.1", "--port", str(port), "--working-directory", str(ROOT)),
             *("--location-name", "presage", "--use-python-environment-entry-point"),
             *("--log-format", self._dagster_format),

@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from orchestration.settlement.reading import Source
 
 Kind = Literal["trades", "settlements", "signals"]
-SHARE = 0.6  # of the time may be spent on it: the rest is for what is live
+SHARE = 0.85  # of the time may be spent on it: the rest is for what is live
 LATE_S, WAIT_S, MAX_WAIT_S = 2.0, 0.5, 5.0  # while the live feed is late, nothing is filled in, for so long at most
 SAVE_S = 1.0
+NEWEST = 2  # days that are filled in before all others: the one that has begun, and a whole one
 AROUND_BLOCKS = 16
 PIECE_BLOCKS = 10_000  # filled from the newest down, so that no hole is left in between
 ASK_S = 20.0  # between two passes of the wallets asked for while settlements come in
@@ -164,11 +165,17 @@ class Backfill:
         return True
 
     def steps(self) -> Iterator[Step]:
-        """Name what there is to do, in its order: every day's trades and settlements, then signals."""
+        """Name what there is to do, in its order.
+
+        The newest days come first, with all that is of them. Of the others trades come before settlements: charts and
+        rankings need nothing else, while profit is whole only with all days. Signals rest on both.
+        """
         spans = list(spans_of(self.state.until, self.state.days))
         kinds: tuple[Kind, ...] = ("trades",) if self.ranges is None else ("trades", "settlements")
-        for start, end in spans:
+        for start, end in spans[:NEWEST]:
             yield from (Step(kind, start, end) for kind in kinds)
+        for kind in kinds:
+            yield from (Step(kind, start, end) for start, end in spans[NEWEST:])
         if self.ranges is not None:  # by now the blocks are final that were the newest when it began
             yield Step("settlements", *spans[0], last=True)
         yield from (Step("signals", start, end) for start, end in spans)
@@ -245,7 +252,7 @@ class Backfill:
 
     def _after(self, step: Step, nth: int) -> None:
         """Have others compute anew what rests on it."""
-        if step.kind == "trades" and (nth in {2, self.state.days + 1}):
+        if step.kind == "trades" and (nth in {NEWEST, self.state.days + 1}):
             queries.forget_weeks(self.conn)
             self._ask("aggregates")
         if step.last or (step.kind == "settlements" and time.monotonic() - self._asked_at > ASK_S):

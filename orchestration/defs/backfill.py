@@ -1,12 +1,13 @@
 """The days before an installation's first: filled in by one run in the background, where days are asked for."""
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
+import psycopg
 
 import settings
 from orchestration import backfill
@@ -24,28 +25,25 @@ from sql.queries import settlement as settlement_queries
 LIVE = "polymarket"
 OFF = "no days are asked for: set PRESAGE_BACKFILL_DAYS"
 GIVEN_UP_S = 180.0
+READY_S, LOOK_S = 120.0, 0.5  # a run waits so long for the feeds, which begin beside it
 
 
 class Work(dg.Config):
     """How the run does it."""
 
     days: int
-    nice: int = 0
-    """By how much the process stands back behind others."""
 
 
 @dg.op(description="Fills in day after day, the newest first; what is done already is left alone.")
 def fill_in(context: dg.OpExecutionContext, database: Database, exchange: Exchange, config: Work) -> None:
     """Go on where the last run stopped."""
     began, configured = time.monotonic(), settings.get()
-    if config.nice:
-        os.nice(config.nice)
     with ExitStack() as stack:
         conn = stack.enter_context(database.connection(autocommit=True, name="presage back-fill of days"))
         speaking = stack.enter_context(coverage.asked(exchange))
-        state = backfill.begun(conn, config.days) if queries.try_alone(conn) else None
+        state = _begin(conn, config.days) if queries.try_alone(conn) else None
         if state is None:
-            context.log.info("another run is at it, or the live feed has brought nothing yet")
+            context.log.info("another run is at it, or the feeds have brought nothing yet")
             return
         rpc, ranges = None, None
         if chain.urls(configured):
@@ -74,6 +72,18 @@ def fill_in(context: dg.OpExecutionContext, database: Database, exchange: Exchan
     )
 
 
+def _begin(conn: psycopg.Connection[Any], days: int) -> backfill.State | None:
+    """Wait for the feeds, then give what is remembered, or begin; None: they are not ready."""
+    until = time.monotonic() + READY_S
+    while time.monotonic() < until:
+        live = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
+        chained = not chain.urls(settings.get()) or settlement_queries.heads(conn, feed=FEED) is not None
+        if live and chained and (state := backfill.begun(conn, days)) is not None:
+            return state
+        time.sleep(LOOK_S)
+    return None
+
+
 @dg.job(
     name="backfill",
     description="The days before the first: trades from the exchange's list, settlements from the chain, signals from "
@@ -89,7 +99,7 @@ def job() -> None:
     job_name=job.name,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts the back-fill once the live feed is up, where PRESAGE_BACKFILL_DAYS asks for days that have "
+    description="Starts the back-fill once a live run is there, where PRESAGE_BACKFILL_DAYS asks for days that have "
     "not been filled in.",
 )
 def backfill_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
@@ -99,15 +109,14 @@ def backfill_due(context: dg.SensorEvaluationContext, database: Database) -> dg.
         return dg.SkipReason(OFF)
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage backfill_due") as conn:
-        state = backfill.begun(conn, configured.backfill_days)
-        live = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
-        chained = not chain.urls(configured) or settlement_queries.heads(conn, feed=FEED) is not None
+        state = backfill.State.read(conn)
+        followed = any(feed_queries.leases(conn, feed=LIVE))
         beat_at = queries.beat_at(conn)
     runs = unfinished(context.instance, job.name)
-    why = wait(state, configured.backfill_days, now, runs=runs, beat_at=beat_at, ready=live and chained)
+    why = wait(state, configured.backfill_days, now, runs=runs, beat_at=beat_at, followed=followed)
     if why is not None:
         return dg.SkipReason(why)
-    work = Work(days=configured.backfill_days, nice=10)
+    work = Work(days=configured.backfill_days)
     return dg.RunRequest(
         run_key=f"backfill {now.isoformat(timespec='seconds')}",
         run_config=dg.RunConfig(ops={"fill_in": work}),
@@ -121,12 +130,12 @@ def wait(
     *,
     runs: Sequence[Run],
     beat_at: datetime | None,
-    ready: bool,
+    followed: bool,
 ) -> str | None:
     """Say why no run is due; a run without a sign of life for long is no reason, as its process may be gone."""
-    if state is None or not ready:
-        return "the feeds come first"
-    if state.finished_at is not None and state.days >= days:
+    if not followed:
+        return "the live feed comes first"
+    if state is not None and state.finished_at is not None and state.days >= days:
         return f"{state.days} days have been filled in"
     lately = [run for run in runs if now.timestamp() - run.since < GIVEN_UP_S]
     if lately or (runs and beat_at is not None and (now - beat_at).total_seconds() < GIVEN_UP_S):

@@ -205,12 +205,12 @@ def test_one_run_at_a_time_and_none_once_all_is_done():
     state = backfill.State(14, NOW)
     at_it = [Run("a", "STARTED", (NOW - timedelta(hours=1)).timestamp())]
 
-    def why(state, *, runs=(), beat_at=None, ready=True):
-        return defs.wait(state, 14, NOW, runs=runs, beat_at=beat_at, ready=ready)
+    def why(state, *, runs=(), beat_at=None, followed=True):
+        return defs.wait(state, 14, NOW, runs=runs, beat_at=beat_at, followed=followed)
 
     assert why(state) is None
-    assert why(None) == "the feeds come first"
-    assert why(state, ready=False) == "the feeds come first"
+    assert why(None) is None
+    assert why(None, followed=False) == "the live feed comes first"
     assert why(state, runs=at_it, beat_at=NOW - timedelta(seconds=5)) == "a run is started"
     assert why(state, runs=at_it, beat_at=NOW - timedelta(minutes=10)) is None  # its process is gone
     state.finished_at = NOW

@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 END_MS = 30_000  # from the last trade of the past to the first of the simulation: its block is final by then
-OPENED = 16_000  # positions opened in markets that are open when the simulation begins, over a fortnight
+OPENED = 6_000  # positions opened in markets that are open when the simulation begins, over a fortnight
 LATELY, LATELY_TIMES = DAY_MS, 3.0  # the last day is so much busier
-EVENTS_A_DAY, EVENT_OPENED = 5, 14  # lasting events that resolve in a day; positions opened in each of their markets
-HOUR_OPENED = 12  # positions opened in an up/down market of an hour
+EVENTS_A_DAY, EVENT_OPENED = 3, 12  # lasting events that resolve in a day; positions opened in each of their markets
+HOUR_OPENED = 6  # positions opened in an up/down market of an hour
 DEALT = 0.6  # share of the positions that are opened with the dealer
 CLOSED = 0.45  # share of the positions that are closed before the market's end
 TOGETHER = 0.5  # share of those against another maker that both sides close together
 REDEEMED = 0.85  # share of the winners who hand in their tokens
-BURST_EVERY_DAYS, BURST_MS, BURST_OPENED = 2.5, 2_400_000, 18  # news: the price jumps, and many trade
+BURST_EVERY_DAYS, BURST_MS, BURST_OPENED = 2.5, 2_400_000, 12  # news: the price jumps, and many trade
 REVERTED = 0.4  # share of the news that turns out wrong
 DRIFT = 0.07  # of the logit, in an hour
 SHARES, SPREAD, LARGE, LARGE_TIMES = 7.5, 1.25, 0.01, 8.0  # the logarithm of the size of a position, in shares
