@@ -101,7 +101,9 @@ from unnest(:symbols::text[], :market_keys::integer[], :outcomes::integer[]) wit
 join markets m using (market_key)
 left join live_prices p on p.market_key = given.market_key and p.outcome = given.outcome
 left join live_books b on b.market_key = given.market_key and b.outcome = given.outcome
-left join market_stats_24h s on s.market_key = given.market_key and s.outcome = given.outcome
+left join lateral (  -- by its key, symbol for symbol: PostgreSQL 15 would read the table whole
+    select * from market_stats_24h s where s.market_key = given.market_key and s.outcome = given.outcome limit 1
+) as s on true
 left join lateral (
     select p.bid, p.ask, p.mid where m.status = 'ACTIVE' and b.verified and (select alive from alive_feed)
 ) as live on true
