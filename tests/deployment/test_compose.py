@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 import yaml
 from psycopg.conninfo import make_conninfo
@@ -132,8 +133,16 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
     assert {".git", ".env", ".venv", ".presage", "node_modules"} <= set(left_out)
 
 
+@pytest.fixture
+def dagster_url(cluster, database_url):
+    """The database that `presage migrate --with-dagster` makes beside ours; other tests meet none."""
+    yield sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
+        admin.execute("drop database if exists dagster with (force)")
+
+
 @pytest.mark.timeout(450)
-def test_each_service_comes_up_by_its_own_command_on_read_only_folders(config, database_url, tmp_path):
+def test_each_service_comes_up_by_its_own_command_on_read_only_folders(config, database_url, dagster_url, tmp_path):
     dagster_home = tmp_path / "dagster"
     dagster_home.mkdir()
     (dagster_home / "dagster.yaml").write_text(
@@ -154,7 +163,7 @@ def test_each_service_comes_up_by_its_own_command_on_read_only_folders(config, d
     for name in OURS:  # the server of the tests has another address than a container's
         environment = given["services"][name]["environment"]
         environment["DATABASE_URL"] = database_url
-        environment["DAGSTER_PG_URL"] = sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
+        environment["DAGSTER_PG_URL"] = dagster_url
     (tmp_path / "config.json").write_text(json.dumps(given))
     report = tmp_path / "report.json"
     command = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--mount"]
