@@ -209,10 +209,15 @@ def server_key(server_conn: psycopg.Connection[Any]) -> str:
 @pytest.fixture
 def listen(server: Server, server_conn: psycopg.Connection[Any], server_key: str) -> Callable[..., Any]:
     """`with listen() as client:` gives a client of the stream that stands after all that is written by now."""
+    return listener(server, server_conn, server_key)
+
+
+def listener(server: Server, conn: psycopg.Connection[Any], server_key: str) -> Callable[..., Any]:
+    """Give what `listen` is, of any server."""
 
     @contextmanager
     def connected(*, key: str = "", **params: Any) -> Iterator[Listener]:
-        head = server_conn.execute("select last_seq from stream_head").fetchone()
+        head = conn.execute("select last_seq from stream_head").fetchone()
         assert head is not None
         while True:
             with listening(server.stream(key or server_key, **params)) as client:
