@@ -270,7 +270,7 @@ def drained(raw):
 
 
 def test_ten_thousand_messages_are_replayed_in_a_moment(patient, patient_conn):
-    listen = listener(patient, patient_conn, generous(patient_conn, "someone@example.com"))
+    listen = listener(patient, patient_conn, generous(patient_conn, "replayed@example.com"))
     with listen() as client:
         first = client.hello["seq"]
     written = [seq for _ in range(10) for seq in write(patient_conn, trades(1000))]

@@ -98,12 +98,22 @@ def test_a_migrated_database_is_well(settings, database_url):
     assert of(findings, "clock").status == "ok"
 
 
-def test_the_licence_and_what_it_allows_are_told(settings, database_url):
-    found = of(diagnose(settings(database_url=SecretStr(database_url))), "licence").found
-
-    assert found == (
-        "apache (hypertables only): continuous aggregates no, columnstore no, policies no; candles by triggers"
-    )
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(
+            "apache (hypertables only): continuous aggregates no, columnstore no, policies no; candles by triggers",
+            marks=pytest.mark.license("apache"),
+        ),
+        pytest.param(
+            "timescale (Community): continuous aggregates yes, columnstore yes, policies yes;"
+            " candles by continuous aggregates",
+            marks=pytest.mark.license("timescale"),
+        ),
+    ],
+)
+def test_the_licence_and_what_it_allows_are_told(settings, database_url, told):
+    assert of(diagnose(settings(database_url=SecretStr(database_url))), "licence").found == told
 
 
 def test_the_community_edition_is_told_and_its_jobs_looked_at(community):
