@@ -102,6 +102,15 @@ def cluster() -> Iterator[Server]:
             yield server
 
 
+@pytest.fixture
+def named_databases(cluster: Server) -> Iterator[None]:
+    """Taken by a test whose databases have given names: on a given server other processes run tests, too."""
+    with _admin(cluster) as admin:
+        admin.execute("set statement_timeout = 0")
+        admin.execute("select pg_advisory_lock(hashtextextended('presage tests: named databases', 0))")
+        yield
+
+
 @pytest.fixture(scope="session")
 def template(cluster: Server) -> Iterator[str]:
     """The name of a migrated database that nobody connects to: copy it with `create database … template …`."""

@@ -73,7 +73,7 @@ from (
     order by ts desc, seq desc
     limit :limit
 ) as t
-join markets m using (market_key)
+cross join lateral (select market_id, token_ids from markets where market_key = t.market_key offset 0) as m
 left join lateral settled_by(m.token_ids[t.outcome + 1], t.ts, t.tx_hash, t.size) as s on t.tx_hash is not null;
 
 -- name: recent_of_market(market_key, outcome, since, until, limit)^
@@ -96,7 +96,7 @@ select coalesce(json_agg(json_build_object(
 ) order by t.ts desc, t.seq desc), '[]')::text, count(*)
 from (
     select m.market_id, m.token_ids, newest.*
-    from markets m
+    from (select * from markets where market_key = :market_key offset 0) as m
     cross join generate_series(0, cardinality(m.outcomes) - 1) as place
     cross join lateral (
         select * from trades
@@ -104,7 +104,7 @@ from (
         order by ts desc, seq desc
         limit :limit
     ) as newest
-    where m.market_key = :market_key and (:outcome::integer is null or place = :outcome::integer)
+    where :outcome::integer is null or place = :outcome::integer
     order by newest.ts desc, newest.seq desc
     limit :limit
 ) as t

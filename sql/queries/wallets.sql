@@ -133,6 +133,7 @@ from newest f
 cross join lateral (
     select * from settlements s
     where s.ts between :from_ts and :to_ts and s.ts = f.ts and s.block_number = f.block_number and s.log_index = f.log_index
+    offset 0
 ) as s
 join chain_tokens k on k.token_key = f.token_key
 join chain_contracts c on c.contract_key = s.contract_key

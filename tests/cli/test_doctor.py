@@ -330,7 +330,7 @@ def run(monkeypatch, settings):
     return command
 
 
-def test_the_command_ends_well_when_nothing_fails(run, database_url):
+def test_the_command_ends_well_when_nothing_fails(run, database_url, named_databases):
     result = run(DATABASE_URL=database_url)
 
     assert "0 failed" in result.output

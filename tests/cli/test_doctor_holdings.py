@@ -169,7 +169,7 @@ def test_keys_are_counted_and_those_about_to_be_refused(conn):
 
 
 @pytest.fixture
-def beside(cluster, conn):
+def beside(cluster, conn, named_databases):
     """Dagster's database beside ours, with the two tables that are looked at."""
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
         admin.execute("create database dagster")
@@ -193,7 +193,7 @@ def beats(made, seconds):
         )
 
 
-def test_dagster_that_never_ran_is_to_be_started(conn):
+def test_dagster_that_never_ran_is_to_be_started(conn, named_databases):
     (found,) = dagster.dagster(conn)
 
     assert (found.status, found.remedy) == ("warn", "`presage up` starts it")

@@ -48,7 +48,7 @@ def test_commands_work_on_the_database_that_was_started_last(tmp_path):
 
 
 @pytest.fixture
-def earlier(cluster):
+def earlier(cluster, named_databases):
     """The databases of release 0.1.0, with a simulated market; all that a test makes of them is dropped."""
     names = ("presage", "dagster", "simulated-1", "simulated-1-dagster", "exchange", "exchange-dagster")
 

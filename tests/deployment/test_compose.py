@@ -134,7 +134,7 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
 
 
 @pytest.fixture
-def dagster_url(cluster, database_url):
+def dagster_url(cluster, database_url, named_databases):
     """The database that `presage migrate --with-dagster` makes beside ours; other tests meet none."""
     yield sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
