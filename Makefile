@@ -65,7 +65,7 @@ test-hours: setup .venv-exchange/.installed compiler ## Every test that reads th
 RUNS ?= 20
 
 test-load: setup ## Live, settlement, delivery and stream, 20 times beside a busy processor: RUNS=2
-	$(BIN)/python -m tests.hours --load $(RUNS) $(ARGS)
+	$(BIN)/python -m tests.hours --load $(RUNS) --workers $(WORKERS) $(ARGS)
 
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)

@@ -80,12 +80,12 @@ def at_hours(given: argparse.Namespace) -> list[Pass]:
 
 
 def under_load(given: argparse.Namespace) -> list[Pass]:
-    """Run what depends on luck again and again, one test at a time, beside processes that never pause."""
+    """Run what depends on luck again and again, beside processes that never pause."""
     with ExitStack() as stack:
         for _ in range(BUSY):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
             stack.callback(busy.kill)
-        arguments = ["-m", "not soak", *(given.paths or UNDER_LOAD)]
+        arguments = ["-n", given.workers, "--dist", "loadfile", "-m", "not soak", *(given.paths or UNDER_LOAD)]
         return [_run(f"run {n} of {given.load}", arguments, {}) for n in range(1, given.load + 1)]
 
 
