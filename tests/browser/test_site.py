@@ -24,8 +24,8 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "h
 
 
 @contextmanager
-def opened(browser, served, **how):
-    """A page, on which nothing may complain and that asks nobody but us."""
+def opened(browser, served, *, refused=0, **how):
+    """A page, on which nothing may complain but of so many refusals, and that asks nobody but us."""
     context = browser.new_context(**how)
     page = context.new_page()
     complaints, asked = [], []
@@ -38,7 +38,9 @@ def opened(browser, served, **how):
         yield page
     finally:
         context.close()
-    assert [each for each in complaints if "404" not in each or "nowhere" not in "".join(asked)] == []
+    complaints = [each for each in complaints if "404" not in each or "nowhere" not in "".join(asked)]
+    assert [each for each in complaints if "403" not in each or not refused] == []
+    assert sum("403" in each for each in complaints) == refused
     assert [url for url in asked if not url.startswith((served.url, served.api_url))] == []
 
 
@@ -102,7 +104,7 @@ OUT_OF_SIGHT = """() => {
   const found = [...document.querySelectorAll(".bar nav a")].filter(beyond).map((link) => link.textContent);
   for (const cell of document.querySelectorAll("th, td")) {
     if (!beyond(cell)) continue;
-    const scrolled = cell.closest(".wide, .prose table, pre");
+    const scrolled = cell.closest(".wide, pre");
     const shown = scrolled && ["auto", "scroll"].includes(getComputedStyle(scrolled).overflowX)
       && getComputedStyle(scrolled).backgroundImage.includes("gradient");
     if (!shown) found.push(cell.textContent);
@@ -242,7 +244,7 @@ def test_pages_say_all_that_matters_without_any_script(browser, served):
 
 
 def test_the_data_feed_is_what_a_strict_client_of_the_protocol_expects(browser, served):
-    with opened(browser, served) as page:
+    with opened(browser, served, refused=1) as page:
         page.goto(f"{served.url}/markets/rain-tomorrow")
         script = page.locator("script[type=module]").last.get_attribute("src").replace("market.js", "udf.js")
         told = page.evaluate(
