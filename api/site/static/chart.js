@@ -20,6 +20,9 @@ function colours(element) {
   return found;
 }
 
+// A scale reaches beyond 0 and 1, to leave room for volumes; no price does.
+const onAxis = (price) => (price < -1e-9 || price > 1 + 1e-9 ? "" : words.cents(Math.abs(price)));
+
 export class Chart {
   #element;
   #feed;
@@ -49,7 +52,7 @@ export class Chart {
       this.#chart = LightweightCharts.createChart(this.#element, {
         autoSize: true,
         layout: { background: { color: "transparent" }, attributionLogo: false, fontFamily: "system-ui, sans-serif" },
-        localization: { priceFormatter: words.cents, locale: "en-GB" },
+        localization: { priceFormatter: onAxis, locale: "en-GB" },
         timeScale: { timeVisible: true, secondsVisible: false, rightOffset: 4 },
         rightPriceScale: { scaleMargins: { top: 0.08, bottom: 0.28 } },
         crosshair: { mode: LightweightCharts.CrosshairMode.Normal },
@@ -107,7 +110,7 @@ export class Chart {
   #draw() {
     for (const series of [this.#price, this.#volume]) if (series) this.#chart.removeSeries(series);
     const { CandlestickSeries, AreaSeries, HistogramSeries, createSeriesMarkers } = LightweightCharts;
-    const format = { type: "custom", minMove: 0.001, formatter: words.cents };
+    const format = { type: "custom", minMove: 0.001, formatter: onAxis };
     this.#price = this.#chart.addSeries(this.#kind === "candles" ? CandlestickSeries : AreaSeries, { priceFormat: format });
     this.#volume = this.#chart.addSeries(HistogramSeries, { priceScaleId: "volume", priceFormat: { type: "volume" }, lastValueVisible: false, priceLineVisible: false });
     this.#volume.priceScale().applyOptions({ scaleMargins: { top: 0.8, bottom: 0 } });
