@@ -15,7 +15,7 @@ COPY requirements.lock ./
 RUN /opt/tools/bin/uv pip install --python /opt/presage/bin/python --require-hashes -r requirements.lock
 COPY . .
 RUN /opt/tools/bin/uv pip install --python /opt/presage/bin/python --no-deps --no-build-isolation --editable . \
-    && /opt/presage/bin/python -m compileall -q api cli orchestration presage sql upstream logs.py parameters.py settings.py \
+    && /opt/presage/bin/python -m compileall -q api cli config orchestration presage sql upstream \
     && mkdir -p /opt/dagster && cat dagster.yaml dagster.docker.yaml > /opt/dagster/dagster.yaml
 
 FROM python:3.11-slim-bookworm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import context
 
-import settings
+from config import settings
 from sql import database, migrate
 from sql.tables import metadata
 

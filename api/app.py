@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import falcon
 import psycopg
 
-import settings
 from api import connections, errors, host, ledgers, openapi, pool, waiting, worker
 from api.address import Networks, Proxies
 from api.connections import Connections
@@ -25,11 +24,12 @@ from api.resources.metrics import MetricsPage
 from api.resources.service import Document, Reference
 from api.service import Service
 from api.stream.hub import Hub
+from config import settings
 from upstream.addresses import networks
 
 if TYPE_CHECKING:
     from api.resource import Resource
-    from settings import Settings
+    from config.settings import Settings
 
 App = falcon.App[falcon.Request, falcon.Response]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-import settings
 from api import host
+from config import settings
 
 _given = settings.get()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.pool import Connection, Pool
-    from settings import Settings
+    from config.settings import Settings
 
 MEMORY = Path("/dev/shm")  # noqa: S108 (the name of the file cannot be guessed, and its owner is checked)
 

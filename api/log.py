@@ -6,8 +6,8 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-import logs
-import settings
+from config import logging as logs
+from config import settings
 
 
 class Log(Logger):  # type: ignore[misc]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
-import logs
 from api.counted import CODE, NOWHERE, PLACE
 from api.counts import Number
 from api.errors import new_id
+from config import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

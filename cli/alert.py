@@ -12,7 +12,7 @@ def alert(
     text: Annotated[str, typer.Argument(help="What to say.")] = "This is a test: nothing is wrong.",
 ) -> None:
     """Send a message to everyone whom PRESAGE_ALERT_WEBHOOK_URL and PRESAGE_ALERT_APPRISE_URLS name, as alerts are."""
-    import settings
+    from config import settings
     from orchestration.alerts.outbox import message
     from orchestration.alerts.receivers import receivers
     from orchestration.alerts.standing import Note

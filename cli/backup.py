@@ -25,8 +25,8 @@ def backup(
 
     In it is what was committed when it began. Dagster's own history lies in a database of its own and is not.
     """
-    import settings
     from cli.options import database
+    from config import settings
     from sql import backup as backups
 
     with database(database_url) as url:
@@ -49,8 +49,8 @@ def restore(
     It is in place when all of it has come, and not before. Start `presage up` then: the time since the backup is made
     up for as far as it can be, and what cannot stands in /v1/coverage.
     """
-    import settings
     from cli.options import database
+    from config import settings
     from sql import backup as backups
 
     with database(database_url) as url:

@@ -12,7 +12,7 @@ from cli.diagnosis import Finding
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from settings import Settings
+    from config.settings import Settings
 
 
 def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
@@ -55,7 +55,7 @@ def doctor(
     from pydantic import ValidationError
     from rich.console import Console
 
-    import settings
+    from config import settings
 
     console = Console(soft_wrap=not sys.stdout.isatty())
     try:

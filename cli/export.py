@@ -29,8 +29,8 @@ def export(
     What is there whole is left alone: an interrupted export goes on where it was. Of a day that is not over, what there
     is so far.
     """
-    import settings
     from cli.options import database
+    from config import settings
     from orchestration.exports import days
     from orchestration.exports.topics import BY_NAME
     from sql.database import connect

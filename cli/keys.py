@@ -114,9 +114,9 @@ def _limit(option: str, given: str | None, most: int) -> int | str | None:
 
 def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
     """Change a key, and tell the API's workers on this host; those elsewhere look again within half a minute."""
-    import settings
     from api import ledgers
     from cli.options import database
+    from config import settings
     from sql.database import connect
 
     with database(url) as database_url, connect(database_url, autocommit=True) as conn:

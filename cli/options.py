@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from settings import Settings
+    from config.settings import Settings
 
 
 SIMULATED_DAYS = 14
@@ -36,7 +36,7 @@ def plan(
     from_settings: bool = False,
 ) -> Plan:
     """Work out what to run; typer.BadParameter where the options contradict each other."""
-    import settings
+    from config import settings
 
     given = settings.get()
     if sum([simulate is not None, tape is not None, live]) > 1:
@@ -109,7 +109,7 @@ def database(url: str | None) -> Iterator[str]:
     """
     import psycopg
 
-    import settings
+    from config import settings
     from sql.embedded import Cluster, EmbeddedError
 
     given = settings.get()

@@ -10,7 +10,7 @@ from cli import sources
 
 if TYPE_CHECKING:
     from cli.ports import Ports
-    from logs import Format
+    from config.logging import Format
 
 Source = Literal["exchange", "tape", "simulated"]
 ROOT = Path(__file__).parent.parent  # the checkout: programs are started from here

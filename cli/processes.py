@@ -71,7 +71,7 @@ class Service(Protocol):
 
 def tail(log: Path, lines: int = LAST_WORDS) -> str:
     """Give the last lines of a log, as one reads them."""
-    from logs import readable
+    from config.logging import readable
 
     with contextlib.suppress(OSError), log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 16384))

@@ -24,8 +24,8 @@ def set_(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Change a parameter while everything runs. It acts at once, without a restart."""
-    import parameters
     from cli.options import database
+    from config import tunables as parameters
     from sql.database import connect
 
     with database(database_url) as url, connect(url, autocommit=True) as conn:
@@ -42,8 +42,8 @@ def get(
     from rich.console import Console
     from rich.table import Table
 
-    import parameters
     from cli.options import database
+    from config import tunables as parameters
     from sql.database import connect
 
     with database(database_url) as url, connect(url, autocommit=True) as conn:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import parameters
+from config import tunables as parameters
 from orchestration.aggregates import HOUR, floor
 from sql.queries import activity as queries
 

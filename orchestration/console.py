@@ -8,8 +8,8 @@ import sys
 import dagster as dg
 from dagster._core.execution import context_creation_job
 
-import logs
-import settings
+from config import logging as logs
+from config import settings
 
 
 def install() -> None:

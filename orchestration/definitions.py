@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 
-import logs
-import settings
+from config import logging as logs
+from config import settings
 from orchestration import console
 from orchestration.resources import resources
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from settings import Settings
+    from config.settings import Settings
     from upstream.gamma import Gamma, Market, Page
 
 ENDED_WITHIN = timedelta(hours=2)  # of a planned end passed longer ago the next full walk is to tell

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from settings import Settings
+    from config.settings import Settings
 
 
 class Database(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -11,7 +11,7 @@ from sql.queries import webhooks
 if TYPE_CHECKING:
     import psycopg
 
-    from settings import Settings
+    from config.settings import Settings
 
 FEED_STATS_KEPT = timedelta(days=30)
 LEASES_KEPT = timedelta(days=1)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-import logs
+from config import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from settings import Settings
+    from config.settings import Settings
 
 
 class Feed(Protocol):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-import settings
+from config import settings
 
 ROOT = Path(__file__).parent.parent
 

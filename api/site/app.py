@@ -14,8 +14,6 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-import logs
-import settings
 from api import openapi
 from api.address import Proxies
 from api.site.assets import Assets
@@ -33,6 +31,8 @@ from api.site.rendering import Renderer
 from api.site.site import Site
 from api.site.views import documents, home, markets, registration, status, wallets
 from api.site.visit import Refusal, Visit
+from config import logging as logs
+from config import settings
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from api.site.visit import Page
-    from settings import Settings
+    from config.settings import Settings
 
 PAGES: dict[str, Callable[[Visit], Awaitable[Page]]] = {
     "/": home.home,

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
-import logs
 from api.errors import new_id
 from api.middleware import SANE
+from config import logging as logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from cli.bench.harness import interleaved
+from config.tunables import PARAMETERS
 from orchestration.analytics import passes
 from orchestration.analytics.measures import Parameters, read
-from parameters import PARAMETERS
 from sql import database
 
 if TYPE_CHECKING:

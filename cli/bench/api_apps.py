@@ -42,8 +42,8 @@ def _hello() -> Any:
 
 
 def _uncached() -> Any:
-    import settings
     from api import app, waiting
+    from config import settings
 
     waiting.install()
     service = app.service_of(settings.get())

@@ -9,7 +9,7 @@ from typing import Annotated
 import asyncpg
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 
-import settings
+from config import settings
 from sql.queries import trades as queries
 
 NAME = "presage rival"

@@ -14,7 +14,7 @@ from api import openapi
 from api.site.backend import Backend
 from api.site.guides import Guides
 from api.site.mcp.app import Mcp, over_http
-from settings import Settings
+from config.settings import Settings
 
 if TYPE_CHECKING:
     from api.site.credentials import Credentials

@@ -107,7 +107,7 @@ def measure(
 
 def discover(url: str, gamma_url: str) -> None:
     """Bring in the catalogue, as discovery does."""
-    import settings
+    from config import settings
     from orchestration.discovery import Discovery
     from sql.database import connect
     from upstream.gamma import Gamma

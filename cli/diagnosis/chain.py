@@ -9,7 +9,7 @@ from cli.diagnosis import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from settings import Settings
+    from config.settings import Settings
 
 OFF = "no RPC is configured: settlements, wallets and profits are not indexed"
 SET = "set PRESAGE_CHAIN_RPC_URLS to one or more JSON-RPC endpoints of Polygon"

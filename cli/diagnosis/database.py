@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from settings import Settings
+    from config.settings import Settings
 
 OLDEST_SERVER = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
 DAGSTER_CONNECTIONS = 40  # daemon, webserver, code server and four live runs, with what each keeps open

@@ -10,7 +10,7 @@ from cli.diagnosis import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from settings import Settings
+    from config.settings import Settings
 
 WAY_OUT = "check network and proxy; the exchange refuses some countries; --simulate and --tape need none of it"
 

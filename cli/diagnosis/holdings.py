@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from settings import Settings
+    from config.settings import Settings
 
 GB = 1 << 30
 CHUNKS_WORST = 5000  # beyond it, planning a query takes longer than most queries

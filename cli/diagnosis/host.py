@@ -15,7 +15,7 @@ from cli.diagnosis import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from settings import Settings
+    from config.settings import Settings
 
 GB = 1 << 30
 SHOWN = ("dagster", "falcon", "gunicorn", "gevent", "psycopg", "sqlalchemy", "alembic", "msgspec", "websockets")

@@ -10,8 +10,8 @@ import httpx
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from config.settings import Settings
     from orchestration.alerts.outbox import Message
-    from settings import Settings
 
 TIMEOUT_S = 5.0
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-import parameters
+from config import tunables as parameters
 from orchestration import stream
 from orchestration.aggregates import MINUTE, floor
 from orchestration.analytics import definitions, measures

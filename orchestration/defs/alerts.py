@@ -8,7 +8,7 @@ import dagster as dg
 import msgspec
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
 
-import settings
+from config import settings
 from orchestration.alerts.outbox import Message, Outbox
 from orchestration.alerts.receivers import receivers
 from orchestration.alerts.standing import Failing, Failure, Standing

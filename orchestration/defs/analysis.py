@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration import aggregates
 from orchestration.analytics import again, definitions, passes
 from orchestration.live.keeper import Run

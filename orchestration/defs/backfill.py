@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import psycopg
 
-import settings
+from config import settings
 from orchestration import backfill
 from orchestration.defs import coverage, markets
 from orchestration.live.keeper import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration import activity, aggregates, anchors
 from orchestration.defs import quality
 from orchestration.live.keeper import Run

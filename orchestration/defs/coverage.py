@@ -8,7 +8,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.coverage import days, filling, judging
 from orchestration.defs.pipeline import result
 from orchestration.live import exchange as live_exchange

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.delivery.feed import FEED, Feed
 from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.reporting import MATERIALISE_S, OBSERVE_S, Reporter

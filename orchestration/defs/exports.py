@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 import psycopg
 
-import settings
+from config import settings
 from orchestration.exports.topics import TOPICS, Topic
 from orchestration.resources import Database
 from sql.queries import coverage

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.keeping import WINDOW_TAG, keep
 from orchestration.live import exchange as live_exchange
 from orchestration.live.feed import Feed

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import msgspec
 
-import settings
+from config import settings
 from orchestration import packs, pruning, retention
 from orchestration.resources import Database
 from sql.queries import retention as queries

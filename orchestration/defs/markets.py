@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.discovery import Discovery, State, due
 from orchestration.live.keeper import Run
 from orchestration.resources import Database, Exchange

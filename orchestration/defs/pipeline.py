@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration import checks
 from orchestration.checks import Judgement
 from orchestration.resources import Database

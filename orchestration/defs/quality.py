@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.live.keeper import Run
 from orchestration.quality import passes
 from orchestration.quality.expecting import SCHEMA, Suite

@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration import checks
 from orchestration.defs.pipeline import result
 from orchestration.keeping import WINDOW_TAG, keep

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import psycopg
 
-import parameters
+from config import tunables as parameters
 from orchestration import checks
 from orchestration.checks import Judgement
 from orchestration.defs.pipeline import NO_CLOCK, STAGES, said

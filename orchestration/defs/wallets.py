@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-import settings
+from config import settings
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
 from orchestration.runs import unfinished

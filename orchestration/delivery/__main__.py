@@ -2,7 +2,7 @@
 
 import sys
 
-import settings
+from config import settings
 from orchestration import standalone
 from orchestration.delivery.feed import Feed
 

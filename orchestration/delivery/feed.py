@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from settings import Settings
+    from config.settings import Settings
     from upstream.addresses import Resolve
 
 FEED = STAGE = "delivery"

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from config.settings import Settings
 from orchestration.live.exchange import Exchange
 from orchestration.live.lease import Lease
 from orchestration.live.session import Session
-from settings import Settings
 
 POLL_S = 0.2
 LEAVE_S = 30.0  # to commit what is left

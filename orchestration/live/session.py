@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from config.settings import Settings
 from orchestration.live.anchoring import Anchoring
 from orchestration.live.backlog import Backlog
 from orchestration.live.exchange import Exchange
@@ -27,7 +28,6 @@ from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
 from orchestration.live.starts import Starts
 from orchestration.live.tracker import Tracker
-from settings import Settings
 from upstream.errors import UpstreamError
 from upstream.market_socket import Message, NewMarket, Refused
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
-import parameters
+from config import tunables as parameters
 from orchestration.quality import columns
 from orchestration.quality.expecting import SCHEMA
 from orchestration.quality.suites import SUITES

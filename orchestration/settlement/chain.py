@@ -10,7 +10,7 @@ from upstream.chain import contracts
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from settings import Settings
+    from config.settings import Settings
     from upstream.chain.contracts import Contract
     from upstream.chain.rpc import Rpc
 

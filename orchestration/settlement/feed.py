@@ -18,8 +18,8 @@ from sql.queries import settlement as queries
 from upstream.errors import UpstreamError
 
 if TYPE_CHECKING:
+    from config.settings import Settings
     from orchestration.settlement.reading import Source
-    from settings import Settings
     from upstream.chain.contracts import Contract
 
 LOOK_S = 5.0  # between two looks of a standby at the chain, and after a fault

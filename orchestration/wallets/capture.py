@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-import parameters
+from config import tunables as parameters
 from orchestration import stream
 from sql.queries import capture as queries
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-import settings
+from config import settings
 from sql.embedded import Cluster, EmbeddedError
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from settings import Settings
+from config.settings import Settings
 from tests.api.test_shapes import book
 from tests.factories import insert
 

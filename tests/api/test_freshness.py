@@ -9,9 +9,9 @@ import dagster as dg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-import parameters
 from api import exposition
 from api.cache import Cache
+from config import tunables as parameters
 from orchestration.checks import Judgement
 from orchestration.defs import stages
 from orchestration.resources import Database

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-import parameters
+from config import tunables as parameters
 from orchestration import activity, aggregates
 from tests.factories import go_live, insert
 

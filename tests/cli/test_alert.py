@@ -6,10 +6,10 @@ import pytest
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-import settings
 from cli.diagnosis import exchange, host
 from cli.main import app
-from settings import Settings
+from config import settings
+from config.settings import Settings
 from tests.orchestration.delivery.receiving import receiving
 
 

@@ -15,10 +15,10 @@ import typer
 from pydantic import SecretStr
 from typer.testing import CliRunner
 
-import settings as configuration
 from cli.diagnosis import Finding, database, host
 from cli.doctor import diagnose, doctor, table
-from settings import Settings
+from config import settings as configuration
+from config.settings import Settings
 from sql.embedded import Cluster, installation
 
 

@@ -12,7 +12,7 @@ from pydantic import SecretStr
 import sql.embedded.configuration as machine
 from api import keys
 from cli.diagnosis import dagster, holdings, pipeline
-from settings import Settings
+from config.settings import Settings
 from tests.factories import insert
 
 STAGES = ("discovery", "ingestion", "settlement", "analysis", "aggregates", "delivery")

@@ -7,8 +7,8 @@ import datetime as dt
 import pytest
 from typer.testing import CliRunner
 
-import settings
 from cli.main import app
+from config import settings
 
 TODAY = dt.datetime.now(dt.UTC)
 

@@ -9,9 +9,9 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-import settings
 from api import keys
 from cli.main import app
+from config import settings
 from sql.queries import keys as queries
 from tests.api.conftest import serving
 from tests.patience import PATIENCE_S

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-import parameters
 from cli.main import app
+from config import tunables as parameters
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from psycopg.conninfo import make_conninfo
 
-from settings import Settings
+from config.settings import Settings
 from sql.database import sqlalchemy_url
 from sql.embedded import debian, installation
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import parameters
-from settings import Settings
+from config import tunables as parameters
+from config.settings import Settings
 
 DOCS = Path(__file__).parents[2] / "docs"
 API = (DOCS / "api.md").read_text()

@@ -10,7 +10,7 @@ from itertools import pairwise
 import dagster as dg
 import pytest
 
-import settings
+from config import settings
 from orchestration.alerts.outbox import Outbox, message
 from orchestration.alerts.receivers import receivers
 from orchestration.alerts.standing import OVER_S, Failing, Failure, Note, Standing

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import parameters
+from config import tunables as parameters
+from config.settings import Settings
 from orchestration import backfill, catalogue
 from orchestration.analytics.definitions import EDITION
 from orchestration.analytics.measures import Parameters
@@ -20,7 +21,6 @@ from orchestration.live.keeper import Run
 from orchestration.settlement.ranges import Ranges
 from orchestration.settlement.writer import FEED, Writer
 from orchestration.wallets import leaderboards, positions
-from settings import Settings
 from sql import database
 from sql.queries import feed, settlement, signals
 from upstream.chain.contracts import POLYGON

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
+from config.settings import Settings
 from orchestration.catalogue import Stored, store
 from orchestration.defs import markets
 from orchestration.discovery import Discovery, State, due
 from orchestration.resources import Database, Exchange
-from settings import Settings
 from sql import database
 from sql.queries import catalogue as queries
 from upstream import gamma

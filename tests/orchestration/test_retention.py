@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from config.settings import Settings
 from orchestration import retention
-from settings import Settings
 from tests.factories import insert
 
 NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)

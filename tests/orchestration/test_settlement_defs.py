@@ -8,7 +8,7 @@ import uuid
 import dagster as dg
 import pytest
 
-import settings
+from config import settings
 from orchestration.defs import settlement
 from orchestration.resources import Database
 from orchestration.settlement import partitions

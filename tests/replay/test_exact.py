@@ -18,11 +18,11 @@ import httpx
 import pandas as pd
 import pytest
 
-import settings
 from api.lookup import Market
 from api.past_books import Past
 from api.replay.market_channel import Channel
 from api.replay.player import Span
+from config import settings
 from orchestration import packs
 from orchestration.discovery import Discovery
 from orchestration.live.rows import Token

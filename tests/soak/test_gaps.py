@@ -9,9 +9,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from config.settings import Settings
 from orchestration.coverage import days
 from orchestration.discovery import Discovery
-from settings import Settings
 from tests.orchestration.live.living import World, now_ms, wait_until
 from tests.soak.audit import audit
 from upstream.gamma import Gamma

@@ -15,9 +15,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-import parameters
 from cli.ports import choose
 from cli.readiness import fetch
+from config import tunables as parameters
 from orchestration.defs.pipeline import STAGES
 from orchestration.defs.stages import UNTOLD_S
 from tests.soak.running import Running

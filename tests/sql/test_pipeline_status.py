@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from psycopg.types.json import Jsonb
 
-import parameters
+from config import tunables as parameters
 from sql.queries import feed as queries
 from tests.factories import insert
 

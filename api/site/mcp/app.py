@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from api.site.backend import Backend
     from api.site.guides import Guides
-    from settings import Settings
+    from config.settings import Settings
 
 
 class Mcp:

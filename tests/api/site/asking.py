@@ -17,7 +17,7 @@ from starlette.applications import Starlette
 
 from api.site.guides import Guides
 from api.site.mcp.app import Mcp
-from settings import Settings
+from config.settings import Settings
 from tests.patience import PATIENCE_S
 
 BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}

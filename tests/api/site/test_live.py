@@ -10,12 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import settings
 from api import ledgers
 from api.site import live
 from api.site.backend import Backend
 from api.site.credentials import Credentials
 from api.site.live import Hub, Listener
+from config import settings
 from orchestration import stream
 from presage.client import Refused
 from tests import factories

@@ -9,9 +9,9 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-import parameters
 from api.site.app import create_app
 from api.site.words import NOTHING
+from config import tunables as parameters
 from orchestration import activity, aggregates
 from orchestration.wallets import leaderboards, positions
 from tests.api.site.conftest import Parsed, words_of

@@ -8,7 +8,7 @@ import pytest
 
 from api.site.app import create_app
 from api.site.mcp.app import Mcp
-from settings import Settings
+from config.settings import Settings
 from tests.api.site import asking
 
 BIG = b"x" * 70_000

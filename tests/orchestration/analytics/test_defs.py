@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import pytest
 
+from config.settings import Settings
 from orchestration.analytics import passes
 from orchestration.defs import analysis
 from orchestration.live.keeper import Run
 from orchestration.resources import Database
-from settings import Settings
 from tests.orchestration.analytics.histories import END
 from tests.orchestration.analytics.test_passes import jumping
 from tests.orchestration.analytics.test_signals import all_columns, stored

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-import parameters
+from config import tunables as parameters
 from orchestration import stream
 from orchestration.analytics import again, passes
 from sql import database

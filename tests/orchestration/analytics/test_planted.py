@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from config.tunables import PARAMETERS
 from orchestration.analytics import definitions, measures, passes
 from orchestration.analytics.measures import Parameters
-from parameters import PARAMETERS
 from tests.orchestration.analytics.histories import END, MINUTE_MS, History, millis, quiet
 from tests.orchestration.analytics.test_signals import live
 

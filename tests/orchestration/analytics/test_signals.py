@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import parameters
+from config import tunables as parameters
 from orchestration.analytics import again, passes
 from orchestration.analytics.measures import Parameters
 from tests.orchestration.analytics.histories import END, wild

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 import yaml
 
-import settings
+from config import settings
 from orchestration.coverage import days
 from orchestration.defs import coverage
 from orchestration.settlement.ranges import Ranges

@@ -14,10 +14,10 @@ from api.app import create_app
 from api.ledgers import Opener
 from api.service import Service
 from api.stream.hub import Hub
+from config.settings import Settings
 from orchestration.live import session
 from orchestration.live.recording import MARGIN_MS
 from orchestration.settlement.feed import Feed
-from settings import Settings
 from sql import backup, database
 from tests.api.conftest import Client, OneConnection, generous
 from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until

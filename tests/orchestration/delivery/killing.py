@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 
-from settings import Settings
+from config.settings import Settings
 from sql import database
 from tests.orchestration.delivery.receiving import add_webhook, receiving, tell, trade
 from tests.orchestration.running import Processes

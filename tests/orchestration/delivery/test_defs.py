@@ -7,7 +7,7 @@ import threading
 import dagster as dg
 import pytest
 
-import settings
+from config import settings
 from orchestration.defs import delivery
 from orchestration.delivery import feed
 from orchestration.resources import Database

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
 from orchestration.delivery import feed
 from orchestration.delivery.feed import Feed
-from settings import Settings
 from tests.orchestration.delivery import killing
 from tests.orchestration.delivery.receiving import add_webhook, tell, trade
 from tests.orchestration.running import Running

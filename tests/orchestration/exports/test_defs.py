@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 import yaml
 
-import settings
+from config import settings
 from orchestration.defs import exports
 from orchestration.exports import files
 from orchestration.resources import Database

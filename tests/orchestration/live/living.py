@@ -15,10 +15,10 @@ import httpx
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from config.settings import Settings
 from orchestration import catalogue
 from orchestration.live.exchange import Exchange
 from orchestration.live.feed import Feed
-from settings import Settings
 from sql import database
 from tests.soak import truth
 from upstream.gamma import Gamma

@@ -2,10 +2,10 @@ import asyncio
 
 import pytest
 
+from config.settings import Settings
 from orchestration.live.exchange import Exchange
 from orchestration.live.lease import Lease
 from orchestration.live.session import BEHIND_MS, FETCH_S, Session
-from settings import Settings
 
 NOWHERE = "http://127.0.0.1:9"
 

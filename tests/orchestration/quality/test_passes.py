@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-import parameters
+from config import tunables as parameters
 from orchestration.quality import passes
 from orchestration.quality.suites import SUITES
 from sql import database

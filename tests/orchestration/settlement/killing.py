@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import contextmanager
 
-from settings import Settings
+from config.settings import Settings
 from sql import database
 from tests.chain import Chain, scenario
 from tests.orchestration.running import Processes

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from config.settings import Settings
 from orchestration.settlement.feed import Feed
-from settings import Settings
 from tests.chain import Chain, Meddler, events
 from tests.orchestration.running import Running
 from tests.orchestration.settlement import killing, truth

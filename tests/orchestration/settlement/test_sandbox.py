@@ -6,8 +6,8 @@ import threading
 
 import httpx
 
+from config.settings import Settings
 from orchestration.settlement.feed import Feed
-from settings import Settings
 from tests.patience import until
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc

@@ -8,7 +8,7 @@ import pytest
 from psycopg.types.multirange import Multirange
 from psycopg.types.range import Range
 
-import parameters
+from config import tunables as parameters
 from tests.factories import insert
 from tests.orchestration.wallets.chain import EXCHANGE, Chain, address
 

@@ -9,9 +9,9 @@ import time
 
 import pytest
 
+from config.settings import Settings
 from orchestration import retention
 from orchestration.wallets import positions
-from settings import Settings
 from sql import database
 from tests.orchestration.wallets.chain import START, Chain, address, pnl
 

@@ -6,9 +6,9 @@ import datetime as dt
 import threading
 import time
 
+from config.settings import Settings
 from orchestration.settlement.feed import Feed
 from orchestration.wallets import positions
-from settings import Settings
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
 from upstream.sandbox.server import Sandbox

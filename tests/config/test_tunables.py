@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from psycopg.types.json import Jsonb
 
-import parameters
+from config import tunables as parameters
 from tests.factories import insert
 
 NAME = "whale_alert_usd"

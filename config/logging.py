@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import structlog
 
-import settings
+from config import settings
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -20,14 +20,14 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-import logs
 from api.site.middleware import Named
 from cli.processes import tail
+from config import logging as logs
 from orchestration import console
 from tests.api.conftest import generous, serving
 from tests.patience import PATIENCE_S
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
