@@ -25,7 +25,7 @@ from api.resources.service import Document, Reference
 from api.service import Service
 from api.stream.hub import Hub
 from config import settings
-from upstream.addresses import networks
+from upstream.transport.addresses import networks
 
 if TYPE_CHECKING:
     from api.resource import Resource

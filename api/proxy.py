@@ -13,11 +13,12 @@ from gevent import Timeout
 
 from api.cache import Cache
 from api.errors import Problem
-from upstream import data_api, gamma
-from upstream.data_api import DataApi
-from upstream.errors import NotFound, RateLimited, Rejected, Unavailable, UpstreamError
-from upstream.gamma import Gamma
-from upstream.http import Client
+from upstream.polymarket.data_api import client as data_api
+from upstream.polymarket.data_api.client import DataApi
+from upstream.polymarket.gamma import client as gamma
+from upstream.polymarket.gamma.client import Gamma
+from upstream.transport.errors import NotFound, RateLimited, Rejected, Unavailable, UpstreamError
+from upstream.transport.http import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from api.pool import Pool
     from api.stream.hub import Hub
-    from upstream.addresses import Network
+    from upstream.transport.addresses import Network
 
 
 @dataclass

@@ -12,7 +12,7 @@ import msgspec
 from orchestration.catalogue import Stored, store
 from sql.queries import catalogue as queries
 from sql.queries import feed
-from upstream.errors import Rejected
+from upstream.transport.errors import Rejected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from config.settings import Settings
-    from upstream.gamma import Gamma, Market, Page
+    from upstream.polymarket.gamma.client import Gamma, Market, Page
 
 ENDED_WITHIN = timedelta(hours=2)  # of a planned end passed longer ago the next full walk is to tell
 ENDED_AT_ONCE = 500

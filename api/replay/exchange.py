@@ -8,7 +8,7 @@ import msgspec
 
 from api.replay.course import Tick, Trade
 from sql.packs import Event
-from upstream.market_outgoing import (
+from upstream.polymarket.market_channel.outgoing import (
     BestBidAsk,
     BookMessage,
     LastTradePrice,
@@ -17,7 +17,7 @@ from upstream.market_outgoing import (
     TickSizeChange,
     levels,
 )
-from upstream.micro import ONE, text
+from upstream.transport.micro import ONE, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -13,9 +13,9 @@ from api.errors import Problem
 from api.parameters_exchange import AnyEventsOf
 from api.records_positions import ClosedPosition, Holding, Position
 from api.resource import Reading
-from upstream.errors import NotFound
-from upstream.fields import outcome_place
-from upstream.identity import ASSIGNED, trade_id
+from upstream.polymarket.fields import outcome_place
+from upstream.polymarket.identity import ASSIGNED, trade_id
+from upstream.transport.errors import NotFound
 
 if TYPE_CHECKING:
     import falcon
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from api.parameters import MarketFilter, TradesOf
     from api.parameters_exchange import InMarket, OfWallet
     from api.proxy import Exchange
-    from upstream.data_api import ClosedPosition as SentClosed
-    from upstream.data_api import Holder, Trade
-    from upstream.data_api import Position as Sent
-    from upstream.gamma import Market as Listed
-    from upstream.http import Value
+    from upstream.polymarket.data_api.client import ClosedPosition as SentClosed
+    from upstream.polymarket.data_api.client import Holder, Trade
+    from upstream.polymarket.data_api.client import Position as Sent
+    from upstream.polymarket.gamma.client import Market as Listed
+    from upstream.transport.http import Value
 
 MOST_POSITIONS = 2000
 A_PAGE = 100  # the exchange gives no more markets at once

@@ -19,7 +19,7 @@ from api.resources.accounts import Writing, body, invalid
 from api.resources.wallets import OfAccount
 from sql.database import micro
 from sql.queries import webhooks as queries
-from upstream import addresses
+from upstream.transport import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

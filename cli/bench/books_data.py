@@ -19,8 +19,8 @@ from psycopg import sql
 
 from orchestration.anchors import APART
 from orchestration.live import packing
-from upstream.market_outgoing import BookMessage, Level, LevelChange, PriceChange
-from upstream.micro import text
+from upstream.polymarket.market_channel.outgoing import BookMessage, Level, LevelChange, PriceChange
+from upstream.transport.micro import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -19,7 +19,7 @@ from orchestration.live.exchange import Exchange
 from sql import backup
 from sql.database import connect
 from sql.queries import coverage as queries
-from upstream.data_trades import Trade
+from upstream.polymarket.data_api.trades import Trade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

@@ -110,8 +110,8 @@ def discover(url: str, gamma_url: str) -> None:
     from config import settings
     from orchestration.discovery import Discovery
     from sql.database import connect
-    from upstream.gamma import Gamma
-    from upstream.http import Client
+    from upstream.polymarket.gamma.client import Gamma
+    from upstream.transport.http import Client
 
     with connect(url, autocommit=True) as conn:
         Discovery(

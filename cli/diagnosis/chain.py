@@ -34,7 +34,7 @@ def endpoints(settings: Settings) -> Iterator[Finding]:
     """Whether each endpoint answers; their addresses may hold keys, and are told by their host."""
     from orchestration.settlement import chain
     from upstream.chain.rpc import Rpc
-    from upstream.errors import UpstreamError
+    from upstream.transport.errors import UpstreamError
 
     for url in chain.urls(settings):
         with Rpc([url], total_s=10.0, rounds=1) as rpc:

@@ -19,7 +19,7 @@ from orchestration.analytics.definitions import EDITION, Finding
 from orchestration.analytics.measures import Parameters
 from sql.queries import feed
 from sql.queries import signals as queries
-from upstream.identity import digest
+from upstream.polymarket.identity import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from orchestration.coverage.tape import Found, Stopped, Tape
 from orchestration.live.filling import AROUND_MS, MAX_UNKNOWN, together, unknown_fault
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

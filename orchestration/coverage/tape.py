@@ -15,7 +15,7 @@ from orchestration.live.rows import Batch
 from orchestration.live.writer import Writer
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
-from upstream.errors import Incomplete
+from upstream.transport.errors import Incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from orchestration.live.exchange import Exchange
     from orchestration.live.rows import Trade
-    from upstream.data_api import Trade as Listed
+    from upstream.polymarket.data_api.client import Trade as Listed
 
 WINDOW_MS = 600_000  # listed and compared at once: what is held in memory, and what one commit spans, stays small
 LONGEST_MS, FEW = 14_400_000, 2_000  # longer at once while fewer trades than that are listed

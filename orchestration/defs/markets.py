@@ -15,10 +15,10 @@ from orchestration.resources import Database, Exchange
 from orchestration.runs import bury, unfinished
 from sql.queries import catalogue as queries
 from sql.queries import feed
-from upstream.errors import UpstreamError
-from upstream.gamma import Gamma
-from upstream.http import Client
-from upstream.reach import trouble
+from upstream.polymarket.gamma.client import Gamma
+from upstream.transport.errors import UpstreamError
+from upstream.transport.http import Client
+from upstream.transport.reach import trouble
 
 GRACE_S = 60.0  # a process that starts on a busy machine
 SILENT_S = 15.0  # without the lock: between two assets of a run, and at its end, this takes a moment

@@ -15,14 +15,14 @@ from orchestration.delivery.sending import Sender
 from orchestration.leading import BEAT_S, LedFeed
 from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
-from upstream import addresses
+from upstream.transport import addresses
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from config.settings import Settings
-    from upstream.addresses import Resolve
+    from upstream.transport.addresses import Resolve
 
 FEED = STAGE = "delivery"
 LEAVE_S = 5.0

@@ -13,13 +13,13 @@ import httpx
 from standardwebhooks import Webhook
 
 from orchestration.delivery.schedule import Outcome
-from upstream import addresses
-from upstream.addresses import Forbidden
+from upstream.transport import addresses
+from upstream.transport.addresses import Forbidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from upstream.addresses import Network, Resolve
+    from upstream.transport.addresses import Network, Resolve
 
 KEPT_OPEN_S = 15.0
 MOST_CONNECTIONS = 200

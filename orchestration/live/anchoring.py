@@ -10,7 +10,7 @@ from orchestration.live.losses import Loss, Losses
 from orchestration.live.track import Track
 from orchestration.live.tracker import Tracker
 from orchestration.live.watchdog import Fetch, Watchdog
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 GREETING_S = 3.0  # a new connection sends the books by itself: those that do not come are fetched, if any came
 STALL_S = 1.0

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from upstream.book import Book as Snapshot
+from upstream.polymarket.book import Book as Snapshot
 
 Level = tuple[int, int]  # price and size, micro
 State = Literal["unanchored", "verified", "broken"]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from orchestration.live.track import Track
-from upstream.market_socket import BestBidAsk
+from upstream.polymarket.market_channel.socket import BestBidAsk
 
 GRACE_MS = 1_000  # of the exchange's time: however late we are, what it sent meanwhile has been heard
 QUIET_MS = 10_000  # of ours, when it sends nothing more

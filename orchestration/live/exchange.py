@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from orchestration.live import ids
 from orchestration.live.plausible import PRICE_MAX, SIZE_MAX
 from orchestration.live.rows import Refusal, Token, Trade, value_usd
-from upstream.clob import Clob
-from upstream.data_api import DataApi
-from upstream.gamma import Gamma
-from upstream.http import Client
+from upstream.polymarket.clob.client import Clob
+from upstream.polymarket.data_api.client import DataApi
+from upstream.polymarket.gamma.client import Gamma
+from upstream.transport.http import Client
 
 if TYPE_CHECKING:
-    from upstream.book import Book
-    from upstream.data_api import Trade as Listed
-    from upstream.errors import Refused
+    from upstream.polymarket.book import Book
+    from upstream.polymarket.data_api.client import Trade as Listed
+    from upstream.transport.errors import Refused
 
 
 @dataclass

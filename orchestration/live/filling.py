@@ -13,7 +13,7 @@ from orchestration.live.starts import LISTED, READING
 from orchestration.live.writer import Writer
 from sql import database
 from sql.queries import feed as queries
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 AROUND_MS = 1_000  # looked at on both sides of a gap: what is there already stays as it is
 MANY_MARKETS = 200  # asked for by name; beyond it all trades of the span are walked

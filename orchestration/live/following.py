@@ -11,7 +11,7 @@ from orchestration.live.listener import Heard, Listener, Lost, Opened
 from orchestration.live.rows import Token
 from orchestration.live.tracker import Tracker
 from sql.queries import feed as queries
-from upstream.market_socket import NewMarket
+from upstream.polymarket.market_channel.socket import NewMarket
 
 AT_ONCE = 8  # connections opened at the same time
 ANTICIPATE_S = 180.0  # should nobody have asked for it, discovery looks for new markets each minute

@@ -1,6 +1,6 @@
 """Identities that do not depend on who wrote a row, or when (docs/decisions/0001)."""
 
-from upstream.identity import ASSIGNED, digest, trade_id
+from upstream.polymarket.identity import ASSIGNED, digest, trade_id
 
 __all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text", "transaction"]
 

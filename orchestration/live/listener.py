@@ -5,9 +5,9 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from time import monotonic, time
 
 from orchestration.live.watchdog import Pulse
-from upstream.book import Book
-from upstream.market_socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
-from upstream.reach import trouble
+from upstream.polymarket.book import Book
+from upstream.polymarket.market_channel.socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
+from upstream.transport.reach import trouble
 
 Heard = Callable[["Listener", Sequence[Message | Refused]], int]
 Opened = Callable[["Listener"], None]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from orchestration.live.exchange import Exchange
-    from upstream.data_api import Trade
+    from upstream.polymarket.data_api.client import Trade
 
 MAX_LOOKUPS = 10_000  # markets asked for in one pass; the others stay unknown until the next
 

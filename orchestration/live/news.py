@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 from orchestration import catalogue
 from orchestration.live.exchange import Exchange
 from sql import database
-from upstream.errors import UpstreamError
-from upstream.market_socket import NewMarket, Resolved
+from upstream.polymarket.market_channel.socket import NewMarket, Resolved
+from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
     from psycopg import Connection

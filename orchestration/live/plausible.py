@@ -1,6 +1,6 @@
 """What cannot be, and so goes to quarantine instead of a table."""
 
-from upstream.market_socket import LastTrade
+from upstream.polymarket.market_channel.socket import LastTrade
 
 PRICE_MAX = 1_000_000
 SIZE_MAX = 10**15  # a thousand million shares

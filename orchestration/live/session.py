@@ -28,8 +28,8 @@ from orchestration.live.recording import Recording
 from orchestration.live.rows import Batch
 from orchestration.live.starts import Starts
 from orchestration.live.tracker import Tracker
-from upstream.errors import UpstreamError
-from upstream.market_socket import Message, NewMarket, Refused
+from upstream.polymarket.market_channel.socket import Message, NewMarket, Refused
+from upstream.transport.errors import UpstreamError
 
 BEAT_S = 1.0
 CLOSE_S = 5.0

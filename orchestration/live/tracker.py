@@ -12,7 +12,7 @@ from orchestration.live.disagreements import Disagreements
 from orchestration.live.plausible import AHEAD_MS, instant_fault, trade_fault
 from orchestration.live.rows import Batch, Change, Quote, Refusal, Snapshot, Tick, Token, Trade, value_usd
 from orchestration.live.track import Track
-from upstream.market_socket import (
+from upstream.polymarket.market_channel.socket import (
     BestBidAsk,
     Book,
     LastTrade,

@@ -11,8 +11,8 @@ from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from upstream.book import Book
-from upstream.errors import UpstreamError
+from upstream.polymarket.book import Book
+from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
     from orchestration.live.listener import Listener

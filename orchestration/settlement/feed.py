@@ -15,7 +15,7 @@ from orchestration.settlement.follow import PATIENCE_S, Follower, OtherChain, St
 from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import FEED, Writer
 from sql.queries import settlement as queries
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
     from config.settings import Settings

@@ -12,8 +12,8 @@ from orchestration.settlement.ranges import Checked
 from orchestration.settlement.writer import FEED, ODD, Written
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
-from upstream.errors import UpstreamError
-from upstream.reach import MAX_REASON, trouble
+from upstream.transport.errors import UpstreamError
+from upstream.transport.reach import MAX_REASON, trouble
 
 if TYPE_CHECKING:
     import psycopg

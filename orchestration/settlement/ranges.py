@@ -13,7 +13,7 @@ from orchestration.settlement import reading
 from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import Forked, Writer, Written
 from sql.queries import settlement as queries
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,7 @@ import msgspec
 from orchestration.live.writer import Writer
 from tests.factories import add_market
 from tests.orchestration.live.making import book, change, token, tracker, trade
-from upstream.market_socket import TickSize
+from upstream.polymarket.market_channel.socket import TickSize
 
 START = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
 MS = int(START.timestamp() * 1000)

@@ -16,8 +16,8 @@ from api.endpoints import ENDPOINTS
 from api.proxy import Breaker, Exchange
 from tests.api.conftest import serving
 from tests.patience import PATIENCE_S
-from upstream.sandbox.made import assigned_tx
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.tape.made import assigned_tx
 
 WALLET = "0x" + "5d" * 20
 START_MS = 1_795_000_199_000

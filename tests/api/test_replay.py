@@ -17,7 +17,7 @@ from tests.api.listening import Listener
 from tests.api.past import HASHES, MS, START, lived
 from tests.factories import insert
 from tests.patience import PATIENCE_S
-from upstream.market_socket import parse
+from upstream.polymarket.market_channel.socket import parse
 
 
 @pytest.fixture(scope="module")

@@ -143,7 +143,7 @@ def test_what_cannot_be_told_is_refused_by_name(send, conn, body, named):
 
 
 def test_an_operator_may_allow_networks_of_his_own(send, service):
-    from upstream.addresses import networks
+    from upstream.transport.addresses import networks
 
     service.webhook_networks = networks("127.0.0.0/8")
 

@@ -9,7 +9,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from upstream.sandbox.chain_refusals import REFUSALS, refusal
+from upstream.sandbox.chain.refusals import REFUSALS, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

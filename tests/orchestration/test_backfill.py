@@ -25,9 +25,9 @@ from sql import database
 from sql.queries import feed, settlement, signals
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
-from upstream.gamma import Gamma
-from upstream.http import Client
+from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
+from upstream.transport.http import Client
 
 NOW = datetime(2026, 11, 18, 3, 10, tzinfo=UTC)
 DAYS = 1

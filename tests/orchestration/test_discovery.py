@@ -14,11 +14,11 @@ from orchestration.discovery import Discovery, State, due
 from orchestration.resources import Database, Exchange
 from sql import database
 from sql.queries import catalogue as queries
-from upstream import gamma
-from upstream.errors import Unavailable
-from upstream.gamma import Gamma
-from upstream.http import Client
+from upstream.polymarket.gamma import client as gamma
+from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
+from upstream.transport.errors import Unavailable
+from upstream.transport.http import Client
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 

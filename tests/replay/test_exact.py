@@ -30,10 +30,10 @@ from orchestration.live.tracker import Tracker
 from sql import database
 from tests.patience import PATIENCE_S
 from tests.replay import rebuilt
-from upstream.gamma import Gamma
-from upstream.http import Client
-from upstream.market_socket import parse
+from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.market_channel.socket import parse
 from upstream.sandbox.server import Sandbox
+from upstream.transport.http import Client
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

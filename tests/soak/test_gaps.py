@@ -14,10 +14,10 @@ from orchestration.coverage import days
 from orchestration.discovery import Discovery
 from tests.orchestration.live.living import World, now_ms, wait_until
 from tests.soak.audit import audit
-from upstream.gamma import Gamma
-from upstream.http import Client
-from upstream.sandbox import simulation, universe
+from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.simulation import simulation, universe
+from upstream.transport.http import Client
 
 DAY_AND_AN_HOUR_S = 25 * 3600
 

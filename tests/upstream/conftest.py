@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from upstream.http import Client
+from upstream.transport.http import Client
 
 Handler = Callable[[httpx.Request], httpx.Response]
 

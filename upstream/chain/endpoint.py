@@ -12,12 +12,12 @@ import msgspec
 from upstream.chain import words
 from upstream.chain.refusals import TAG, BatchTooLarge, Behind, RangeTooLarge, meant
 from upstream.chain.wire import Block, RawLog
-from upstream.errors import FAULTS, Malformed, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
+from upstream.transport.errors import FAULTS, Malformed, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from upstream.http import Client
+    from upstream.transport.http import Client
 
 T = TypeVar("T")
 Call = tuple[str, list[Any]]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from upstream.errors import RateLimited, TooLarge, Unavailable, UpstreamError
+from upstream.transport.errors import RateLimited, TooLarge, Unavailable, UpstreamError
 
 if TYPE_CHECKING:
     from re import Match

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from upstream.chain.endpoint import MOST_BATCH, Endpoint
 from upstream.chain.wire import FINAL_AFTER, Block, Heads, RawLog
-from upstream.errors import Unavailable, UpstreamError
-from upstream.http import Client
+from upstream.transport.errors import Unavailable, UpstreamError
+from upstream.transport.http import Client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

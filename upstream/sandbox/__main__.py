@@ -9,7 +9,7 @@ import msgspec
 
 from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.tape import UnplayableError
+from upstream.sandbox.tape.tape import UnplayableError
 
 EPILOG = """\
 The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; its trades

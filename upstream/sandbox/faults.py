@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import msgspec
 
-from upstream.sandbox.chain_refusals import REFUSALS
+from upstream.sandbox.chain.refusals import REFUSALS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,21 +14,21 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
 
-from upstream.sandbox.chain import Chain
-from upstream.sandbox.chain_routes import ChainApi
-from upstream.sandbox.clob_routes import ClobApi
-from upstream.sandbox.control_routes import ControlApi
-from upstream.sandbox.data_routes import DataApi
-from upstream.sandbox.exchange import Exchange
+from upstream.sandbox.chain.chain import Chain
+from upstream.sandbox.exchange.exchange import Exchange
+from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.faults import RPC, SOCKET, Fault, Faults
-from upstream.sandbox.faulty import FaultyHttp
-from upstream.sandbox.gamma_routes import GammaApi
-from upstream.sandbox.history import History
-from upstream.sandbox.log import TruthLog
-from upstream.sandbox.past import Past
-from upstream.sandbox.playback import Playback
-from upstream.sandbox.simulation import Simulation
-from upstream.sandbox.sockets import QUEUE, Hub
+from upstream.sandbox.routes.chain import ChainApi
+from upstream.sandbox.routes.clob import ClobApi
+from upstream.sandbox.routes.control import ControlApi
+from upstream.sandbox.routes.data import DataApi
+from upstream.sandbox.routes.faulty import FaultyHttp
+from upstream.sandbox.routes.gamma import GammaApi
+from upstream.sandbox.routes.market_channel import QUEUE, Hub
+from upstream.sandbox.routes.price_history import History
+from upstream.sandbox.simulation.past import Past
+from upstream.sandbox.simulation.simulation import Simulation
+from upstream.sandbox.tape.playback import Playback
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from starlette.websockets import WebSocket
 
-    from upstream.sandbox.wire import Fact
+    from upstream.sandbox.exchange.wire import Fact
 
 Result = TypeVar("Result")
 

@@ -24,7 +24,7 @@ from tests.api.conftest import generous, serving
 from tests.factories import keep_alive
 from tests.orchestration.live.living import ROOT, World, wait_until
 from tests.patience import PATIENCE_S
-from upstream.sandbox import chain
+from upstream.sandbox.chain import chain
 from upstream.sandbox.server import Sandbox
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from orchestration import catalogue
 from orchestration.coverage import tape
 from orchestration.live.exchange import Exchange
 from sql import database
-from upstream.gamma import Gamma
-from upstream.http import Client
+from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
+from upstream.transport.http import Client
 
 DAY = dt.datetime.now(dt.UTC).date() - dt.timedelta(days=2)
 NOON = dt.datetime(DAY.year, DAY.month, DAY.day, 12, tzinfo=dt.UTC)

@@ -15,7 +15,7 @@ from sql import database
 from sql.queries import coverage as queries
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 AFTER = dt.datetime(DAY.year, DAY.month, DAY.day, 5, tzinfo=dt.UTC) + dt.timedelta(days=1)
 

@@ -19,7 +19,7 @@ from orchestration.delivery.dispatcher import Dispatcher
 from orchestration.delivery.sending import Sender
 from sql import database
 from tests.factories import insert
-from upstream.addresses import networks
+from upstream.transport.addresses import networks
 
 LOOPBACK = networks("127.0.0.0/8")
 MARKET = "0x" + "5d" * 32

@@ -17,9 +17,9 @@ import pytest
 
 from orchestration.delivery.sending import Sender
 from tests.orchestration.delivery.receiving import LOOPBACK, new_secret
-from tests.upstream.test_addresses import LOOPBACK as ENCODINGS
-from tests.upstream.test_addresses import PRIVATE
-from upstream.addresses import networks
+from tests.upstream.transport.test_addresses import LOOPBACK as ENCODINGS
+from tests.upstream.transport.test_addresses import PRIVATE
+from upstream.transport.addresses import networks
 
 
 def send(url, *, times=1, **how):

@@ -21,9 +21,9 @@ from orchestration.live.exchange import Exchange
 from orchestration.live.feed import Feed
 from sql import database
 from tests.soak import truth
-from upstream.gamma import Gamma
-from upstream.http import Client
-from upstream.sandbox import simulation
+from upstream.polymarket.gamma.client import Gamma
+from upstream.sandbox.simulation import simulation
+from upstream.transport.http import Client
 
 ROOT = Path(__file__).parents[3]
 

@@ -6,7 +6,7 @@ import time
 from orchestration.live.clock import ExchangeClock
 from orchestration.live.rows import Token, Trade, value_usd
 from orchestration.live.tracker import Tracker
-from upstream.market_socket import Book, LastTrade, LevelChange
+from upstream.polymarket.market_channel.socket import Book, LastTrade, LevelChange
 
 NOW = int(time.time() * 1000) // 1000 * 1000
 _numbers = itertools.count(1)

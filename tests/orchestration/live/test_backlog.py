@@ -7,7 +7,7 @@ import pytest
 from orchestration.live.backlog import Backlog
 from orchestration.live.rows import BATCH_BYTES, TRADE_BYTES, Batch
 from tests.orchestration.live.making import NOW, token, tracker, trades
-from upstream.market_socket import parse
+from upstream.polymarket.market_channel.socket import parse
 
 ROOM = 1_000_000
 

@@ -5,8 +5,8 @@ import pytest
 from orchestration.live import session
 from orchestration.live.recording import MARGIN_MS
 from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
-from upstream.sandbox import simulation
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.simulation import simulation
 
 
 @pytest.fixture(autouse=True)

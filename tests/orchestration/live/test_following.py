@@ -9,7 +9,7 @@ from orchestration.live.housekeeping import Housekeeping
 from orchestration.live.lease import Lease
 from orchestration.live.tracker import Tracker
 from tests.factories import add_market, add_trades
-from upstream.market_socket import NewMarket
+from upstream.polymarket.market_channel.socket import NewMarket
 
 
 @pytest.fixture

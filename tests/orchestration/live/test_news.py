@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from orchestration.live.exchange import Exchange
 from orchestration.live.news import News
-from upstream.market_socket import NewMarket
+from upstream.polymarket.market_channel.socket import NewMarket
 
 HEARD_AT = 1000.0
 

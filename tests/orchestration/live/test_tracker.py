@@ -4,9 +4,9 @@ import pytest
 
 from orchestration.live.exchange import Exchange
 from tests.orchestration.live.making import NOW, book, change, token, tracker, trade
-from upstream.data_trades import Trade as Listed
-from upstream.market_socket import BestBidAsk, TickSize, Unknown, parse
-from upstream.sandbox.made import assigned_tx
+from upstream.polymarket.data_api.trades import Trade as Listed
+from upstream.polymarket.market_channel.socket import BestBidAsk, TickSize, Unknown, parse
+from upstream.sandbox.tape.made import assigned_tx
 
 YES, NO = token(7, 0), token(7, 1)
 BIDS, ASKS = [(400_000, 5_000_000), (390_000, 1_000_000)], [(420_000, 2_000_000)]

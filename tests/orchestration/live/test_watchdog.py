@@ -5,8 +5,8 @@ import pytest
 
 from orchestration.live.books import Book
 from orchestration.live.watchdog import ON_ITS_WAY_S, Pulse, Watchdog
-from upstream.book import Book as Snapshot
-from upstream.errors import Unavailable
+from upstream.polymarket.book import Book as Snapshot
+from upstream.transport.errors import Unavailable
 
 LIMIT = 10.0
 BIDS, ASKS = [(480_000, 5_000_000)], [(520_000, 7_000_000)]

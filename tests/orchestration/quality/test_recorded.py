@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from orchestration.catalogue import store
 from orchestration.quality import passes
 from tests.upstream import recordings
-from upstream.gamma_markets import Market
+from upstream.polymarket.gamma.markets import Market
 
 
 def test_recorded_markets_break_nothing_that_is_expected_of_markets(database_url, conn, recorded):

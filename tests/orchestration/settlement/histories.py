@@ -14,7 +14,7 @@ from tests.chain import scenario
 from tests.orchestration.settlement import truth
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
-from upstream.errors import UpstreamError
+from upstream.transport.errors import UpstreamError
 
 FINAL = 70  # blocks after which everything that happened is final, whatever the endpoints say
 # An endpoint that stopped on a dead branch, asked while the others rest, is taken for another chain, and not followed.

@@ -15,7 +15,7 @@ from tests.chain import events
 from tests.orchestration.settlement import truth
 from tests.orchestration.settlement.plain import Plain
 from upstream.chain.wire import Heads
-from upstream.errors import Unavailable
+from upstream.transport.errors import Unavailable
 
 FINAL = Heads(10**6, 10**6)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from upstream.chain.refusals import BatchTooLarge, Behind, RangeTooLarge, meant
-from upstream.errors import RateLimited, Unavailable
+from upstream.transport.errors import RateLimited, Unavailable
 
 LESS = [
     (-32005, "query returned more than 10000 results. Try with this block range [0x575b1e0, 0x575b244]."),

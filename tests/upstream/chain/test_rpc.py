@@ -17,7 +17,7 @@ from upstream.chain.contracts import POLYGON, followed
 from upstream.chain.decode import decode
 from upstream.chain.rpc import GRACE_S, LAG_BLOCKS, Rpc
 from upstream.chain.wire import FINAL_AFTER
-from upstream.errors import TooLarge, Unavailable
+from upstream.transport.errors import TooLarge, Unavailable
 
 ADDRESSES = followed(POLYGON)
 

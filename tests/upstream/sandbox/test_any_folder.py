@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.upstream.sandbox.cuts import ROWS, put, simplified, without_hash
-from upstream.identity import ASSIGNED
-from upstream.sandbox import files, tape
-from upstream.sandbox.recording import Printed
-from upstream.sandbox.tape import Tape, UnplayableError, read_tape
+from upstream.polymarket.identity import ASSIGNED
+from upstream.sandbox.tape import files, tape
+from upstream.sandbox.tape.recording import Printed
+from upstream.sandbox.tape.tape import Tape, UnplayableError, read_tape
 
 ROOT = Path(__file__).parents[3]
 
@@ -257,7 +257,7 @@ def test_folders_that_contain_each_other_are_read_once(cuts, tmp_path):
     assert [file.name for file in read_tape(folder).files] == ["a.csv"]
 
 
-@pytest.mark.parametrize("module", ["upstream.sandbox", "upstream.sandbox.tape"])
+@pytest.mark.parametrize("module", ["upstream.sandbox", "upstream.sandbox.tape.tape"])
 def test_a_folder_with_nothing_to_play_is_told_without_a_traceback(module, tmp_path):
     folder = put(tmp_path / "tape", **{"notes.txt": b"remember the milk\n"})
     arguments = ["--port", "0", "--tape"] if module == "upstream.sandbox" else []

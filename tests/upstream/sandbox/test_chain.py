@@ -11,10 +11,10 @@ import pytest
 from upstream.chain.contracts import POLYGON
 from upstream.chain.decode import decode
 from upstream.chain.wire import RawLog
-from upstream.sandbox import chain as chains
-from upstream.sandbox import chain_logs
-from upstream.sandbox.catalogue import Market
-from upstream.sandbox.population import Population
+from upstream.sandbox.chain import chain as chains
+from upstream.sandbox.chain import logs as chain_logs
+from upstream.sandbox.exchange.catalogue import Market
+from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.server import Sandbox
 
 START_MS = 1_795_000_200_000 // 300_000 * 300_000 + 230_000  # windows of five minutes end 70 s later

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from tests.upstream.sandbox.conftest import START_MS
 from tests.upstream.sandbox.cuts import Cut, put, simplified, without_hash
-from upstream.identity import ASSIGNED
-from upstream.sandbox import files, kinds
-from upstream.sandbox.recording import BookSeen, LevelsChanged, Printed
+from upstream.polymarket.identity import ASSIGNED
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.tape import Tape, read_tape
+from upstream.sandbox.tape import files, kinds
+from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Printed
+from upstream.sandbox.tape.tape import Tape, read_tape
 
 HOSTILE = ("", "NaN", "-1", "1e999999999", "9" * 5000, "\0", "\ud800", "0x", "[", "null", "true", " ", "é" * 300)
 ODD = (None, True, -1, 0, 2**70, 1e308, [], {}, [[]], {"id": None}, ["x"], *HOSTILE)

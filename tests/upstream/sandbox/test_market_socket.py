@@ -172,7 +172,7 @@ def test_a_connection_that_does_not_keep_up_is_let_go(http):
 
 
 def test_a_connection_that_asks_for_nothing_is_closed(sandbox, monkeypatch):
-    monkeypatch.setattr("upstream.sandbox.sockets.UNSUBSCRIBED_S", 0.1)
+    monkeypatch.setattr("upstream.sandbox.routes.market_channel.UNSUBSCRIBED_S", 0.1)
 
     async def wait() -> int | None:
         async with websockets.connect(sandbox.socket_url, proxy=None) as socket:

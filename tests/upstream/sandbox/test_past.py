@@ -10,9 +10,9 @@ from tests.upstream.sandbox.conftest import walk
 from upstream.chain.contracts import POLYGON
 from upstream.chain.decode import decode
 from upstream.chain.rpc import Rpc
-from upstream.sandbox.chain import height_at
-from upstream.sandbox.past import KINDS, Past
+from upstream.sandbox.chain.chain import height_at
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.simulation.past import KINDS, Past
 
 ONE = 1_000_000
 DAY_MS = 86_400_000

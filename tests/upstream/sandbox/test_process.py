@@ -89,7 +89,7 @@ def test_wrong_arguments_are_told(arguments, complaint):
 
 def test_the_exact_tape_can_be_printed(small_tape):
     done = subprocess.run(
-        [sys.executable, "-m", "upstream.sandbox.tape", str(small_tape), "--what", "trades"],
+        [sys.executable, "-m", "upstream.sandbox.tape.tape", str(small_tape), "--what", "trades"],
         cwd=ROOT,
         capture_output=True,
         text=True,

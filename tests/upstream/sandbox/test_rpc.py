@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from tests.patience import until
-from upstream.sandbox import chain_logs
-from upstream.sandbox.chain_refusals import REFUSALS
+from upstream.sandbox.chain import logs as chain_logs
+from upstream.sandbox.chain.refusals import REFUSALS
 from upstream.sandbox.faults import read_script
 from upstream.sandbox.server import Sandbox
 

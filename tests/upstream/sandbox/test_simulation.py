@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.upstream.sandbox.conftest import START_MS
-from upstream.sandbox.exchange import Exchange
-from upstream.sandbox.log import TruthLog
-from upstream.sandbox.simulation import Simulation
+from upstream.sandbox.exchange.exchange import Exchange
+from upstream.sandbox.exchange.log import TruthLog
+from upstream.sandbox.simulation.simulation import Simulation
 
 ONE = 1_000_000
 

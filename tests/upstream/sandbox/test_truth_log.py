@@ -6,9 +6,9 @@ import json
 import pytest
 
 from tests.upstream.sandbox.conftest import START_MS, fall_silent, follow, open_tokens
-from upstream.sandbox.log import LineGoneError, TruthLog
+from upstream.sandbox.exchange.log import LineGoneError, TruthLog
+from upstream.sandbox.exchange.wire import Fact
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.wire import Fact
 
 
 def test_lines_are_what_a_socket_heard(http, tmp_path):

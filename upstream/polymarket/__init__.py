@@ -1,0 +1,1 @@
+"""Polymarket's APIs: one folder an API, as named in its documentation."""

@@ -1,0 +1,1 @@
+"""Client of the CLOB API: order books, prices, price history."""

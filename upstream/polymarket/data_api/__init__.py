@@ -1,0 +1,1 @@
+"""Client of the Data API: trades, positions and activity of wallets."""

@@ -1,0 +1,127 @@
+"""Trades as the Data API tells them, in either of its two spellings."""
+
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from upstream.polymarket.fields import Number, named, outcome_place, side_of, transaction
+from upstream.transport.numbers import micro, of_seconds, price
+
+REMEMBERED = 10_000
+"""Transactions whose trades are still counted: one transaction's rows lie near each other in any listing."""
+
+
+class Trade(msgspec.Struct, frozen=True):
+    """A trade, seen from its taker (or, when makers were asked for too, from each side)."""
+
+    token_id: str
+    market: str
+    """Condition id."""
+    ts: datetime
+    """To the second."""
+    side: int
+    """1 BUY, -1 SELL."""
+    price: int
+    size: int
+    tx_hash: str | None
+    """0x and 64 lower-case hex digits."""
+    wallet: str
+    """Lower case."""
+    outcome: int | None = None
+    """The outcome's place; None when the exchange does not know it."""
+    outcome_name: str | None = None
+    slug: str | None = None
+    event_slug: str | None = None
+    title: str | None = None
+    n: int = 0
+    """0 for the first of several trades of one transaction that are alike in everything that tells trades apart."""
+
+
+class _V1(msgspec.Struct, rename="camel"):
+    """{"proxyWallet":"0xac48…","side":"BUY","asset":"3618…","conditionId":"0xace3…","size":30974.624038,"price":0.968534758,
+    "timestamp":1784327295,"title":"Will …?","slug":"…","eventSlug":"…","outcome":"No","outcomeIndex":1,"transactionHash":"0x08ca…"}
+    """  # noqa: D205, E501
+
+    asset: str
+    condition_id: str
+    side: str
+    size: Number
+    price: Number
+    timestamp: int | float | str
+    proxy_wallet: str = ""
+    transaction_hash: str | None = None
+    title: str | None = None
+    slug: str | None = None
+    event_slug: str | None = None
+    outcome: str | None = None
+    outcome_index: int | None = None
+
+
+class _V2(msgspec.Struct):
+    """{"proxy_wallet":"0xac48…","side":"BUY","token_id":"3618…","condition_id":"0xace3…","size":30974.624038,"price":0.968534758,
+    "timestamp":1784327295,"transaction_hash":"0x08ca…","slug":"…","event_slug":"…","outcome":"No","outcome_index":1}
+    """  # noqa: D205
+
+    token_id: str
+    condition_id: str
+    side: str
+    size: Number
+    price: Number
+    timestamp: int | float | str
+    proxy_wallet: str = ""
+    transaction_hash: str | None = None
+    title: str | None = None
+    slug: str | None = None
+    event_slug: str | None = None
+    outcome: str | None = None
+    outcome_index: int | None = None
+
+
+_v1 = msgspec.json.Decoder(_V1)
+_v2 = msgspec.json.Decoder(_V2)
+
+
+def read_v1(piece: msgspec.Raw | bytes) -> Trade:
+    """Read one row of /trades; raises what `upstream.transport.errors.FAULTS` names."""
+    sent = _v1.decode(piece)
+    return _trade(sent, sent.asset)
+
+
+def read_v2(piece: msgspec.Raw | bytes) -> Trade:
+    """Read one row of /v2/trades."""
+    sent = _v2.decode(piece)
+    return _trade(sent, sent.token_id)
+
+
+def _trade(sent: _V1 | _V2, token_id: str) -> Trade:
+    return Trade(
+        token_id=named(token_id),
+        market=sent.condition_id.lower(),
+        ts=of_seconds(sent.timestamp),
+        side=side_of(sent.side),
+        price=price(sent.price),
+        size=micro(sent.size),
+        tx_hash=transaction(sent.transaction_hash),
+        wallet=sent.proxy_wallet.lower(),
+        outcome=outcome_place(sent.outcome_index),
+        outcome_name=sent.outcome or None,
+        slug=sent.slug or None,
+        event_slug=sent.event_slug or None,
+        title=sent.title or None,
+    )
+
+
+def numbered(trades: Iterable[Trade]) -> Iterator[Trade]:
+    """Give exact repeats within one transaction n = 1, 2, …: different fills that nothing else tells apart."""
+    transactions: OrderedDict[object, Counter[tuple[object, ...]]] = OrderedDict()
+    for trade in trades:
+        transaction_id = trade.tx_hash or trade.ts
+        alike = transactions.setdefault(transaction_id, Counter())
+        transactions.move_to_end(transaction_id)
+        if len(transactions) > REMEMBERED:
+            transactions.popitem(last=False)
+        key = (trade.token_id, trade.side, trade.price, trade.size)
+        yield trade if not alike[key] else msgspec.structs.replace(trade, n=alike[key])
+        alike[key] += 1

@@ -1,0 +1,1 @@
+"""Client of the Gamma API: the catalogue of markets and events."""

@@ -1,0 +1,1 @@
+"""The market channel: the WebSocket that sends books, price changes and trades."""

@@ -1,0 +1,235 @@
+"""The market channel: one connection to the exchange, yielding what it says until it is lost."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Self
+
+import msgspec
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+
+from upstream.polymarket.book import Book, Level
+from upstream.polymarket.market_channel.frames import parse, parse_slowly
+from upstream.polymarket.market_channel.messages import (
+    BestBidAsk,
+    LastTrade,
+    LevelChange,
+    Message,
+    NewMarket,
+    Pong,
+    Resolved,
+    TickSize,
+    Unknown,
+)
+from upstream.transport.errors import Refused, SocketLost
+from upstream.transport.http import USER_AGENT
+
+__all__ = [
+    "BestBidAsk",
+    "Book",
+    "LastTrade",
+    "Level",
+    "LevelChange",
+    "MarketSocket",
+    "Message",
+    "NewMarket",
+    "Pong",
+    "Refused",
+    "Resolved",
+    "SocketLost",
+    "TickSize",
+    "Unknown",
+    "backoff",
+    "parse",
+]
+
+MAX_FRAME = 32 << 20
+"""Bytes: 500 deep books in one array stay well below."""
+LARGE_FRAME = 256 << 10
+"""Bytes: a frame beyond this is read in pieces, so that the loop is never held for long."""
+
+
+class MarketSocket:
+    """One connection to the market channel: an async context manager, and an iterator of (received, messages).
+
+    `received` is `time.monotonic()` as the frame came. Whatever ends the connection raises `SocketLost`; connecting
+    again is the caller's decision.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        assets: Iterable[str] = (),
+        *,
+        open_timeout_s: float = 10.0,
+        ping_every_s: float = 10.0,
+        stale_after_s: float = 30.0,
+        max_frame: int = MAX_FRAME,
+        max_queue: int = 256,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = url
+        self.assets = list(dict.fromkeys(assets))
+        self.frames = 0
+        self.bytes = 0
+        self._open_timeout_s = open_timeout_s
+        self._ping_every_s = ping_every_s
+        self._stale_after_s = stale_after_s
+        self._max_frame = max_frame
+        self._max_queue = max_queue
+        self._clock = clock
+        self._lost: str | None = None
+        self._heard_at = 0.0
+        self._busy_since = 0.0
+        self._listening = False
+        self._connection: ClientConnection | None = None
+        self._heart: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            async with asyncio.timeout(self._open_timeout_s):
+                self._connection = await connect(
+                    self.url,
+                    user_agent_header=USER_AGENT,
+                    open_timeout=None,
+                    ping_interval=None,  # the exchange wants PING as text; the protocol's own would prove nothing
+                    close_timeout=1,
+                    max_size=self._max_frame,
+                    max_queue=self._max_queue,
+                    compression=None,  # short frames gain little, and the loop has better uses for its time
+                )
+                await self._send(
+                    {"type": "market", "assets_ids": self.assets, "custom_feature_enabled": True},
+                )
+        except TimeoutError:
+            await self._abort()
+            raise SocketLost(f"not open within {self._open_timeout_s:g} s") from None
+        except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed, EOFError) as fault:
+            await self._abort()
+            raise SocketLost(f"cannot be opened: {fault or type(fault).__name__}") from fault
+        except BaseException:
+            await self._abort()
+            raise
+        self._heard_at = self._busy_since = self._clock()
+        self._heart = asyncio.create_task(self._beat(), name="market socket heartbeat")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Say goodbye and let go; safe to call at any time, more than once."""
+        if self._heart is not None:
+            self._heart.cancel()
+            await asyncio.wait([self._heart])
+            self._heart = None
+        if self._connection is not None:
+            await self._connection.close()
+            self._connection = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[float, list[Message | Refused]]:
+        self._heard_at += self._clock() - self._busy_since
+        self._listening = True
+        try:
+            frame = await self._receive()
+            self._heard_at = self._clock()
+        finally:
+            self._listening = False
+            self._busy_since = self._clock()
+        received = self._heard_at
+        self.frames += 1
+        self.bytes += len(frame)
+        if len(frame) > LARGE_FRAME:
+            return received, await parse_slowly(frame)
+        return received, parse(frame)
+
+    async def subscribe(self, assets: Iterable[str]) -> None:
+        """Follow more tokens on this connection; those already followed are not asked for again."""
+        more = [asset for asset in dict.fromkeys(assets) if asset not in set(self.assets)]
+        if more:
+            self.assets += more
+            await self._operate("subscribe", more)
+
+    async def unsubscribe(self, assets: Iterable[str]) -> None:
+        """Follow fewer tokens; messages on their way may still come."""
+        followed = set(self.assets)
+        fewer = [asset for asset in dict.fromkeys(assets) if asset in followed]
+        if fewer:
+            gone = set(fewer)
+            self.assets = [asset for asset in self.assets if asset not in gone]
+            await self._operate("unsubscribe", fewer)
+
+    async def _operate(self, operation: str, assets: list[str]) -> None:
+        await self._send({"operation": operation, "assets_ids": assets, "custom_feature_enabled": True})
+
+    async def _receive(self) -> bytes:
+        if self._connection is None:
+            raise SocketLost(self._lost or "not open")
+        try:
+            return await self._connection.recv(decode=False)
+        except ConnectionClosed as closed:
+            raise SocketLost(self._lost or _reason(closed)) from closed
+
+    async def _send(self, what: dict[str, object] | str) -> None:
+        if self._connection is None:
+            raise SocketLost(self._lost or "not open")
+        text = what if isinstance(what, str) else msgspec.json.encode(what).decode()
+        try:
+            await self._connection.send(text)
+        except ConnectionClosed as closed:
+            raise SocketLost(self._lost or _reason(closed)) from closed
+
+    async def _beat(self) -> None:
+        """PING at each interval, and cut a connection on which nothing was heard for too long."""
+        next_ping = self._clock() + self._ping_every_s
+        while True:
+            now = self._clock()
+            # Only while someone listens is silence the exchange's: a busy caller leaves frames waiting.
+            stale_at = (self._heard_at if self._listening else now) + self._stale_after_s
+            if now >= stale_at:
+                self._lost = f"silent for {self._stale_after_s:g} s"
+                await self._abort()
+                return
+            if now >= next_ping:
+                next_ping = now + self._ping_every_s
+                with contextlib.suppress(SocketLost, TimeoutError):
+                    # A peer that reads nothing would hold the send, and with it the look for silence.
+                    async with asyncio.timeout(max(0.01, stale_at - now)):
+                        await self._send("PING")
+            await asyncio.sleep(max(0.01, min(next_ping, stale_at) - self._clock()))
+
+    async def _abort(self) -> None:
+        """Cut the connection without the closing handshake, which a dead peer would not answer."""
+        if self._connection is not None:
+            self._connection.transport.abort()
+            await asyncio.sleep(0)
+
+
+def _reason(closed: ConnectionClosed) -> str:
+    if closed.rcvd is not None:
+        return f"closed by the exchange: {closed.rcvd.code} {closed.rcvd.reason}".rstrip()
+    if closed.sent is not None:
+        return f"closed by us: {closed.sent.code} {closed.sent.reason}".rstrip()
+    return "connection broken off"
+
+
+def backoff(
+    *,
+    first_s: float = 0.25,
+    most_s: float = 30.0,
+    uniform: Callable[[float, float], float] = random.uniform,
+) -> Iterator[float]:
+    """Seconds to wait before each further attempt: doubling, with full jitter, without end."""
+    ceiling = first_s
+    while True:
+        yield uniform(0, ceiling)
+        ceiling = min(ceiling * 2, most_s)

@@ -1,0 +1,305 @@
+"""What happens on the exchange: each event changes a book, is written to the truth log and told to the sockets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import msgspec
+
+from upstream.polymarket.market_channel import outgoing
+from upstream.sandbox.exchange import wire
+from upstream.sandbox.exchange.book import BUY, SELL, Side, opposite
+from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, Market, listed
+from upstream.sandbox.exchange.log import TruthLog
+from upstream.sandbox.exchange.trades import Trade, Trades
+from upstream.transport.micro import ONE, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+Change: TypeAlias = tuple[Side, int, int]  # of the first outcome's book: side, price, new total
+Fill: TypeAlias = tuple[int, int, str]  # of the first outcome's book: price, size, maker
+
+
+class Audience(Protocol):
+    """Those who listen: the sockets, or nobody."""
+
+    def tell(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
+        """Queue a message for everyone who follows one of the tokens, and return how many that are."""
+
+    def tell_all(self, message: str, n: int) -> int:
+        """Queue a message for everyone who asked for the custom features."""
+
+
+class Nobody:
+    def tell(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:  # noqa: ARG002 - the protocol's
+        return 0
+
+    def tell_all(self, message: str, n: int) -> int:  # noqa: ARG002 - the protocol's
+        return 0
+
+
+class Exchange:
+    """The state of the exchange and the ways it changes; it never waits, and knows neither clock nor network."""
+
+    def __init__(self, log: TruthLog | None = None, audience: Audience | None = None) -> None:
+        self.catalogue = Catalogue()
+        self.trades = Trades()
+        self.log = log or TruthLog()
+        self.audience: Audience = audience or Nobody()
+        self.messages: dict[str, int] = {}
+        self.on_trade: list[Callable[[Trade], None]] = []
+        self.on_listing: list[Callable[[Market], None]] = []
+        self.on_resolution: list[Callable[[Market, int], None]] = []
+        self.refreshers: list[Callable[[], None]] = []
+        self.now_ms = 0
+        self._encode = msgspec.json.Encoder().encode
+
+    # --- Telling ---
+
+    def publish(
+        self, message: Any, kind: str, tokens: Sequence[str], facts: Iterable[wire.Fact], *, custom: bool = False
+    ) -> None:
+        """Tell the followers of some tokens, and log what there is to know about it."""
+        n = self.log.n + 1
+        self.messages[kind] = self.messages.get(kind, 0) + 1
+        sent = self.audience.tell(self._encode(message).decode(), tokens, n, custom=custom)
+        self._record(facts, sent)
+
+    def _announce(self, message: Any, kind: str, fact: wire.Fact) -> None:
+        self.messages[kind] = self.messages.get(kind, 0) + 1
+        sent = self.audience.tell_all(self._encode(message).decode(), self.log.n + 1)
+        self._record((fact,), sent)
+
+    def _record(self, facts: Iterable[wire.Fact], sent: int) -> None:
+        for fact in facts:
+            fact.n = self.log.next()
+            fact.sent = sent
+            self.log.write(fact)
+
+    # --- Orders and trades of a market with one book ---
+
+    def change(self, market: Market, ts_ms: int, changes: Sequence[Change]) -> None:
+        """Set levels of a book: one message, an entry for either outcome of each; and the best prices if they moved."""
+        book = market.books[0][0]
+        before = (book.best_bid, book.best_ask)
+        for side, price, size in changes:
+            book.set(side, price, size)
+        book.ts_ms = ts_ms
+        self._publish_levels(market, ts_ms, changes)
+        if before != (book.best_bid, book.best_ask):
+            self._publish_best(market, ts_ms)
+
+    def trade(
+        self, market: Market, ts_ms: int, *, outcome: int, side: Side, fills: Sequence[Fill], tx: str, taker: str
+    ) -> None:
+        """Let a taker take resting levels: prints, then the books after it, then the levels' new totals."""
+        book = market.books[0][0]
+        before = (book.best_bid, book.best_ask)
+        hit: Side = SELL if (side == BUY) == (outcome == 0) else BUY
+        resting = book.asks if hit == SELL else book.bids
+        changes: list[Change] = [(hit, price, resting[price] - size) for price, size, _ in fills]
+        for change in changes:
+            book.set(*change)
+        book.ts_ms = ts_ms
+        token = market.tokens[outcome]
+        bid, ask = book.best(outcome)
+        for price_of_first, size, maker in fills:
+            price = price_of_first if outcome == 0 else ONE - price_of_first
+            market.printed(outcome, price)
+            message = outgoing.LastTradePrice(market.condition_id, token, text(price), text(size), side, str(ts_ms), tx)
+            fact = wire.Fact(
+                0,
+                "trade",
+                token,
+                market.condition_id,
+                ts_ms,
+                side,
+                message.price,
+                message.size,
+                tx,
+                "",
+                text(bid),
+                text(ask),
+            )
+            self.publish(message, "last_trade_price", (token,), (fact,))
+            self.remember(
+                Trade(
+                    fact.n, market.condition_id, token, outcome, side, price, size, ts_ms, tx, taker=taker, maker=maker
+                )
+            )
+        self.show_books(market, ts_ms)
+        self._publish_levels(market, ts_ms, changes)
+        if before != (book.best_bid, book.best_ask):
+            self._publish_best(market, ts_ms)
+
+    def remember(self, trade: Trade) -> None:
+        """Keep a trade for the Data API, and have it settled."""
+        self.trades.add(trade)
+        for listener in self.on_trade:
+            listener(trade)
+
+    def show_books(self, market: Market, ts_ms: int) -> None:
+        """Send the whole book of every outcome."""
+        for outcome, token in enumerate(market.tokens):
+            message = self.book_message(market, outcome)
+            bid, ask = market.best(outcome)
+            fact = wire.Fact(
+                0, "book", token, market.condition_id, ts_ms, hash=message.hash, best_bid=text(bid), best_ask=text(ask)
+            )
+            self.publish(message, "book", (token,), (fact,))
+
+    def change_tick(self, market: Market, ts_ms: int, tick: int) -> None:
+        old, market.tick = market.tick, tick
+        market.gamma["orderPriceMinTickSize"] = tick / ONE
+        for token in market.tokens:
+            message = outgoing.TickSizeChange(market.condition_id, token, text(old), text(tick), str(ts_ms))
+            fact = wire.Fact(0, "tick_size", token, market.condition_id, ts_ms, size=text(tick))
+            self.publish(message, "tick_size_change", (token,), (fact,))
+
+    def _publish_levels(self, market: Market, ts_ms: int, changes: Sequence[Change]) -> None:
+        book = market.books[0][0]
+        first, second = market.tokens
+        hashes = book.hash(first), book.hash(second)
+        bid, ask = text(book.best_bid), text(book.best_ask)
+        mirrored_bid, mirrored_ask = text(ONE - book.best_ask), text(ONE - book.best_bid)
+        entries: list[outgoing.LevelChange] = []
+        for side, price, size in changes:
+            size_text = text(size)
+            entries.append(outgoing.LevelChange(first, text(price), size_text, side, hashes[0], bid, ask))
+            entries.append(
+                outgoing.LevelChange(
+                    second, text(ONE - price), size_text, opposite(side), hashes[1], mirrored_bid, mirrored_ask
+                )
+            )
+        condition_id = market.condition_id
+        facts = [
+            wire.Fact(
+                0,
+                "level",
+                entry.asset_id,
+                condition_id,
+                ts_ms,
+                entry.side,
+                entry.price,
+                entry.size,
+                "",
+                entry.hash,
+                entry.best_bid,
+                entry.best_ask,
+            )
+            for entry in entries
+        ]
+        self.publish(outgoing.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
+
+    def _publish_best(self, market: Market, ts_ms: int) -> None:
+        for outcome, token in enumerate(market.tokens):
+            bid, ask = market.best(outcome)
+            message = outgoing.BestBidAsk(market.condition_id, token, text(bid), text(ask), text(ask - bid), str(ts_ms))
+            fact = wire.Fact(
+                0,
+                "best_bid_ask",
+                token,
+                market.condition_id,
+                ts_ms,
+                best_bid=message.best_bid,
+                best_ask=message.best_ask,
+            )
+            self.publish(message, "best_bid_ask", (token,), (fact,), custom=True)
+
+    # --- Listing and resolving ---
+
+    def announce(self, market: Market, ts_ms: int) -> None:
+        """Tell those with custom features that a market is listed; it must be in the catalogue."""
+        gamma = market.gamma
+        message = outgoing.NewMarket(
+            **self._described(market),
+            description=gamma.get("description", ""),
+            timestamp=str(ts_ms),
+            condition_id=market.condition_id,
+            active=bool(gamma.get("active")),
+            clob_token_ids=list(market.tokens),
+            order_price_min_tick_size=text(market.tick),
+            group_item_title=gamma.get("groupItemTitle", ""),
+            fees_enabled=bool(gamma.get("feesEnabled")),
+        )
+        fact = wire.Fact(0, "new_market", "", market.condition_id, ts_ms, detail={"tokens": list(market.tokens)})
+        self._announce(message, "new_market", fact)
+        for listener in self.on_listing:
+            listener(market)
+
+    def resolve(self, market: Market, ts_ms: int, winner: int, closed_time: str) -> None:
+        """Close a market for good, its winner paid 1 and the other 0."""
+        market.gamma.update(
+            closed=True,
+            acceptingOrders=False,
+            closedTime=closed_time,
+            umaResolutionStatus="resolved",
+            outcomePrices=listed("1" if outcome == winner else "0" for outcome, _ in enumerate(market.tokens)),
+        )
+        message = outgoing.MarketResolved(
+            **self._described(market),
+            winning_asset_id=market.tokens[winner],
+            winning_outcome=market.outcomes[winner],
+            timestamp=str(ts_ms),
+        )
+        fact = wire.Fact(0, "resolved", market.tokens[winner], market.condition_id, ts_ms, detail={"outcome": winner})
+        self._announce(message, "market_resolved", fact)
+        for listener in self.on_resolution:
+            listener(market, winner)
+
+    def _described(self, market: Market) -> Gamma:
+        gamma = market.gamma
+        event: Gamma = next(iter(gamma.get("events") or ()), {})
+        return {
+            "id": market.id,
+            "question": gamma.get("question", ""),
+            "market": market.condition_id,
+            "slug": gamma.get("slug", ""),
+            "assets_ids": list(market.tokens),
+            "outcomes": market.outcomes,
+            "event_message": outgoing.EventMessage(
+                *(str(event.get(field, "")) for field in ("id", "ticker", "slug", "title", "description"))
+            ),
+            "tags": [str(tag.get("slug", "")) for tag in self.catalogue.tags_of(market)],
+        }
+
+    # --- Looking ---
+
+    def book_message(self, market: Market, outcome: int) -> outgoing.BookMessage:
+        return outgoing.BookMessage(**self._book(market, outcome))
+
+    def book_summary(self, market: Market, outcome: int) -> outgoing.BookSummary:
+        return outgoing.BookSummary(**self._book(market, outcome))
+
+    def _book(self, market: Market, outcome: int) -> dict[str, Any]:
+        book, seen_from = market.books[outcome]
+        bids, asks = book.levels(seen_from)
+        last = market.last_price[outcome]
+        token = market.tokens[outcome]
+        return {
+            "market": market.condition_id,
+            "asset_id": token,
+            "timestamp": str(book.ts_ms or self.now_ms),
+            "hash": book.hash(token),
+            "bids": outgoing.levels(bids),
+            "asks": outgoing.levels(asks),
+            "min_order_size": str(market.min_size),
+            "tick_size": text(market.tick),
+            "neg_risk": market.neg_risk,
+            "last_trade_price": msgspec.UNSET if last is None else text(last),
+        }
+
+    def initial_books(self, tokens: Iterable[str]) -> list[outgoing.BookMessage]:
+        """Return the books that a new subscriber is sent: those of open markets that have one."""
+        found = []
+        for token in tokens:
+            at = self.catalogue.find(token)
+            if at is not None and at[0].has_book and not at[0].closed:
+                found.append(self.book_message(*at))
+        return found
+
+    def refresh(self) -> None:
+        """Bring figures of the Gamma objects up to date; called before they are shown."""
+        for refresh in self.refreshers:
+            refresh()

@@ -1,0 +1,62 @@
+"""Trades as the Data API remembers them: newest first, the last so many."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from upstream.sandbox.exchange.book import Side
+    from upstream.sandbox.exchange.transactions import Form
+
+KEPT = 200_000
+
+
+class Trade(msgspec.Struct):
+    """One fill: what the taker got from one resting level; `form` says how the maker met it on the chain."""
+
+    n: int
+    condition_id: str
+    token: str
+    outcome: int
+    side: Side
+    price: int
+    size: int
+    ts_ms: int
+    tx: str
+    taker: str = ""
+    maker: str = ""
+    form: Form = ""
+
+
+class Trades:
+    """The last trades, findable by market."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self.total = 0
+        self._kept = kept
+        self._all: deque[Trade] = deque()
+        self._of: defaultdict[str, deque[Trade]] = defaultdict(deque)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, trade: Trade) -> None:
+        if len(self._all) == self._kept:
+            oldest = self._all.popleft()
+            self._of[oldest.condition_id].popleft()
+        self._all.append(trade)
+        self._of[trade.condition_id].append(trade)
+        self.total += 1
+
+    def newest_first(self, condition_ids: list[str] | None = None) -> Iterator[Trade]:
+        if condition_ids is None:
+            return reversed(self._all)
+        if len(condition_ids) == 1:
+            return reversed(self._of.get(condition_ids[0], deque()))
+        found = [trade for condition_id in set(condition_ids) for trade in self._of.get(condition_id, ())]
+        return iter(sorted(found, key=lambda trade: -trade.n))

@@ -1,0 +1,36 @@
+"""Answers over HTTP: msgspec writes them, and refusals carry the exchange's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from upstream.sandbox.routes.paging import RefusedError
+
+Answer: TypeAlias = Callable[[Request], Any]
+
+_encode = msgspec.json.Encoder().encode
+
+
+def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(_encode(body), status, headers, media_type="application/json")
+
+
+def route(path: str, ask: Answer, methods: tuple[str, ...] = ("GET",)) -> Route:
+    """Make a route of a function that returns what is to be written as JSON, or a Response."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            found = ask(request)
+            if isinstance(found, Awaitable):
+                found = await found
+        except RefusedError as refusal:
+            return answer(refusal.body, refusal.status)
+        return found if isinstance(found, Response) else answer(found)
+
+    return Route(path, endpoint, methods=list(methods))

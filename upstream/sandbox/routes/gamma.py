@@ -1,0 +1,191 @@
+"""The catalogue API: markets and events, by keyset, by offset, by id and by slug."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from upstream.sandbox.routes import filters
+from upstream.sandbox.routes.answers import route
+from upstream.sandbox.routes.paging import RefusedError, after, flag, invalid, whole
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import Route
+
+    from upstream.sandbox.exchange.catalogue import Gamma, Market
+    from upstream.sandbox.exchange.exchange import Exchange
+
+MARKETS_A_PAGE, EVENTS_A_PAGE, TAGS_A_PAGE, SERIES_A_PAGE = 100, 500, 100, 50
+MARKETS_BY_OFFSET = 500
+
+
+class GammaApi:
+    """Answers of gamma-api, from the exchange's catalogue."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._catalogue = exchange.catalogue
+
+    def routes(self) -> list[Route]:
+        return [
+            route("/markets/keyset", self.markets_by_keyset),
+            route("/markets", self.markets_by_offset),
+            route("/markets/slug/{slug}", self.market_by_slug),
+            route("/markets/{id}", self.market),
+            route(
+                "/markets/{id}/tags", lambda request: self._catalogue.tags_of(self._market(request.path_params["id"]))
+            ),
+            route("/events/keyset", self.events_by_keyset),
+            route("/events", self.events_by_offset),
+            route("/events/slug/{slug}", self.event_by_slug),
+            route("/events/{id}", self.event),
+            route("/events/{id}/tags", lambda request: self._event(request.path_params["id"]).get("tags") or []),
+            route("/tags", lambda request: _by_offset(request, list(self._catalogue.tags.values()), TAGS_A_PAGE)),
+            route("/tags/slug/{slug}", self.tag_by_slug),
+            route("/tags/{id}", lambda request: _known(self._catalogue.tags.get(request.path_params["id"]), "id")),
+            route("/series", lambda request: _by_offset(request, list(self._catalogue.series.values()), SERIES_A_PAGE)),
+            route("/series/{id}", lambda request: _known(self._catalogue.series.get(request.path_params["id"]), "id")),
+            route("/sports", lambda _request: []),
+            route("/public-search", self.search),
+        ]
+
+    # --- Markets ---
+
+    def markets_by_keyset(self, request: Request) -> dict[str, Any]:
+        found, key, descending, limit = self._sought_markets(request, MARKETS_A_PAGE)
+        page, cursor = after(found, lambda market: key(market.gamma), _cursor(request), limit, descending=descending)
+        return _page("markets", [self._shown(market, request) for market in page], cursor)
+
+    def markets_by_offset(self, request: Request) -> list[Gamma]:
+        found, key, descending, limit = self._sought_markets(request, MARKETS_BY_OFFSET)
+        found.sort(key=lambda market: key(market.gamma), reverse=descending)
+        start = _offset(request)
+        return [self._shown(market, request) for market in found[start : start + limit]]
+
+    def market(self, request: Request) -> Gamma:
+        return self._shown(self._market(request.path_params["id"]), request)
+
+    def market_by_slug(self, request: Request) -> Gamma:
+        self._exchange.refresh()
+        market = self._catalogue.by_slug.get(request.path_params["slug"])
+        if market is None:
+            raise _missing("slug")
+        return self._shown(market, request)
+
+    # --- Events ---
+
+    def events_by_keyset(self, request: Request) -> dict[str, Any]:
+        found, limit = self._sought_events(request)
+        key, descending = filters.order_of(request.query_params)
+        page, cursor = after(found, key, _cursor(request), limit, descending=descending)
+        return _page("events", [self._catalogue.event_with_markets(event) for event in page], cursor)
+
+    def events_by_offset(self, request: Request) -> list[Gamma]:
+        found, limit = self._sought_events(request)
+        key, descending = filters.order_of(request.query_params)
+        found.sort(key=key, reverse=descending)
+        start = _offset(request)
+        return [self._catalogue.event_with_markets(event) for event in found[start : start + limit]]
+
+    def event(self, request: Request) -> Gamma:
+        return self._catalogue.event_with_markets(self._event(request.path_params["id"]))
+
+    def event_by_slug(self, request: Request) -> Gamma:
+        self._exchange.refresh()
+        return self._catalogue.event_with_markets(
+            _known(self._catalogue.event_by_slug.get(request.path_params["slug"]), "slug")
+        )
+
+    def tag_by_slug(self, request: Request) -> Gamma:
+        slug = request.path_params["slug"]
+        return _known(next((tag for tag in self._catalogue.tags.values() if tag.get("slug") == slug), None), "slug")
+
+    def search(self, request: Request) -> dict[str, Any]:
+        """Look for words in the titles of events; sections with nothing in them are left out."""
+        words = request.query_params.get("q", "").lower().split()
+        if not words:
+            raise invalid("q is required")
+        self._exchange.refresh()
+        limit = whole(request.query_params, "limit_per_type", 10)
+        start = limit * (max(whole(request.query_params, "page", 1), 1) - 1)
+        hits = [event for event in self._catalogue.events.values() if _speaks_of(event, words)]
+        shown = [self._catalogue.event_with_markets(event) for event in hits[start : start + limit]]
+        answer: dict[str, Any] = {"events": shown} if shown else {}
+        return answer | {"pagination": {"hasMore": len(hits) > start + limit, "totalResults": len(hits)}}
+
+    # --- Parts ---
+
+    def _sought_markets(self, request: Request, most: int) -> tuple[list[Market], Any, bool, int]:
+        self._exchange.refresh()
+        query = request.query_params
+        wanted = filters.market_test(self._catalogue, query)
+        key, descending = filters.order_of(query)
+        return (
+            [market for market in self._catalogue if wanted(market)],
+            key,
+            descending,
+            whole(query, "limit", 20, most),
+        )
+
+    def _sought_events(self, request: Request) -> tuple[list[Gamma], int]:
+        self._exchange.refresh()
+        wanted = filters.event_test(request.query_params)
+        found = [event for event in self._catalogue.events.values() if wanted(event)]
+        return found, whole(request.query_params, "limit", 20, EVENTS_A_PAGE)
+
+    def _market(self, market_id: str) -> Market:
+        if not market_id.isdecimal():
+            raise invalid("id is invalid")
+        self._exchange.refresh()
+        market = self._catalogue.markets.get(market_id)
+        if market is None:
+            raise _missing("id")
+        return market
+
+    def _event(self, event_id: str) -> Gamma:
+        if not event_id.isdecimal():
+            raise invalid("id is invalid")
+        self._exchange.refresh()
+        return _known(self._catalogue.events.get(event_id), "id")
+
+    def _shown(self, market: Market, request: Request) -> Gamma:
+        if flag(request.query_params, "include_tag"):
+            return {**market.gamma, "tags": self._catalogue.tags_of(market)}
+        return market.gamma
+
+
+def _cursor(request: Request) -> str | None:
+    """Return the cursor; the name is `after_cursor`, and any other one is ignored, as the exchange does."""
+    if "offset" in request.query_params:
+        raise invalid("offset is not supported by keyset pagination")
+    if getattr(request.state, "repeat", False):
+        return None
+    return request.query_params.get("after_cursor")
+
+
+def _offset(request: Request) -> int:
+    return 0 if getattr(request.state, "repeat", False) else whole(request.query_params, "offset", 0)
+
+
+def _page(name: str, items: list[Gamma], cursor: str | None) -> dict[str, Any]:
+    return {name: items} | ({"next_cursor": cursor} if cursor else {})
+
+
+def _by_offset(request: Request, items: list[Gamma], most: int) -> list[Gamma]:
+    start = _offset(request)
+    return items[start : start + whole(request.query_params, "limit", most, most)]
+
+
+def _speaks_of(event: Gamma, words: list[str]) -> bool:
+    text = f"{event.get('title', '')} {event.get('slug', '')}".lower()
+    return all(word in text for word in words)
+
+
+def _known(item: Gamma | None, name: str) -> Gamma:
+    if item is None:
+        raise _missing(name)
+    return item
+
+
+def _missing(name: str) -> RefusedError:
+    return RefusedError(404, {"type": "not found error", "error": f"{name} not found"})

@@ -1,0 +1,1 @@
+"""A simulated market: seeded events, order flow and a past of a fortnight."""

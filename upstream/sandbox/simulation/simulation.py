@@ -1,0 +1,349 @@
+"""A market day that never was: seeded, the same for the same seed and start, and consistent with itself."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from bisect import bisect_right
+from functools import partial
+from itertools import accumulate, count
+from typing import TYPE_CHECKING, Any
+
+from upstream.sandbox.exchange.catalogue import Gamma, Market, listed
+from upstream.sandbox.exchange.population import Population
+from upstream.sandbox.exchange.portfolio import Portfolios
+from upstream.sandbox.simulation.orderflow import FINE_TICK, Orderflow
+from upstream.sandbox.simulation.universe import COINS, WINDOW_S, EventPlan, Plan, Universe, brief, iso, short
+from upstream.transport.micro import ONE, parse, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from upstream.sandbox.exchange.exchange import Exchange
+    from upstream.sandbox.exchange.trades import Trade
+    from upstream.sandbox.simulation.orderflow import Held
+
+LISTED_AHEAD = 2  # windows of a coin that are listed at a time: the one that runs, and the next
+RESOLVES_AFTER_MS = 3_000  # from the end of a window to its resolution
+PROPOSED_FOR_MS = 10_000  # from a proposed to a final resolution of the others
+TURNOVER_MS = 45_000  # one lasting event is listed, and one resolves, this often
+FIRST_LISTING_MS = 15_000
+
+
+class Running:
+    """A market that trades: its fair price moves, whoever moves it."""
+
+    __slots__ = (
+        "coin",
+        "ends_ms",
+        "group",
+        "logit",
+        "market",
+        "moved_ms",
+        "opens_ms",
+        "sigma",
+        "strike",
+        "volume",
+        "weight",
+    )
+
+    def __init__(self, market: Market, plan: Plan, group: Group | None, sigma: float) -> None:
+        self.market = market
+        self.weight = plan.weight
+        self.coin, self.opens_ms, self.ends_ms = plan.coin, plan.opens_ms, plan.ends_ms
+        self.strike = 0.0
+        self.logit = math.log(plan.probability if group is not None else plan.probability / (1 - plan.probability))
+        self.group = group
+        self.sigma = sigma
+        self.moved_ms = 0.0
+        self.volume = 0
+
+
+class Group:
+    """Markets of which one comes true: their fair prices sum to 1."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+
+class Simulation:
+    """Plays orders, listings and resolutions on an exchange, up to any moment asked for."""
+
+    source = "simulated"
+
+    def __init__(
+        self,
+        exchange: Exchange,
+        *,
+        seed: int,
+        start_ms: int,
+        markets: int = 60,
+        rate: float = 200,
+        population: Population | None = None,
+        held: Held | None = None,
+    ) -> None:
+        if markets < 10:
+            raise ValueError("a simulation has at least 10 markets")
+        self.exchange = exchange
+        self.seed, self.start_ms, self.rate = seed, start_ms, rate
+        self.now_ms = float(start_ms)
+        self._dice = random.Random(f"{seed}/orders")  # noqa: S311 - repeatable dice are what is wanted
+        self._coin_dice = random.Random(f"{seed}/coins")  # noqa: S311 - repeatable dice are what is wanted
+        self._universe = Universe(seed)
+        population = population or Population(seed)
+        self.wallets = population.wallets
+        self._flow = Orderflow(exchange, self._dice, population, held or Portfolios(exchange.catalogue).held)
+        self._coins = {coin: price for coin, (_, price) in COINS.items()}
+        self._coin_moved_ms = dict.fromkeys(COINS, float(start_ms))
+        self._running: dict[str, Running] = {}
+        self.opened: list[EventPlan] = []  # what was listed when it began
+        self._order: list[Running] = []
+        self._cumulated: list[float] = []
+        self._due: list[tuple[float, int, Callable[[int], None]]] = []
+        self._ids = count()
+        self._stale: set[str] = set()
+        exchange.on_trade.append(self._count)
+        exchange.refreshers.append(self.refresh)
+        exchange.now_ms = start_ms
+        self._open(markets)
+
+    # --- Time ---
+
+    def advance(self, until_ms: float, most: int = 1_000_000) -> bool:
+        """Play what happens until a moment, at most so many orders; return whether the moment was reached."""
+        gap = self._dice.expovariate
+        for _ in range(most):
+            if self.now_ms > until_ms:
+                return True
+            while self._due and self._due[0][0] <= self.now_ms:
+                at, _, action = heapq.heappop(self._due)
+                self.exchange.now_ms = int(at)
+                action(int(at))
+            running = self._pick()
+            self.exchange.now_ms = now = int(self.now_ms)
+            made = self._flow.order(running.market, self._fair(running), now)
+            self._stale.add(running.market.id)
+            per_s = self.rate / 1000
+            self.now_ms += sum(gap(per_s) for _ in range(made))
+        return False
+
+    @property
+    def ended(self) -> bool:
+        """A simulation goes on until it is stopped."""
+        return False
+
+    def state(self) -> dict[str, Any]:
+        return {"seed": self.seed, "rate": self.rate, "running": len(self._running)}
+
+    def _at(self, ms: float, action: Callable[[int], None]) -> None:
+        heapq.heappush(self._due, (ms, next(self._ids), action))
+
+    # --- Listing and resolving ---
+
+    def _open(self, markets: int) -> None:
+        listed_ms = self.start_ms - 86_400_000
+        window_ms = WINDOW_S * 1000
+        opens_ms = self.start_ms // window_ms * window_ms
+        coins = list(COINS)[: max(1, min(len(COINS), markets // 10))]
+        for coin in coins:
+            for ahead in range(LISTED_AHEAD):
+                self._list(
+                    self._universe.window(coin, opens_ms + ahead * window_ms, listed_ms), self.start_ms, aloud=False
+                )
+            self._at(opens_ms + window_ms, partial(self._next_window, coin))
+        while (room := markets - len(self._running)) > 0:
+            plan = self._universe.event(listed_ms)
+            if room > 1 or len(plan.markets) == 1:
+                plan.markets = plan.markets[:room]
+                self.opened.append(plan)
+                self._list(plan, self.start_ms, aloud=False)
+        self._at(self.start_ms + FIRST_LISTING_MS, self._list_another)
+        self._at(self.start_ms + FIRST_LISTING_MS + TURNOVER_MS // 3, self._propose_one)
+
+    def _list(self, plan: EventPlan, ms: int, *, aloud: bool) -> None:
+        catalogue = self.exchange.catalogue
+        catalogue.add_event(plan.event)
+        group = Group() if plan.event["negRisk"] else None
+        fresh = [self._start(one, group, ms) for one in plan.markets]
+        for running in fresh:
+            self._furnish(running, ms)
+            if aloud:
+                self.exchange.announce(running.market, ms)
+                self.exchange.show_books(running.market, ms)
+        self._reweigh()
+
+    def _start(self, plan: Plan, group: Group | None, ms: int) -> Running:
+        market = Market(plan.gamma, mirrored=True)
+        self.exchange.catalogue.add(market)
+        running = Running(market, plan, group, self._dice.uniform(0.008, 0.03))
+        running.moved_ms = float(ms)
+        if group is not None:
+            group.total += math.exp(running.logit)
+        if plan.coin:
+            running.strike = self._coins[plan.coin]
+            running.weight = 4.0 if plan.opens_ms <= ms else 0.5
+        else:
+            running.weight *= self._dice.paretovariate(1.3)
+        self._running[market.id] = running
+        self._stale.add(market.id)
+        return running
+
+    def _furnish(self, running: Running, ms: int) -> None:
+        """Put the first orders into the book of a market, around its fair price."""
+        market = running.market
+        fair = self._fair(running)
+        if not 0.04 <= fair <= 0.96:
+            market.tick, market.gamma["orderPriceMinTickSize"] = FINE_TICK, FINE_TICK / ONE
+        self._flow.fill(market, fair)
+        market.books[0][0].ts_ms = ms
+        market.printed(0, round(fair * ONE / market.tick) * market.tick)
+
+    def _next_window(self, coin: str, ms: int) -> None:
+        """End the window that ran, start the next one's price, and list the one after."""
+        for running in [running for running in self._running.values() if running.coin == coin]:
+            if running.ends_ms <= ms:
+                winner = 0 if self._coins[coin] >= running.strike else 1
+                self._stop(running)
+                self._at(ms + RESOLVES_AFTER_MS, partial(self._resolve, running, winner=winner))
+            elif running.opens_ms <= ms:
+                running.strike, running.weight = self._coins[coin], 4.0
+        self._list(self._universe.window(coin, ms + WINDOW_S * 1000, ms), ms, aloud=True)
+        self._at(ms + WINDOW_S * 1000, partial(self._next_window, coin))
+
+    def _list_another(self, ms: int) -> None:
+        self._list(self._universe.event(ms), ms, aloud=True)
+        self._at(ms + TURNOVER_MS, self._list_another)
+
+    def _propose_one(self, ms: int) -> None:
+        """Propose a result for all markets of one lasting event; some seconds later it is final."""
+        events: dict[str, list[Running]] = {}
+        for running in self._running.values():
+            if not running.coin and not running.market.gamma.get("umaResolutionStatus"):
+                events.setdefault(running.market.gamma["events"][0]["id"], []).append(running)
+        if len(events) > 3:
+            members = events[self._dice.choice(sorted(events))]
+            if members[0].group is not None:
+                true = self._dice.choices(range(len(members)), [max(self._fair(one), 0.001) for one in members])[0]
+                winners = [0 if at == true else 1 for at in range(len(members))]
+            else:
+                winners = [0 if self._dice.random() < self._fair(one) else 1 for one in members]
+            for running, winner in zip(members, winners, strict=True):
+                running.market.gamma |= {
+                    "umaResolutionStatus": "proposed",
+                    "umaResolutionStatuses": listed(["proposed"]),
+                }
+                self._at(ms + PROPOSED_FOR_MS, partial(self._resolve, running, winner=winner))
+        self._at(ms + TURNOVER_MS, self._propose_one)
+
+    def _stop(self, running: Running) -> None:
+        running.market.gamma["acceptingOrders"] = False
+        running.weight = 0.0
+        self._reweigh()
+
+    def _resolve(self, running: Running, ms: int, winner: int) -> None:
+        self._stop(running)
+        self._figures(running)
+        del self._running[running.market.id]
+        self._flow.forget(running.market)
+        running.market.gamma["updatedAt"] = iso(ms)
+        self.exchange.resolve(running.market, ms, winner, short(ms))
+        for event in running.market.gamma["events"]:
+            whole = self.exchange.catalogue.events[event["id"]]
+            if all(market.closed for market in self.exchange.catalogue.members[event["id"]]):
+                whole |= {"closed": True, "closedTime": iso(ms), "updatedAt": iso(ms)}
+        self._reweigh()
+
+    def _reweigh(self) -> None:
+        self._order = [running for running in self._running.values() if running.weight > 0]
+        self._cumulated = list(accumulate(running.weight for running in self._order))
+
+    # --- Prices ---
+
+    def _pick(self) -> Running:
+        return self._order[bisect_right(self._cumulated, self._dice.random() * self._cumulated[-1])]
+
+    def _fair(self, running: Running) -> float:
+        """Move the fair price of the first outcome on to now, and return it."""
+        elapsed_s = min((self.now_ms - running.moved_ms) / 1000, 30.0)
+        running.moved_ms = self.now_ms
+        if running.coin:
+            return self._chance_up(running)
+        moved = self._dice.gauss(0, 1) * running.sigma * math.sqrt(max(elapsed_s, 0.0))
+        if running.group is None:
+            running.logit = min(max(running.logit + moved, -4.5), 4.5)
+            return 1 / (1 + math.exp(-running.logit))
+        before = math.exp(running.logit)
+        running.logit = min(max(running.logit + moved, -6.0), 0.0)
+        running.group.total += math.exp(running.logit) - before
+        return min(math.exp(running.logit) / running.group.total, 0.99)
+
+    def _chance_up(self, running: Running) -> float:
+        coin = running.coin
+        elapsed_s = (self.now_ms - self._coin_moved_ms[coin]) / 1000
+        if elapsed_s > 0:
+            self._coins[coin] *= math.exp(self._coin_dice.gauss(0, 1) * 2e-5 * math.sqrt(elapsed_s))
+            self._coin_moved_ms[coin] = self.now_ms
+        if self.now_ms < running.opens_ms:
+            return 0.5
+        left_s = max((running.ends_ms - self.now_ms) / 1000, 0.5)
+        z = math.log(self._coins[coin] / running.strike) / (2e-5 * math.sqrt(left_s))
+        return min(max(0.5 * (1 + math.erf(z / math.sqrt(2))), 0.004), 0.996)
+
+    # --- Figures of the Gamma objects ---
+
+    def _count(self, trade: Trade) -> None:
+        at = self.exchange.catalogue.by_condition.get(trade.condition_id)
+        running = self._running.get(at.id) if at is not None else None
+        if running is not None:
+            running.volume += trade.price * trade.size // ONE
+
+    def refresh(self) -> None:
+        """Write prices, volumes and liquidity into the Gamma objects of markets that traded since the last time."""
+        stale, self._stale = self._stale, set()
+        events = set()
+        for market_id in stale:
+            running = self._running.get(market_id)
+            if running is not None:
+                self._figures(running)
+                events.add(running.market.gamma["events"][0]["id"])
+        for event_id in events:
+            self._event_figures(event_id)
+
+    def _figures(self, running: Running) -> None:
+        market, gamma = running.market, running.market.gamma
+        book = market.books[0][0]
+        added, running.volume = running.volume, 0
+        volume = parse(gamma["volume"]) + added
+        rests = sum(price * size for price, size in book.bids.items()) + sum(
+            (ONE - price) * size for price, size in book.asks.items()
+        )
+        liquidity = rests / ONE / ONE
+        middle = (book.best_bid + book.best_ask) // 2
+        gamma.update(
+            bestBid=book.best_bid / ONE,
+            bestAsk=book.best_ask / ONE,
+            spread=(book.best_ask - book.best_bid) / ONE,
+            lastTradePrice=(market.last_price[0] or 0) / ONE,
+            outcomePrices=listed((text(middle), text(ONE - middle))),
+            volume=text(volume),
+            volumeNum=volume / ONE,
+            volume24hr=round(gamma["volume24hr"] + added / ONE, 6),
+            liquidity=f"{liquidity:.5f}",
+            liquidityNum=round(liquidity, 5),
+            updatedAt=iso(self.exchange.now_ms),
+        )
+
+    def _event_figures(self, event_id: str) -> None:
+        catalogue = self.exchange.catalogue
+        event: Gamma = catalogue.events[event_id]
+        members = catalogue.members[event_id]
+        event.update(
+            volume=round(sum(market.gamma["volumeNum"] for market in members), 6),
+            volume24hr=round(sum(market.gamma["volume24hr"] for market in members), 6),
+            liquidity=round(sum(market.gamma["liquidityNum"] for market in members), 5),
+            updatedAt=iso(self.exchange.now_ms),
+        )
+        shown = brief(event)
+        for market in members:
+            market.gamma["events"] = [shown]

@@ -1,0 +1,1 @@
+"""Recordings read from a folder and played on the sandbox's exchange."""
