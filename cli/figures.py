@@ -147,7 +147,7 @@ class Reader:
         return self.last
 
     def _read(self, conn: psycopg.Connection[Any], *, all_of_them: bool) -> Figures:
-        from orchestration.live import lag
+        from orchestration.ingest import lag
         from sql.queries import figures as queries
 
         self.counter.count(conn, all_of_them=all_of_them)

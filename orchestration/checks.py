@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from orchestration.live import lag
+from orchestration.ingest import lag
 from sql.queries import checks as queries
 
 if TYPE_CHECKING:

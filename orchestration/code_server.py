@@ -16,11 +16,11 @@ from typing import Any
 from dagster._cli.api import grpc_command
 from dagster._grpc import server
 
-from orchestration import defs
+from orchestration import assets as defs
 
 PRELOADED = [
     "orchestration.definitions",
-    *(f"orchestration.defs.{module.name}" for module in pkgutil.iter_modules(defs.__path__)),
+    *(f"orchestration.assets.{module.name}" for module in pkgutil.iter_modules(defs.__path__)),
     *("dagster._grpc.impl", "dagster_postgres", "dagster_pipes"),
 ]
 

@@ -1,4 +1,4 @@
-"""Everything that Dagster runs: a topic is a file in `defs/`, and loading it is all there is to do here."""
+"""Everything that Dagster runs: a topic is a module in `assets/`, and loading it is all there is to do here."""
 
 from __future__ import annotations
 

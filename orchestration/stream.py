@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.live.packing import HEADER, PG_EPOCH_MS, TRAILER
+from orchestration.ingest.storage.copy_format import HEADER, PG_EPOCH_MS, TRAILER
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from cli.bench.harness import interleaved
 from config.tunables import PARAMETERS
-from orchestration.analytics import passes
-from orchestration.analytics.measures import Parameters, read
+from orchestration.signals import passes
+from orchestration.signals.measures import Parameters, read
 from sql import database
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import aiosql
 import msgspec
 
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 from orchestration.wallets import leaderboards, positions
 from sql.database import connect, license  # noqa: A004 - the thing's own name
 

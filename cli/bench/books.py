@@ -24,7 +24,7 @@ from cli.bench.books_data import Day
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from cli.processes import Supervisor
-from orchestration import packs
+from orchestration.maintenance import packs
 from sql.database import connect
 
 if TYPE_CHECKING:

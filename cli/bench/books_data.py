@@ -17,8 +17,8 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
-from orchestration.anchors import APART
-from orchestration.live import packing
+from orchestration.ingest.storage import copy_format as packing
+from orchestration.maintenance.anchors import APART
 from upstream.polymarket.market_channel.outgoing import BookMessage, Level, LevelChange, PriceChange
 from upstream.transport.micro import text
 

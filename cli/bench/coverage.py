@@ -15,7 +15,7 @@ from api.parameters import EARLIEST, LATEST
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from orchestration.coverage import days
-from orchestration.live.exchange import Exchange
+from orchestration.ingest.exchange import Exchange
 from sql import backup
 from sql.database import connect
 from sql.queries import coverage as queries

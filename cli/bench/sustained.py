@@ -56,7 +56,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         )
         feed = Program(
             "feed",
-            [sys.executable, "-m", "orchestration.live"],
+            [sys.executable, "-m", "orchestration.ingest"],
             bench.folder / "feed.log",
             environment=environment,
             directory=ROOT,
@@ -74,7 +74,7 @@ def measure(
     bench: Bench, supervisor: Supervisor, feed: Program, status: str, *, seconds: float, report: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Watch for the time asked for, once the feed has caught up."""
-    from orchestration.live import lag
+    from orchestration.ingest import lag
     from sql.database import connect
     from sql.queries import figures as queries
 
@@ -108,7 +108,7 @@ def measure(
 def discover(url: str, gamma_url: str) -> None:
     """Bring in the catalogue, as discovery does."""
     from config import settings
-    from orchestration.discovery import Discovery
+    from orchestration.markets.discovery import Discovery
     from sql.database import connect
     from upstream.polymarket.gamma.client import Gamma
     from upstream.transport.http import Client

@@ -117,7 +117,7 @@ def _receiver(file: Path) -> Iterator[tuple[int, Callable[[], dict[int, list[int
 def _deliverer(url: str) -> Iterator[None]:
     """Deliver, and be the leader already."""
     env = {**os.environ, "DATABASE_URL": url, "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8"}
-    process = subprocess.Popen([sys.executable, "-m", "orchestration.delivery"], env=env, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "orchestration.webhooks"], env=env, stdout=subprocess.DEVNULL)
     try:
         with connect(url, autocommit=True) as conn:
             until = time.monotonic() + 60

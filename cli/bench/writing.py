@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from cli.bench.harness import interleaved
-from orchestration.live.rows import Batch, Change, Token, Trade, value_usd
-from orchestration.live.writer import Connection, Writer
+from orchestration.ingest.storage.rows import Batch, Change, Token, Trade, value_usd
+from orchestration.ingest.storage.writer import Connection, Writer
 from sql.database import connect
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from sql.queries import settlement as settlement_queries
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from orchestration.live.exchange import Exchange
+    from orchestration.ingest.exchange import Exchange
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestration.coverage.tape import Found, Stopped, Tape
-from orchestration.live.filling import AROUND_MS, MAX_UNKNOWN, together, unknown_fault
+from orchestration.ingest.gaps.from_data_api import AROUND_MS, MAX_UNKNOWN, together, unknown_fault
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
 from upstream.transport.errors import UpstreamError
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.live.exchange import Exchange
-    from orchestration.live.filling import Gap
+    from orchestration.ingest.exchange import Exchange
+    from orchestration.ingest.gaps.from_data_api import Gap
 
 SETTLED_S = 900.0  # before that the live feed sees to its gaps itself
 AGAIN_S = 3000.0  # after an attempt that failed: with the next run

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestration.live.naming import Naming
-from orchestration.live.rows import Batch
-from orchestration.live.writer import Writer
+from orchestration.ingest.gaps.naming import Naming
+from orchestration.ingest.storage.rows import Batch
+from orchestration.ingest.storage.writer import Writer
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
 from upstream.transport.errors import Incomplete
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.live.exchange import Exchange
-    from orchestration.live.rows import Trade
+    from orchestration.ingest.exchange import Exchange
+    from orchestration.ingest.storage.rows import Trade
     from upstream.polymarket.data_api.client import Trade as Listed
 
 WINDOW_MS = 600_000  # listed and compared at once: what is held in memory, and what one commit spans, stays small

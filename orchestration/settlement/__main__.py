@@ -3,7 +3,7 @@
 import sys
 
 from config import settings
-from orchestration import standalone
+from orchestration.feeds import standalone
 from orchestration.settlement import chain
 from orchestration.settlement.feed import Feed
 

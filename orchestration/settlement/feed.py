@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from orchestration.leading import BEAT_S, LedFeed
+from orchestration.feeds.base import BEAT_S, LedFeed
 from orchestration.settlement import resolutions
 from orchestration.settlement.figures import Figures
 from orchestration.settlement.follow import PATIENCE_S, Follower, OtherChain, Step

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from orchestration.live.packing import HEADER, TRAILER
+from orchestration.ingest.storage.copy_format import HEADER, TRAILER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration import catalogue
+from orchestration.markets import catalogue
 from orchestration.settlement.writer import FEED
 from sql.queries import settlement as queries
 

@@ -6,9 +6,9 @@ import datetime as dt
 
 import msgspec
 
-from orchestration.live.writer import Writer
+from orchestration.ingest.storage.writer import Writer
 from tests.factories import add_market
-from tests.orchestration.live.making import book, change, token, tracker, trade
+from tests.orchestration.ingest.making import book, change, token, tracker, trade
 from upstream.polymarket.market_channel.socket import TickSize
 
 START = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)

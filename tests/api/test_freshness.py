@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from api import exposition
 from api.cache import Cache
 from config import tunables as parameters
+from orchestration.assets import stages
 from orchestration.checks import Judgement
-from orchestration.defs import stages
 from orchestration.resources import Database
 
 ALL = list(parameters.THRESHOLDS)

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from config import tunables as parameters
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 from tests.factories import go_live, insert
 
 NOW = dt.datetime.now(dt.UTC)

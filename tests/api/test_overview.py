@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 from tests.api.test_shapes import book
 from tests.factories import go_live, insert, keep_alive
 

@@ -10,11 +10,11 @@ from hypothesis import given
 
 from api.lookup import Market
 from api.past_books import Past
-from orchestration import anchors, packs
-from orchestration.live.writer import Writer
+from orchestration.ingest.storage.writer import Writer
+from orchestration.maintenance import anchors, packs
 from sql import database
 from tests.factories import insert
-from tests.orchestration.live.making import NOW, book, change, token, tracker
+from tests.orchestration.ingest.making import NOW, book, change, token, tracker
 
 BIDS, ASKS = [(400_000, 5_000_000), (390_000, 1_000_000)], [(420_000, 2_000_000)]
 PRICES = [380_000, 390_000, 400_000, 410_000, 420_000, 430_000]

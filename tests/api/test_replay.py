@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from api.replay import course
-from orchestration import packs
+from orchestration.maintenance import packs
 from tests.api.listening import Listener
 from tests.api.past import HASHES, MS, START, lived
 from tests.factories import insert

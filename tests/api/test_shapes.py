@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from api.endpoints import ENDPOINTS
-from orchestration import activity
+from orchestration.candles import activity
 from tests.factories import insert, keep_alive
 
 NOW = dt.datetime.now(dt.UTC)

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from orchestration import activity
+from orchestration.candles import activity
 from tests.factories import insert
 
 NOW = dt.datetime.now(dt.UTC)

@@ -6,7 +6,7 @@ import datetime as dt
 
 import pytest
 
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 from tests.factories import go_live, insert
 
 NOON = dt.datetime(2026, 5, 4, 12, tzinfo=dt.UTC)

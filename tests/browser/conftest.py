@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright import sync_api
 
-from orchestration import activity, aggregates, stream
+from orchestration import stream
+from orchestration.candles import activity, aggregates
 from sql import database
 from sql.database import micro
 from tests import factories

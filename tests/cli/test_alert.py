@@ -10,7 +10,7 @@ from cli.diagnosis import exchange, host
 from cli.main import app
 from config import settings
 from config.settings import Settings
-from tests.orchestration.delivery.receiving import receiving
+from tests.orchestration.webhooks.receiving import receiving
 
 
 @pytest.fixture

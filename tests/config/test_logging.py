@@ -46,7 +46,7 @@ def said(program, log_format):
 
 
 def test_a_line_says_when_how_bad_who_and_what():
-    program = "logs.bind(run_id='r1'); logging.getLogger('orchestration.live').info('%d rows', 7)"
+    program = "logs.bind(run_id='r1'); logging.getLogger('orchestration.ingest').info('%d rows', 7)"
 
     (line,) = said(program, "json").splitlines()
 
@@ -56,7 +56,7 @@ def test_a_line_says_when_how_bad_who_and_what():
     assert told == {
         "event": "7 rows",
         "level": "info",
-        "logger": "orchestration.live",
+        "logger": "orchestration.ingest",
         "process": "trial",
         "run_id": "r1",
     }

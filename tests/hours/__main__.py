@@ -28,7 +28,12 @@ PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
 BUSY = 4  # processes beside the tests that only use up the processor
 # What waits for others is late when the machine is busy.
 UNDER_LOAD = (
-    *("tests/orchestration/live", "tests/orchestration/settlement", "tests/orchestration/delivery"),
+    *(
+        "tests/orchestration/ingest",
+        "tests/orchestration/feeds",
+        "tests/orchestration/settlement",
+        "tests/orchestration/webhooks",
+    ),
     *(
         "tests/orchestration/test_stream.py",
         *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests/api").glob("test_stream*.py")),

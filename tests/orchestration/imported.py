@@ -3,7 +3,7 @@
 import json
 import sys
 
-NAMES = ("orchestration.defs.live", "dagster._grpc.impl", "dagster_postgres")
+NAMES = ("orchestration.assets.ingest", "dagster._grpc.impl", "dagster_postgres")
 
 
 def tell(answers):

@@ -11,7 +11,7 @@ import uuid
 CONTEXT = multiprocessing.get_context("forkserver")
 # A process is there in some milliseconds.
 CONTEXT.set_forkserver_preload(
-    ["orchestration.delivery.feed", "orchestration.settlement.feed", "upstream.chain.rpc", "settings"]
+    ["orchestration.webhooks.feed", "orchestration.settlement.feed", "upstream.chain.rpc", "settings"]
 )
 
 

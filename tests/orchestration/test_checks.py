@@ -6,9 +6,9 @@ import dagster as dg
 import pytest
 
 from orchestration import checks
-from orchestration.defs.pipeline import SPECS, pipeline_checks
-from orchestration.live.lag import Lag
-from orchestration.live.starts import LISTED
+from orchestration.assets.pipeline import SPECS, pipeline_checks
+from orchestration.ingest.lag import Lag
+from orchestration.ingest.starts import LISTED
 from orchestration.resources import Database
 from tests.factories import insert
 

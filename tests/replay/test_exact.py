@@ -23,10 +23,10 @@ from api.past_books import Past
 from api.replay.market_channel import Channel
 from api.replay.player import Span
 from config import settings
-from orchestration import packs
-from orchestration.discovery import Discovery
-from orchestration.live.rows import Token
-from orchestration.live.tracker import Tracker
+from orchestration.ingest.normalizer import Tracker
+from orchestration.ingest.storage.rows import Token
+from orchestration.maintenance import packs
+from orchestration.markets.discovery import Discovery
 from sql import database
 from tests.patience import PATIENCE_S
 from tests.replay import rebuilt
@@ -62,7 +62,7 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
         tape = settings.get().model_copy(update={"source": "tape"})
         Discovery(conn, Gamma(client, sandbox.gamma_url), tape).walk_open()
         feed = subprocess.Popen(
-            [sys.executable, "-m", "orchestration.live"],
+            [sys.executable, "-m", "orchestration.ingest"],
             cwd=ROOT,
             env={
                 **os.environ,

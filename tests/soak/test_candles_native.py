@@ -11,9 +11,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from psycopg import sql
 
-from orchestration import aggregates
-from orchestration.live.rows import Batch, Token, Trade
-from orchestration.live.writer import Writer
+from orchestration.candles import aggregates
+from orchestration.ingest.storage.rows import Batch, Token, Trade
+from orchestration.ingest.storage.writer import Writer
 from sql import database, migrate
 from tests.sql import candles
 

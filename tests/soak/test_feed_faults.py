@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.live.recording import MARGIN_MS
+from orchestration.ingest.committer import MARGIN_MS
 from sql import database
-from tests.orchestration.live.living import World, list_nothing, now_ms, wait_until
+from tests.orchestration.ingest.living import World, list_nothing, now_ms, wait_until
 from tests.soak.audit import audit
 from upstream.sandbox.server import Sandbox
 

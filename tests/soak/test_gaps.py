@@ -11,8 +11,8 @@ import pytest
 
 from config.settings import Settings
 from orchestration.coverage import days
-from orchestration.discovery import Discovery
-from tests.orchestration.live.living import World, now_ms, wait_until
+from orchestration.markets.discovery import Discovery
+from tests.orchestration.ingest.living import World, now_ms, wait_until
 from tests.soak.audit import audit
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox

@@ -18,8 +18,8 @@ from rich.console import Console
 from cli.ports import choose
 from cli.readiness import fetch
 from config import tunables as parameters
-from orchestration.defs.pipeline import STAGES
-from orchestration.defs.stages import UNTOLD_S
+from orchestration.assets.pipeline import STAGES
+from orchestration.assets.stages import UNTOLD_S
 from tests.soak.running import Running
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.orchestration.delivery import killing
+from tests.orchestration.webhooks import killing
 
 pytestmark = pytest.mark.soak
 

@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from orchestration import activity, aggregates
-from orchestration.analytics import passes
+from orchestration.candles import activity, aggregates
+from orchestration.signals import passes
 from orchestration.wallets import leaderboards, positions
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.factories import keep_alive
-from tests.orchestration.live.living import ROOT, World, wait_until
+from tests.orchestration.ingest.living import ROOT, World, wait_until
 from tests.patience import PATIENCE_S
 from upstream.sandbox.chain import chain
 from upstream.sandbox.server import Sandbox

@@ -13,7 +13,7 @@ from api.address import Proxies
 from api.site.app import create_app
 from api.site.middleware import Pace
 from api.site.passes import Allowance, Passes
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 
 ID = "0x" + "5d" * 32
 

@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 from api.site.app import create_app
 from api.site.words import NOTHING
 from config import tunables as parameters
-from orchestration import activity, aggregates
+from orchestration.candles import activity, aggregates
 from orchestration.wallets import leaderboards, positions
 from tests.api.site.conftest import Parsed, words_of
 from tests.api.test_shapes import book

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from orchestration import catalogue
 from orchestration.coverage import tape
-from orchestration.live.exchange import Exchange
+from orchestration.ingest.exchange import Exchange
+from orchestration.markets import catalogue
 from sql import database
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from orchestration.coverage import days, filling, judging, tape
-from orchestration.live.exchange import Exchange
+from orchestration.ingest.exchange import Exchange
 from sql import database
 from sql.queries import coverage as queries
 from tests.factories import insert

@@ -15,12 +15,12 @@ from api.ledgers import Opener
 from api.service import Service
 from api.stream.hub import Hub
 from config.settings import Settings
-from orchestration.live import session
-from orchestration.live.recording import MARGIN_MS
+from orchestration.ingest import session
+from orchestration.ingest.committer import MARGIN_MS
 from orchestration.settlement.feed import Feed
 from sql import backup, database
 from tests.api.conftest import Client, OneConnection, generous
-from tests.orchestration.live.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
+from tests.orchestration.ingest.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
 from tests.orchestration.settlement import test_sandbox as settlements
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from orchestration.coverage import days, filling
-from orchestration.live.exchange import Exchange
-from orchestration.live.filling import Filler
+from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.gaps.from_data_api import Filler
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from orchestration.catalogue import store
+from orchestration.markets.catalogue import store
 from orchestration.quality import passes
 from tests.upstream import recordings
 from upstream.polymarket.gamma.markets import Market

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestration.defs.settlement import filled
+from orchestration.assets.settlement import filled
 from orchestration.settlement.figures import Figures
 from orchestration.settlement.ranges import Pace
 from orchestration.settlement.reading import Inconsistent

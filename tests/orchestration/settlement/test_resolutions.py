@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from orchestration import catalogue
+from orchestration.markets import catalogue
 from orchestration.settlement import judging, resolutions
 from tests import factories
 from tests.chain import events

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from config.settings import Settings
-from orchestration import retention
+from orchestration.maintenance import retention
 from orchestration.wallets import positions
 from sql import database
 from tests.orchestration.wallets.chain import START, Chain, address, pnl

@@ -1,0 +1,1 @@
+"""Dagster's assets, jobs, schedules and sensors, one module a topic."""

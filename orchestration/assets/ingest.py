@@ -1,0 +1,94 @@
+"""The live feed: everything the exchange's sockets say, held by two long runs of which one writes."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+
+import dagster as dg
+
+from config import settings
+from orchestration.feeds.keeping import WINDOW_TAG, keep
+from orchestration.feeds.reporter import OBSERVE_S, Reporter
+from orchestration.ingest import exchange as live_exchange
+from orchestration.ingest.feed import Feed
+from orchestration.resources import Database, Exchange
+
+FEED = "polymarket"
+
+# Each asset shows of the feed's figures what it is about.
+LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "trades": ("trades", "messages_since", "rows_since", "backlog_events", "repeats", "refused", *LAG),
+    "quotes": ("quotes", *LAG),
+    "book_events": ("events", "rows_since", *LAG),
+    "live_prices": ("tokens", "messages_since", *LAG),
+    "live_books": ("tokens", "sockets", "mismatches", "reanchored", "reconnects", "database_faults"),
+    "stream_events": ("told", "rows_since"),
+}
+STANDBY = "live_books", ("tokens", "sockets", "messages_since", "backlog_events")
+DESCRIPTIONS = {
+    "trades": "The exchange's tape: every trade once, whichever run, or the exchange's own list, told of it.",
+    "quotes": "Best bid and ask of each outcome, one row for each instant at which they changed.",
+    "book_events": "Every snapshot of a book and every change of a level: any past book can be made from them.",
+    "live_prices": "The newest price of each outcome, one row each.",
+    "live_books": "The newest book of each outcome, one row each; served while it agrees with the exchange's best.",
+    "stream_events": "What subscribers of the stream get, numbered without a gap; a day of it is kept for resuming.",
+}
+
+
+@dg.multi_asset(
+    name="feed",
+    specs=[
+        dg.AssetSpec(
+            name,
+            deps=["markets"],
+            group_name="live",
+            kinds={"websocket", "timescaledb"},
+            description=description,
+            freshness_policy=dg.FreshnessPolicy.time_window(
+                fail_window=timedelta(minutes=12), warn_window=timedelta(minutes=8)
+            ),
+            skippable=True,
+        )
+        for name, description in DESCRIPTIONS.items()
+    ],
+)
+def feed(
+    context: dg.AssetExecutionContext, database: Database, exchange: Exchange
+) -> Iterator[dg.MaterializeResult[None]]:
+    """Lead the feed or stand by until the window is over and a successor is ready."""
+    window_s = context.run.tags.get(WINDOW_TAG)
+    reporter = Reporter(context, SHOWN, STANDBY)
+    totals = Feed(
+        settings.get(),
+        database.url,
+        live_exchange.Exchange(
+            exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
+        ),
+        run_id=context.run.run_id,
+        feed=FEED,
+        window_s=float(window_s) if window_s else None,
+        observe_s=OBSERVE_S,
+    ).run(observe=reporter.observe)
+    yield from reporter.results(totals)
+
+
+job = dg.define_asset_job(
+    "live",
+    # Checks would run after the feed's end, in the middle of the hand-over.
+    selection=dg.AssetSelection.assets(feed).without_checks(),
+    description="One of the two long runs that hold the exchange's sockets: the leader writes, the standby takes over.",
+    executor_def=dg.in_process_executor,
+    tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "10"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Keeps two live runs: counts by their leases, which each touches every second, buries runs whose "
+    "process is gone, and starts what is missing.",
+)
+def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
+    """Decide by leases, never by the status of runs, which outlives their process."""
+    return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().live_window_s)

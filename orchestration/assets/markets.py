@@ -1,0 +1,167 @@
+"""Markets: what the exchange lists, what it has closed, and what changed."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from config import settings
+from orchestration.feeds.keeper import Run
+from orchestration.feeds.runs import bury, unfinished
+from orchestration.markets.discovery import Discovery, State, due
+from orchestration.resources import Database, Exchange
+from sql.queries import catalogue as queries
+from sql.queries import feed
+from upstream.polymarket.gamma.client import Gamma
+from upstream.transport.errors import UpstreamError
+from upstream.transport.http import Client
+from upstream.transport.reach import trouble
+
+GRACE_S = 60.0  # a process that starts on a busy machine
+SILENT_S = 15.0  # without the lock: between two assets of a run, and at its end, this takes a moment
+
+KINDS = {"polymarket", "postgres"}
+FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=30), warn_window=timedelta(minutes=15))
+
+
+@contextmanager
+def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
+    """Open what a run of discovery needs, and hold the lock that says that a walk is under way."""
+    with database.connection(autocommit=True, name="presage discovery") as conn, Client(total_s=30.0) as client:
+        queries.begin_walk(conn)
+        try:
+            yield Discovery(conn, Gamma(client, exchange.gamma_url), settings.get())
+        except UpstreamError as fault:
+            feed.hinder(conn, stage="discovery", reason=trouble(fault))
+            raise
+
+
+@dg.asset(
+    group_name="catalogue",
+    kinds=KINDS,
+    description="Every market of the exchange, one row each: question, outcomes, tokens, state. All open ones are "
+    "walked every ten minutes, new and ended ones looked for each minute; a page is served as soon as it has come.",
+    freshness_policy=FRESH,
+)
+def markets(context: dg.AssetExecutionContext, database: Database, exchange: Exchange) -> dg.MaterializeResult[None]:
+    """Walk what is due; nothing due is a look for changes, as someone has asked by hand."""
+    began = time.monotonic()
+    with discovery(database, exchange) as walks:
+        walk = due(walks.state, datetime.now(UTC), settings.get()) or "changes"
+        context.log.info("walk: %s", walk)
+        if walk == "full":
+            walks.walk_open()
+        else:
+            walks.look()
+        return dg.MaterializeResult(metadata=told(walks, walk, time.monotonic() - began))
+
+
+@dg.asset(
+    group_name="catalogue",
+    kinds=KINDS,
+    deps=[markets],
+    freshness_policy=FRESH,
+    description="Markets that the exchange has closed, in the same table: its whole history walked once, some "
+    "seconds a run, then what was closed since the last look.",
+)
+def closed_markets(
+    context: dg.AssetExecutionContext, database: Database, exchange: Exchange
+) -> dg.MaterializeResult[None]:
+    """Go on where the last run stopped."""
+    began = time.monotonic()
+    with discovery(database, exchange) as walks:
+        walk = "history" if walks.state.history_until is None else "closed since"
+        walks.walk_closed()
+        context.log.info("walk: %s", walk)
+        return dg.MaterializeResult(metadata=told(walks, walk, time.monotonic() - began))
+
+
+def told(walks: Discovery, walk: str, seconds: float) -> dict[str, dg.MetadataValue]:
+    """Say what a run has done, for its page and for the asset's plots."""
+    report, counts = walks.report, walks.gamma.client.counts
+    active, closed, resolved = queries.counts(walks.conn)
+    return {
+        "dagster/row_count": dg.MetadataValue.int(active + closed + resolved),
+        "walk": dg.MetadataValue.text(walk),
+        "rows": dg.MetadataValue.int(report.rows),
+        "inserted": dg.MetadataValue.int(report.stored.inserted),
+        "changed": dg.MetadataValue.int(report.stored.changed),
+        "status_changes": dg.MetadataValue.int(report.stored.status_changes),
+        "refused": dg.MetadataValue.int(report.stored.refused),
+        "active": dg.MetadataValue.int(active),
+        "closed": dg.MetadataValue.int(closed),
+        "resolved": dg.MetadataValue.int(resolved),
+        "pages": dg.MetadataValue.int(report.pages),
+        "requests": dg.MetadataValue.int(counts.requests),
+        "retries": dg.MetadataValue.int(counts.retries),
+        "seconds": dg.MetadataValue.float(round(seconds, 3)),
+        "source": dg.MetadataValue.text(walks.settings.source),
+        "samples": dg.MetadataValue.md(_samples(walks)),
+    }
+
+
+def _samples(walks: Discovery) -> str:
+    lines = ["| market | state | price | volume, USD | ends |", "| --- | --- | ---: | ---: | --- |"]
+    for market in walks.report.head:
+        row = market.row()
+        price = f"{row['outcome_prices'][0] / 1e6:.3f}" if row["outcome_prices"] else ""
+        volume = f"{row['volume_usd'] / 1e6:,.0f}" if row["volume_usd"] is not None else ""
+        question = str(row["question"]).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {question} | {row['status']} | {price} | {volume} | {row['end_time'] or ''} |")
+    return "\n".join(lines)
+
+
+job = dg.define_asset_job(
+    "discovery",
+    selection=dg.AssetSelection.assets(markets, closed_markets).without_checks(),
+    description="Walks the exchange's catalogue: everything open, what changed, and some more of its history.",
+    tags={"dagster/max_runtime": "1800", "dagster/priority": "5"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=5,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a walk as soon as one is due: at once on an empty database, later by the settings' intervals. "
+    "A run whose process is gone holds no lock in the database; it is marked as failed and replaced.",
+)
+def discovery_due(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
+    """One walk at a time."""
+    now = datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage discovery_due") as conn:
+        state, walking = State.read(conn), queries.walking(conn)
+    suspects: dict[str, float] = json.loads(context.cursor) if context.cursor else {}
+    runs = unfinished(context.instance, job.name)
+    dead, suspects = silent(runs, suspects, now.timestamp(), walking=walking)
+    for run_id in dead:
+        bury(context.instance, run_id, f"no walk under way for {SILENT_S:.0f} s")
+    coming = [run for run in runs if run.run_id not in dead]
+    walk = due(state, now, settings.get())
+    told = f"full walk {_ago(state.full_at, now)}, changes {_ago(state.looked_at, now)}, buried {len(dead)}"
+    if coming:
+        return dg.SensorResult(skip_reason=f"{coming[0].status.lower()}: {told}", cursor=json.dumps(suspects))
+    if walk is None:
+        return dg.SensorResult(skip_reason=f"nothing due: {told}", cursor=json.dumps(suspects))
+    request = dg.RunRequest(run_key=f"{walk} {now.isoformat(timespec='seconds')}", tags={"presage/walk": walk})
+    return dg.SensorResult(run_requests=[request], cursor=json.dumps(suspects))
+
+
+def silent(
+    runs: Sequence[Run], suspects: Mapping[str, float], now: float, *, walking: bool
+) -> tuple[set[str], dict[str, float]]:
+    """Tell the dead runs and the suspects: a started run that stays without the walk's lock has no process any more."""
+    suspected = {
+        run.run_id: suspects.get(run.run_id, now)
+        for run in runs
+        if not walking and run.status != "QUEUED" and now - run.since > GRACE_S
+    }
+    dead = {run_id for run_id, since in suspected.items() if now - since >= SILENT_S}
+    return dead, {run_id: since for run_id, since in suspected.items() if run_id not in dead}
+
+
+def _ago(instant: datetime | None, now: datetime) -> str:
+    return "never" if instant is None else f"{(now - instant).total_seconds():.0f} s ago"

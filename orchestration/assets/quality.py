@@ -1,0 +1,125 @@
+"""Data quality: what the suites expect of the new rows of each table, as checks on the assets that bring them."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from config import settings
+from orchestration.feeds.keeper import Run
+from orchestration.feeds.runs import unfinished
+from orchestration.quality import passes
+from orchestration.quality.expecting import SCHEMA, Suite
+from orchestration.quality.passes import Passed, Result
+from orchestration.quality.suites import SUITES
+from orchestration.resources import Database
+from sql.queries import aggregates
+from sql.queries import quality as queries
+
+GIVEN_UP_S = 300.0
+ROWS_SHOWN = 5
+
+
+def _described(suite: Suite) -> str:
+    late = f"A row that breaks it makes the stage `{suite.stage}` late (warn) or stale (fail)."
+    checks = (f"- **{check.name}** ({check.severity}): {check.says}" for check in (SCHEMA, *suite.checks))
+    return "\n".join([f"What holds of the new rows of `{suite.table}`. {late}", "", *checks])
+
+
+@dg.multi_asset_check(
+    name="quality_checks",
+    specs=[dg.AssetCheckSpec(suite.name, asset=suite.asset, description=_described(suite)) for suite in SUITES],
+    can_subset=True,
+    description="Great Expectations over the rows that are new since the last pass. Results and samples of rows that "
+    "failed are kept in quality_results.",
+)
+def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
+    """Judge the tables that were asked for, and tell of each."""
+    wanted = {key.name for key in context.op_execution_context.selected_asset_check_keys}
+    suites = [suite for suite in SUITES if suite.name in wanted]
+    passed = passes.run(database.url, datetime.now(UTC), suites=suites)
+    context.log.info(
+        "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
+    )
+    for table, (since, until) in passed.skipped.items():
+        context.log.warning("rows of %s from %s to %s were not looked at: no pass for long", table, since, until)
+    for suite in suites:
+        yield result(suite, passed)
+
+
+def result(suite: Suite, passed: Passed) -> dg.AssetCheckResult:
+    """Say what became of a suite in Dagster's terms."""
+    results = [one for one in passed.results if one.suite is suite]
+    failed = [one for one in results if one.rows_failed]
+    worst = any(one.check.severity == "fail" for one in failed)
+    metadata: dict[str, Any] = {
+        "rows_checked": passed.rows.get(suite.table, 0),
+        "rows_failed": sum(one.rows_failed for one in failed),
+        "checks": len(results),
+        "checks_failed": len(failed),
+        "seconds": round(passed.seconds[suite.table], 3),
+    }
+    if (skipped := passed.skipped.get(suite.table)) is not None:
+        metadata["skipped"] = " to ".join(instant.isoformat(timespec="seconds") for instant in skipped)
+    for one in failed:
+        metadata[one.check.name] = dg.MetadataValue.md(_table(one))
+    said = ", ".join(f"{one.check.name} ({one.rows_failed})" for one in failed)
+    return dg.AssetCheckResult(
+        asset_key=suite.asset,
+        check_name=suite.name,
+        passed=not failed,
+        severity=dg.AssetCheckSeverity.ERROR if worst else dg.AssetCheckSeverity.WARN,
+        description=f"broken: {said}" if failed else f"{len(results)} checks hold of {metadata['rows_checked']} rows",
+        metadata=metadata,
+    )
+
+
+def _table(one: Result) -> str:
+    """Show some of the rows that failed."""
+    names = list(dict.fromkeys(name for row in one.samples for name in row))
+    lines = [f"{one.check.says} ({one.check.severity})", "", f"{one.rows_failed} of {one.rows_checked} rows:", ""]
+    lines += ["| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
+    lines += ["| " + " | ".join(_cell(row.get(name)) for name in names) + " |" for row in one.samples[:ROWS_SHOWN]]
+    return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    return "" if value is None else str(value).replace("|", "\\|").replace("\n", " ")
+
+
+job = dg.define_asset_job(
+    "quality",
+    selection=dg.AssetSelection.checks(quality_checks),
+    description="Every other minute: what holds of the new rows of every table.",
+    tags={"dagster/max_runtime": "600", "dagster/priority": "2"},
+)
+
+
+@dg.sensor(
+    job=job,
+    minimum_interval_seconds=10,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Starts a pass every PRESAGE_QUALITY_EVERY_S seconds, the first once there are aggregates.",
+)
+def quality_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
+    """One pass at a time."""
+    now = datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage quality_due") as conn:
+        last, computed = queries.last_pass(conn), aggregates.last_pass(conn) is not None
+    runs = unfinished(context.instance, job.name)
+    why = wait(last, now, every_s=settings.get().quality_every_s, computed=computed, runs=runs)
+    if why is not None:
+        return dg.SkipReason(why)
+    return dg.RunRequest(run_key=f"quality {now.isoformat(timespec='seconds')}")
+
+
+def wait(last: datetime | None, now: datetime, *, every_s: float, computed: bool, runs: Sequence[Run]) -> str | None:
+    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    for run in runs:
+        if now.timestamp() - run.since < GIVEN_UP_S:
+            return f"a pass is {run.status.lower()}"
+    if last is None:
+        return None if computed else "there are no aggregates yet"  # whatever is first to be seen goes first
+    ago = (now - last).total_seconds()
+    return None if ago >= every_s else f"the last pass ended {ago:.0f} s ago"

@@ -1,0 +1,1 @@
+"""Candles, figures of 24 hours and rankings, computed from trades."""

@@ -1,0 +1,52 @@
+"""What rankings and the taxonomy are read from: each market's recent activity, and how many markets a name has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from config import tunables as parameters
+from orchestration.candles.aggregates import HOUR, floor
+from sql.queries import activity as queries
+
+if TYPE_CHECKING:
+    import psycopg
+
+COUNT_EVERY = timedelta(minutes=5)
+# The week's older hours are many, and change only when trades come late: they are added up again every so often, and
+# when an hour has passed.
+WEEK_EVERY = timedelta(minutes=5)
+LATELY = timedelta(hours=2)
+MICRO = 1_000_000
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What a pass came to."""
+
+    markets: int
+    written: int
+    gone: int
+    names: int | None  # counted, when it was their turn
+
+
+def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> Activity:
+    """Compute every market's activity; every few minutes, count what categories, tags and series hold."""
+    until = floor(now, HOUR) - LATELY
+    held = queries.week_head(conn)
+    if held is None or held[0] != until or not timedelta(0) <= now - held[1] < WEEK_EVERY:
+        with conn.transaction():
+            queries.forget_week(conn)
+            queries.write_week(conn, until=until, now=now)
+    floors = parameters.values(conn)
+    markets, written, gone = queries.upsert(
+        conn,
+        now=now,
+        until=until,
+        min_trades=floors["signal_min_trades"],
+        min_value=ceil(floors["signal_min_volume_usd"] * MICRO),
+    )
+    lately = queries.counted_since(conn, since=now - COUNT_EVERY)
+    return Activity(markets, written, gone, None if lately else queries.count_taxonomy(conn, now=now))

@@ -1,0 +1,1 @@
+"""Gaps: spans in which messages may be missing, and what fills them."""

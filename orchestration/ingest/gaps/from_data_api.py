@@ -1,0 +1,171 @@
+"""Gaps filled after all: by a run that heard what another missed, and from the exchange's settled trades."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.gaps.naming import Naming
+from orchestration.ingest.starts import LISTED, READING
+from orchestration.ingest.storage.rows import Batch, Trade
+from orchestration.ingest.storage.writer import Writer
+from sql import database
+from sql.queries import feed as queries
+from upstream.transport.errors import UpstreamError
+
+AROUND_MS = 1_000  # looked at on both sides of a gap: what is there already stays as it is
+MANY_MARKETS = 200  # asked for by name; beyond it all trades of the span are walked
+AT_ONCE = 5_000
+SPAN_MS = 600_000
+RETRY_S = 30.0
+MAX_UNKNOWN = 200  # markets kept with a gap, so that the next attempt asks for their trades alone
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """Rows of `coverage_gaps` that share their span."""
+
+    gap_ids: tuple[int, ...]
+    market_keys: frozenset[int] | None  # None: every market
+    from_ms: int
+    to_ms: int | None  # None: still open
+    unknown: frozenset[str] = frozenset()  # condition ids that an earlier attempt left: all else is filled
+
+
+def together(rows: Iterable[Sequence[Any]]) -> list[Gap]:
+    """Join rows (id, market, from, to[, markets unknown]) of one span: a loss is written as a row a market and kind."""
+    spans: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
+    for row in rows:
+        from_ms, to_ms, *unknown = row[2:]
+        spans[from_ms, to_ms, frozenset(unknown[0] or ()) if unknown else frozenset()].append(row)
+    gaps = []
+    for (from_ms, to_ms, left), members in spans.items():
+        keys = {row[1] for row in members}
+        gap_ids = tuple(row[0] for row in members)
+        gaps.append(Gap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms, left))
+    return gaps
+
+
+def unknown_fault(unknown: Counter[str]) -> str:
+    """Say which trades cannot be stored, as no catalogue knows their markets."""
+    sample = ", ".join(market or "no market" for market, _ in unknown.most_common(3))
+    return f"{unknown.total()} trades of {len(unknown)} markets that the catalogue does not know: {sample}"
+
+
+class Filler:
+    """Writes what was missed, over a connection of its own; every call blocks."""
+
+    def __init__(self, url: str, feed: str, run_id: str, exchange: Exchange) -> None:
+        self.run_id = run_id
+        self._url = url
+        self._feed = feed
+        self._exchange = exchange
+        self._writer: Writer | None = None
+        self.stopped = False  # somebody waits for this to end
+
+    @property
+    def writer(self) -> Writer:
+        """The writer, on a new connection when the last one was lost."""
+        if self._writer is None or self._writer.conn.closed:
+            conn = database.connect(self._url, autocommit=True, name=f"presage feed {self._feed}: gaps")
+            self._writer = Writer(conn)
+        return self._writer
+
+    def gaps_of_others(self) -> list[Gap]:
+        """List recent gaps that another run left."""
+        return together(queries.gaps_to_fill(self.writer.conn, run_id=self.run_id, besides=[LISTED, READING]))
+
+    def from_ring(self, gap: Gap, heard: Batch, to_ms: int, *, whole: bool) -> None:
+        """Write what our own sockets heard within a gap; it is filled when they missed nothing."""
+        written = self.writer.write(heard, fill=True)
+        if whole:
+            detail = {"trades": written.trades, "events": written.events}
+            self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
+
+    def from_data_api(self, settle_s: float) -> int:
+        """Fetch the trades of gaps that are over and unfilled; return how many were added."""
+        added = 0
+        attempts: dict[int, int] = {}
+        rows = []
+        for gap_id, market_key, from_ms, to_ms, unknown, tried in queries.trade_gaps_to_fill(
+            self.writer.conn, settle_s=settle_s
+        ):
+            attempts[gap_id] = tried
+            rows.append((gap_id, market_key, from_ms, to_ms, unknown))
+        naming = Naming(self._exchange)
+        for gap in together(rows):
+            next_s = RETRY_S * 2 ** attempts[gap.gap_ids[0]]
+            try:
+                added += self._fetch(gap, naming, next_s)
+            except UpstreamError as fault:
+                said = f"{type(fault).__name__}: {fault}"
+                queries.mark_attempt(
+                    self.writer.conn, gap_ids=list(gap.gap_ids), next_s=next_s, fault=said, detail="{}"
+                )
+        if refusals := self._exchange.take_refusals():
+            self.writer.write(Batch(refusals=refusals), fill=True)
+        return added
+
+    def _fetch(self, gap: Gap, naming: Naming, next_s: float) -> int:
+        conn, gap_ids = self.writer.conn, list(gap.gap_ids)
+        named = set(gap.unknown)
+        if not named and gap.market_keys is not None:
+            named = {row[0] for row in queries.markets_of(conn, market_keys=sorted(gap.market_keys))}
+        markets = named if len(named) <= MANY_MARKETS else ()
+        from_ms, end_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
+        listed = added = 0
+        unknown: Counter[str] = Counter()
+        queries.count_added(conn, gap_ids=gap_ids, trades=0)  # 0 is said, too
+        # A long gap is walked in short spans: what is held in memory, and what one commit spans, stays small.
+        while (named or gap.market_keys is None) and from_ms < end_ms and not self.stopped:
+            to_ms = min(from_ms + SPAN_MS, end_ms)
+            found = self._exchange.listed(markets, from_ms, to_ms)
+            if named:
+                found = [trade for trade in found if trade.market in named]
+            tokens = naming.tokens(conn, found)
+            unknown.update(trade.market for trade in found if trade.token_id not in tokens)
+            listed += len(found)
+            added += self._add(self._exchange.rows(tokens, found), gap_ids)
+            from_ms = to_ms
+        if self.stopped:
+            return added
+        if unknown:
+            few = len(unknown) <= MAX_UNKNOWN and "" not in unknown
+            detail: dict[str, Any] = {"unknown_markets": sorted(unknown) if few else None}
+            if few:
+                detail["filled_to_ms"] = end_ms
+            queries.mark_attempt(
+                conn, gap_ids=gap_ids, next_s=next_s, fault=unknown_fault(unknown), detail=_json(detail)
+            )
+        else:
+            self._mark(gap_ids, end_ms, "data_api", {"listed": listed})
+        return added
+
+    def _add(self, trades: list[Trade], gap_ids: Sequence[int] = ()) -> int:
+        added, writer = 0, self.writer
+        for start in range(0, len(trades), AT_ONCE):
+            with writer.conn.transaction():
+                new = writer.write(Batch(trades=trades[start : start + AT_ONCE]), fill=True).trades
+                if gap_ids and new:
+                    queries.count_added(writer.conn, gap_ids=list(gap_ids), trades=new)
+            added += new
+        return added
+
+    def _mark(self, gap_ids: Iterable[int], to_ms: int, filled_by: str, detail: dict[str, Any]) -> None:
+        queries.mark_filled(
+            self.writer.conn,
+            gap_ids=list(gap_ids),
+            to_ms=to_ms,
+            filled_by=filled_by,
+            detail=_json(detail),
+        )
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._writer is not None:
+            self._writer.conn.close()
+
+
+def _json(detail: dict[str, Any]) -> str:
+    return msgspec.json.encode(detail).decode()

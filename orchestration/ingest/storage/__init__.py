@@ -1,0 +1,1 @@
+"""Rows, and how batches of them are committed."""

@@ -1,0 +1,212 @@
+"""Stream messages of what was written: the records of the API, with `seq` from the stream's head."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Trade, mid
+
+_MICRO = 1_000_000
+
+
+class Level(msgspec.Struct, gc=False):
+    """A level of a book; in a delta, size 0 removes it."""
+
+    price: float
+    size: float
+
+
+class TradeData(msgspec.Struct, gc=False):
+    """The trade record."""
+
+    id: str  # in decimal, as JSON numbers lose digits beyond 2^53
+    market_id: str
+    token_id: str
+    outcome: int
+    price: float
+    size: float
+    value_usd: float
+    side: Literal["BUY", "SELL"]
+    tx_hash: str | None
+    ts: int
+
+
+class PriceData(msgspec.Struct, gc=False):
+    """The price record."""
+
+    market_id: str
+    outcome: int
+    token_id: str
+    mid: float | None
+    bid: float | None
+    ask: float | None
+    spread: float | None
+    bid_size: float | None
+    ask_size: float | None
+    last: float | None
+    last_ts: int | None
+    volume_24h_usd: float | None
+    ts: int
+    age_ms: int
+
+
+class BookData(msgspec.Struct, gc=False):
+    """The order book record, whole or what changed of it."""
+
+    market_id: str
+    outcome: int
+    token_id: str
+    kind: Literal["snapshot", "delta"]
+    bids: list[Level]
+    asks: list[Level]
+    best_bid: float | None
+    best_ask: float | None
+    mid: float | None
+    spread: float | None
+    depth_usd: float
+    tick_size: float | None
+    hash: str | None
+    seq: str  # in decimal, like ids
+    ts: int
+
+
+class _Rest(msgspec.Struct, gc=False):
+    ts: int
+    market_id: str
+    data: TradeData | PriceData | BookData
+
+
+class Message(msgspec.Struct, gc=False):
+    """A message, encoded but for its place in the stream: that is given while the stream's head is held."""
+
+    type: str
+    ts: int
+    market_id: str
+    rest: bytes
+
+    def at(self, seq: int) -> bytes:
+        """Give its text."""
+        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _message(type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> Message:
+    return Message(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:])
+
+
+def trade(row: Trade) -> Message:
+    """Tell of a trade."""
+    token = row.token
+    return _message(
+        "trade",
+        row.ts_ms,
+        token.market_id,
+        TradeData(
+            str(row.trade_id),
+            token.market_id,
+            token.token_id,
+            token.outcome,
+            row.price / _MICRO,
+            row.size / _MICRO,
+            row.value_usd / _MICRO,
+            "BUY" if row.side > 0 else "SELL",
+            None if row.tx_hash is None else "0x" + row.tx_hash.hex(),
+            row.ts_ms,
+        ),
+    )
+
+
+def price(row: LivePrice, now_ms: int) -> Message:
+    """Tell of a price."""
+    token = row.token
+    return _message(
+        "price",
+        row.ts_ms,
+        token.market_id,
+        PriceData(
+            token.market_id,
+            token.outcome,
+            token.token_id,
+            _number(mid(row.bid, row.ask)),
+            _number(row.bid),
+            _number(row.ask),
+            _spread(row.bid, row.ask),
+            _number(row.bid_size),
+            _number(row.ask_size),
+            _number(row.last),
+            row.last_ms,
+            _number(row.volume_24h_usd),
+            row.ts_ms,
+            max(0, now_ms - row.ts_ms),
+        ),
+    )
+
+
+def snapshot(row: LiveBook) -> Message:
+    """Tell of a whole book."""
+    bids = [Level(at / _MICRO, size / _MICRO) for at, size in zip(row.bid_prices, row.bid_sizes, strict=True)]
+    asks = [Level(at / _MICRO, size / _MICRO) for at, size in zip(row.ask_prices, row.ask_sizes, strict=True)]
+    bid = row.bid_prices[0] if row.bid_prices else None
+    ask = row.ask_prices[0] if row.ask_prices else None
+    return _book(row, "snapshot", bids, asks, bid, ask)
+
+
+def deltas(rows: Iterable[Change]) -> list[Message]:
+    """Tell of changed levels: one message a token, with the final totals."""
+    last: dict[str, Change] = {}
+    levels: dict[str, dict[int, int]] = {}
+    for row in rows:
+        token_id = row.token.token_id
+        last[token_id] = row
+        levels.setdefault(token_id, {})[row.side * row.price] = row.size
+    told = []
+    for token_id, row in last.items():
+        totals = levels[token_id]
+        bids = [Level(at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at > 0]
+        asks = [Level(-at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at < 0]
+        told.append(_book(row, "delta", bids, asks, row.bid, row.ask))
+    return told
+
+
+def _book(  # noqa: PLR0917 (of this module alone)
+    row: LiveBook | Change,
+    kind: Literal["snapshot", "delta"],
+    bids: list[Level],
+    asks: list[Level],
+    bid: int | None,
+    ask: int | None,
+) -> Message:
+    token = row.token
+    return _message(
+        "orderbook",
+        row.ts_ms,
+        token.market_id,
+        BookData(
+            token.market_id,
+            token.outcome,
+            token.token_id,
+            kind,
+            bids,
+            asks,
+            _number(bid),
+            _number(ask),
+            _number(mid(bid, ask)),
+            _spread(bid, ask),
+            row.depth // _MICRO / _MICRO,
+            _number(row.tick_size),
+            row.hash or None,
+            str(row.seq),
+            row.ts_ms,
+        ),
+    )
+
+
+def _number(micro: int | None) -> float | None:
+    return None if micro is None else micro / _MICRO
+
+
+def _spread(bid: int | None, ask: int | None) -> float | None:
+    return None if bid is None or ask is None else (ask - bid) / _MICRO

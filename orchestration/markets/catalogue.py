@@ -1,0 +1,174 @@
+"""The catalogue of markets: what the exchange says goes in, what really changed is told on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import psycopg
+
+from orchestration.markets import merging
+from sql import tables
+from sql.queries import catalogue as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Row = Mapping[str, Any]
+    Connection = psycopg.Connection[Any]
+
+EVENT_FIELDS = tuple(column.name for column in tables.events.c if column.name != "updated_at")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """What came of a batch."""
+
+    inserted: int = 0
+    changed: int = 0
+    status_changes: int = 0
+    refused: int = 0
+
+    def __add__(self, other: Stored) -> Stored:
+        return Stored(
+            self.inserted + other.inserted,
+            self.changed + other.changed,
+            self.status_changes + other.status_changes,
+            self.refused + other.refused,
+        )
+
+
+def store(
+    conn: Connection, rows: Sequence[Row], *, cause: str, events: Iterable[Row] = (), announce_new: bool = True
+) -> Stored:
+    """Bring markets (rows keyed like `sql.tables.markets`) up to what `rows` say, with their tokens and events.
+
+    A field that is missing, null or an empty list means "unknown" and leaves what is stored. Several rows of one market
+    are read as one. A market that we do not hold yet needs at least question, outcomes and token_ids, otherwise its row
+    is passed over. `announce_new=False` takes stock: what is new to us, but not to the exchange, is not told on.
+
+    Runs in a transaction of its own, or within the caller's; then before the caller touches `stream_head`. Rows that
+    the database refuses go to `quarantine`, the others are stored all the same.
+    """
+    merged = _merge(rows)
+    told = list({event["event_id"]: event for event in events if event.get("event_id")}.values())
+    return _store(conn, merged, told, cause, announce_new=announce_new)
+
+
+def _store(conn: Connection, rows: Sequence[Row], events: Sequence[Row], cause: str, *, announce_new: bool) -> Stored:
+    """Store all at once; what the database refuses is halved until the culprit stands alone."""
+    if not rows and not events:
+        return Stored()
+    try:
+        with conn.transaction():
+            queries.lock(conn)
+            if events:
+                queries.upsert_events(conn, rows=_events(events))
+            return _store_markets(conn, rows, cause, announce_new=announce_new) if rows else Stored()
+    except (psycopg.DataError, psycopg.IntegrityError) as refusal:
+        if len(rows) + len(events) == 1:
+            _refuse(conn, (*rows, *events)[0], refusal)
+            return Stored(refused=1)
+    stored = Stored()
+    for half, of_half in _halves(rows, events):
+        stored += _store(conn, half, of_half, cause, announce_new=announce_new)
+    return stored
+
+
+def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announce_new: bool) -> Stored:
+    conn.execute(merging.INCOMING)
+    conn.execute("delete from incoming_markets")
+    with conn.cursor() as cursor, cursor.copy(merging.COPY) as copy:
+        for row in rows:
+            copy.write_row([*(_plain(row.get(name)) for name in merging.COMPARED), _raw(row.get("raw"))])
+
+    # Planned anew each time: a plan kept from the first pages, of an empty table, would read all of it for each page.
+    conn.execute(merging.LET_GO, prepare=False)
+    changed = conn.execute(merging.UPDATE, prepare=False).fetchall()
+    inserted = conn.execute(merging.INSERT, prepare=False).fetchall()
+
+    if keys := [row[0] for row in (*changed, *inserted)]:
+        queries.upsert_tokens(conn, market_keys=keys)
+    moved = [(key, was) for key, was, status in changed if was != status]
+    if announce_new:
+        moved += [(key, None) for (key,) in inserted]
+    if moved:
+        _tell(conn, moved, cause)
+    return Stored(len(inserted), len(changed), len(moved))
+
+
+def _tell(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str) -> None:
+    """Record changes of state, and tell the stream's subscribers."""
+    keys, before = [key for key, _ in moved], [was for _, was in moved]
+    told = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
+    last = queries.advance_stream(conn, events=len(told))
+    with (
+        conn.cursor() as cursor,
+        cursor.copy("copy stream_events (seq, ts, type, market_id, message) from stdin") as copy,
+    ):
+        for seq, (ts, market_id, data) in enumerate(told, start=last - len(told) + 1):
+            message = {
+                "type": "market",
+                "seq": seq,
+                "ts": int(ts.timestamp() * 1000),
+                "market_id": market_id,
+                "data": msgspec.Raw(data.encode()),
+            }
+            copy.write_row((seq, ts, "market", market_id, msgspec.json.encode(message).decode()))
+
+
+def _merge(rows: Sequence[Row]) -> list[Row]:
+    """Make one row of each market, the later word winning, ordered by id."""
+    merged: dict[str, dict[str, Any]] = {}
+    owners: dict[str, str] = {}
+    for row in rows:
+        market_id = row.get("market_id")
+        if not market_id:
+            continue  # the exchange's oldest objects have no condition
+        known = {name: value for name, value in row.items() if value is not None and value != []}
+        gamma_id = known.get("gamma_id")
+        if gamma_id is not None:
+            if owners.setdefault(gamma_id, market_id) != market_id:
+                del merged[owners[gamma_id]]["gamma_id"]
+            owners[gamma_id] = market_id
+        merged.setdefault(market_id, {}).update(known)
+    return [merged[market_id] for market_id in sorted(merged)]
+
+
+def _halves(rows: Sequence[Row], events: Sequence[Row]) -> list[tuple[Sequence[Row], Sequence[Row]]]:
+    if rows and events:
+        return [((), events), (rows, ())]
+    middle = (len(rows) + len(events)) // 2
+    return [(rows[:middle], events[:middle]), (rows[middle:], events[middle:])]
+
+
+def _refuse(conn: Connection, row: Row, refusal: psycopg.Error) -> None:
+    payload = msgspec.json.encode(row, enc_hook=str).decode().replace("\0", "")
+    with conn.transaction():
+        queries.refuse(conn, source="gamma", reason=f"catalogue: {refusal}".replace("\0", ""), payload=payload)
+
+
+def _events(events: Sequence[Row]) -> str:
+    return msgspec.json.encode([{name: _plain(event.get(name)) for name in EVENT_FIELDS} for event in events]).decode()
+
+
+def _plain(value: Any) -> Any:
+    """Take NUL out of text, as PostgreSQL cannot hold it."""
+    if isinstance(value, str):
+        return value.replace("\0", "") if "\0" in value else value
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {_plain(name): _plain(each) for name, each in value.items()}
+    return value
+
+
+def _raw(value: Any) -> str | None:
+    """Give the exchange's object as JSON text that jsonb can hold."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if "\\u0000" in text:  # NUL, or an escaped backslash before "u0000"
+        text = msgspec.json.encode(_plain(msgspec.json.decode(text))).decode()
+    return text

@@ -1,0 +1,163 @@
+"""Analysis as time goes on: each minute once, found signals kept and told, all in one transaction."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from config import tunables as parameters
+from orchestration import stream
+from orchestration.candles.aggregates import MINUTE, floor
+from orchestration.signals import definitions, measures
+from orchestration.signals.definitions import EDITION, Finding
+from orchestration.signals.measures import Parameters
+from sql.queries import feed
+from sql.queries import signals as queries
+from upstream.polymarket.identity import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import psycopg
+
+    from orchestration.stream import Message
+
+SETTLE = timedelta(seconds=5)  # what is later than this by our own doing is found when the day is computed again
+CATCH_UP = timedelta(hours=24)
+LONGEST_COOLDOWN = timedelta(days=1)
+
+Kind = tuple[str, int, int, int | None]  # type, market, outcome, direction
+
+
+@dataclass
+class Passed:
+    """What a pass came to."""
+
+    until: datetime | None = None
+    minutes: int = 0
+    markets: int = 0  # of the last minute, that traded enough to be judged
+    behind: int = 0  # minutes still to be analysed
+    found: Counter[str] = field(default_factory=Counter)
+    slowest_s: float = 0.0
+
+
+def analyse(conn: psycopg.Connection[Any], now: datetime, *, budget_s: float = 40.0) -> Passed:
+    """Analyse the minutes that have come to an end, oldest first, each in a transaction of its own.
+
+    Minutes missed while nothing ran are caught up with, those of a day at most; what the budget does not allow is left
+    to the next pass.
+    """
+    passed, deadline = Passed(), time.monotonic() + budget_s
+    while True:
+        began = time.monotonic()
+        with conn.transaction():
+            queries.analyse_alone(conn)
+            passed.until = queries.analysed_until(conn)
+            newest = _newest(conn, now)
+            at = _next(passed.until, newest)
+            if at is None or newest is None or (passed.minutes and began > deadline):
+                passed.behind = 0 if at is None or newest is None else (newest - at) // MINUTE + 1
+                _beat(conn, passed, passed.until if passed.behind else now)
+                return passed
+            measured, added = _minute(conn, at)
+            passed.until, passed.minutes, passed.markets = at, passed.minutes + 1, measured
+            passed.found.update(type_ for type_, _, _ in added)
+            _beat(conn, passed, at)
+            told = [_message(at, market_id, record) for _, market_id, record in added]
+            stream.tell(conn, told, int(now.timestamp() * 1000))
+        passed.slowest_s = max(passed.slowest_s, time.monotonic() - began)
+
+
+def findings_at(
+    conn: psycopg.Connection[Any], at: datetime, given: Parameters, last: dict[Kind, datetime]
+) -> tuple[int, list[Finding]]:
+    """Give how many markets were judged, and what is found of them at an instant; what is found is entered in `last`.
+
+    A kind that was found within its cool-down is not found again.
+    """
+    measured = measures.read(conn, at, given)
+    found = []
+    for finding in definitions.findings(measured, given):
+        kind = kind_of(finding.type, finding.market_key, 0, finding.direction)
+        before = last.get(kind)
+        if before is None or at - before >= cooldown(finding.type, given):
+            found.append(finding)
+            last[kind] = at
+    return len(measured), found
+
+
+def kind_of(type_: str, market_key: int, outcome: int, direction: int | None) -> Kind:
+    """Tell what a cool-down is of."""
+    return type_, market_key, outcome, direction if type_ in definitions.DIRECTED else None
+
+
+def cooldown(type_: str, given: Parameters) -> timedelta:
+    """Tell for how long a kind is silent after it was found."""
+    return timedelta(minutes=getattr(given, f"{type_}_cooldown_min"))
+
+
+def last_found(conn: psycopg.Connection[Any], until: datetime) -> dict[Kind, datetime]:
+    """Tell when each kind was last found before an instant."""
+    rows = queries.last_found(conn, since=until - LONGEST_COOLDOWN, until=until)
+    return {kind_of(*kind): ts for *kind, ts in rows}  # oldest first, so that the newest of a kind stays
+
+
+def row(finding: Finding, at: datetime) -> dict[str, Any]:
+    """Give a finding as it is kept; what it is called depends on nothing but what it is."""
+    return {
+        "market_key": finding.market_key,
+        "outcome": 0,
+        "signal_id": str(digest(f"{finding.type}|{finding.market_id}|0|{round(at.timestamp() * 1000)}")),
+        "type": finding.type,
+        "value": finding.value,
+        "threshold": finding.threshold,
+        "score": finding.score,
+        "direction": finding.direction,
+        "window_s": finding.window_s,
+        "detail": finding.detail,
+    }
+
+
+def add(conn: psycopg.Connection[Any], at: datetime, rows: Iterable[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Keep signals of an instant; give type, market and record of those that were not there yet."""
+    given = list(rows)
+    return list(queries.add(conn, ts=at, rows=json.dumps(given))) if given else []
+
+
+def _minute(conn: psycopg.Connection[Any], at: datetime) -> tuple[int, list[tuple[str, str, str]]]:
+    given = Parameters.of(parameters.values(conn))
+    if queries.parameters_at(conn, at=at) != (EDITION, asdict(given)):
+        queries.note_parameters(conn, since=at, definitions=EDITION, parameters=json.dumps(asdict(given)))
+    markets, found = findings_at(conn, at, given, last_found(conn, at))
+    return markets, add(conn, at, (row(finding, at) for finding in found))
+
+
+def _newest(conn: psycopg.Connection[Any], now: datetime) -> datetime | None:
+    """Tell up to which minute everything is in; None while the feed has brought nothing."""
+    ingested = queries.ingested_until(conn)
+    return None if ingested is None else floor(min(now - SETTLE, ingested), MINUTE)
+
+
+def _next(until: datetime | None, newest: datetime | None) -> datetime | None:
+    """Tell which minute's turn it is; None when there is none yet."""
+    if newest is None or until is None:
+        return newest
+    at = max(until + MINUTE, newest - CATCH_UP)
+    return at if at <= newest else None
+
+
+def _beat(conn: psycopg.Connection[Any], passed: Passed, data_at: datetime | None) -> None:
+    """Touch the stage's clock. Without a backlog it is not late, even if the feed stands still: that clock tells so."""
+    until = None if passed.until is None else passed.until.isoformat()
+    detail = {"until": until, "markets": passed.markets, "found": dict(passed.found), "behind_min": passed.behind}
+    feed.beat(conn, stage="analysis", last_data_at=data_at, detail=json.dumps(detail))
+
+
+def _message(at: datetime, market_id: str, record: str) -> Message:
+    return stream.message("signal", round(at.timestamp() * 1000), market_id, msgspec.Raw(record.encode()))

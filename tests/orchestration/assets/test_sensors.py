@@ -1,0 +1,162 @@
+"""What sensors start, skip and bury."""
+
+import json
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+from dagster._core.storage.runs.schema import RunsTable
+
+from orchestration.assets import candles, markets
+from orchestration.assets import ingest as live
+from orchestration.feeds import keeping
+from orchestration.feeds.keeper import Run
+from orchestration.resources import Database
+from tests.factories import insert
+
+NOW = datetime.now(UTC)
+
+
+@pytest.fixture
+def tick(instance, database_url):
+    def evaluate(sensor, cursor=None):
+        context = dg.build_sensor_context(instance=instance, cursor=cursor)
+        return sensor(context, database=Database(url=database_url))
+
+    yield evaluate
+    for record in instance.get_run_records():
+        instance.delete_run(record.dagster_run.run_id)
+
+
+@pytest.fixture
+def add_run(instance):
+    """A run as Dagster has it, without any process."""
+
+    def add(job, status, ago=0.0):
+        run_id = str(uuid.uuid4())
+        run = dg.DagsterRun(job_name=job, run_id=run_id, status=dg.DagsterRunStatus[status])
+        created = datetime.now(UTC) - timedelta(seconds=ago)
+        instance.run_storage.add_historical_run(run, run_creation_time=created)
+        backdate = (
+            RunsTable.update().where(RunsTable.c.run_id == run_id).values(update_timestamp=created.replace(tzinfo=None))
+        )
+        with instance.run_storage.connect() as storage:
+            storage.execute(backdate)
+        return run_id
+
+    return add
+
+
+def lease(conn, run_id, silent_s=0.0, role="leader"):
+    beat = datetime.now(UTC) - timedelta(seconds=silent_s)
+    row = {"run_id": run_id, "feed": live.FEED, "role": role, "beat_at": beat, "window_ends_at": beat}
+    insert(conn, "feed_leases", row)
+
+
+@pytest.fixture
+def settled(monkeypatch):
+    """The test's database server has just come up; pretend that it has been up for long."""
+    monkeypatch.setattr(keeping.checks, "up_s", lambda _: 1000.0)
+
+
+def test_the_keeper_starts_one_run_a_tick_the_shorter_window_first(tick, add_run):
+    (first,) = tick(live.live_keeper).run_requests
+    add_run("live", "STARTING")
+    (second,) = tick(live.live_keeper).run_requests
+    add_run("live", "NOT_STARTED")
+    third = tick(live.live_keeper)
+
+    assert float(first.tags[live.WINDOW_TAG]) == float(second.tags[live.WINDOW_TAG]) / 2
+    assert int(second.tags["dagster/max_runtime"]) > float(second.tags[live.WINDOW_TAG]) * 3
+    assert first.run_key != second.run_key
+    assert third.run_requests == []
+    assert third.skip_reason.skip_message == "alive 0, coming 2, buried 0, started 0"
+
+
+def test_the_keeper_counts_by_leases_and_buries_what_shows_no_life(tick, add_run, conn, instance, settled):
+    alive, dead, young = (add_run("live", "STARTED", ago) for ago in (600, 600, 5))
+    lease(conn, alive)
+    lease(conn, dead, silent_s=60)
+
+    decided = tick(live.live_keeper)
+
+    assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE
+    assert {instance.get_run_by_id(run).status for run in (alive, young)} == {dg.DagsterRunStatus.STARTED}
+    assert decided.skip_reason.skip_message == "alive 1, coming 1, buried 1, started 0"
+
+
+def test_the_keeper_does_not_count_runs_that_have_ended(tick, add_run, conn, settled):
+    for run_id in (add_run("live", "SUCCESS", 60), add_run("live", "FAILURE", 60)):
+        lease(conn, run_id, silent_s=1)
+
+    assert len(tick(live.live_keeper).run_requests) == 1
+
+
+def test_discovery_starts_at_once_on_an_empty_database_and_not_twice(tick, add_run):
+    (request,) = tick(markets.discovery_due).run_requests
+    add_run("discovery", "STARTING")
+    again = tick(markets.discovery_due)
+
+    assert request.tags == {"presage/walk": "full"}
+    assert again.run_requests == []
+    assert again.skip_reason.skip_message.startswith("starting")
+
+
+def test_discovery_waits_until_something_is_due(tick, conn):
+    now = datetime.now(UTC)
+    state = {name: now.isoformat() for name in ("tried_at", "full_at", "looked_at")}
+    conn.execute("insert into settings (name, value) values ('discovery', %s)", [json.dumps(state)])
+    waiting = tick(markets.discovery_due)
+    state["looked_at"] = (now - timedelta(minutes=2)).isoformat()
+    conn.execute("update settings set value = %s where name = 'discovery'", [json.dumps(state)])
+    looking = tick(markets.discovery_due)
+
+    assert waiting.skip_reason.skip_message.startswith("nothing due")
+    assert looking.run_requests[0].tags == {"presage/walk": "changes"}
+
+
+def test_a_walk_whose_process_is_gone_is_buried_after_a_while(tick, add_run, conn, instance):
+    dead = add_run("discovery", "STARTED", 300)
+    first = tick(markets.discovery_due)
+    suspects = json.loads(first.cursor)
+    later = json.dumps({run_id: since - 20 for run_id, since in suspects.items()})
+    second = tick(markets.discovery_due, cursor=later)
+
+    assert list(suspects) == [dead]
+    assert first.run_requests == []
+    assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE
+    assert len(second.run_requests) == 1
+
+
+def test_a_walk_that_holds_its_lock_is_left_alone(tick, add_run, conn):
+    add_run("discovery", "STARTED", 3000)
+    markets.queries.begin_walk(conn)
+
+    assert json.loads(tick(markets.discovery_due).cursor) == {}
+
+
+def test_the_first_pass_of_aggregates_comes_with_the_first_price(tick, conn, add_market):
+    before = tick(candles.aggregates_due)
+    insert(conn, "live_prices", {"market_key": 1, "outcome": 0, "ts": NOW})
+    after = tick(candles.aggregates_due)
+
+    assert before.skip_message == "no prices yet"
+    assert isinstance(after, dg.RunRequest)
+
+
+@pytest.mark.parametrize(
+    ("last_s", "run_s", "expected"),
+    [
+        (None, None, None),
+        (30, None, "the last pass ended 30 s ago"),
+        (61, None, None),
+        (61, 10, "a pass is started"),
+        (61, 200, None),
+    ],
+)
+def test_passes_are_a_minute_apart_and_one_at_a_time(last_s, run_s, expected):
+    last = None if last_s is None else NOW - timedelta(seconds=last_s)
+    runs = [] if run_s is None else [Run("r", "STARTED", NOW.timestamp() - run_s)]
+
+    assert candles.wait(last, NOW, prices=True, runs=runs) == expected

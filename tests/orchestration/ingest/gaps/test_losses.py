@@ -1,0 +1,119 @@
+import pytest
+
+from orchestration.ingest.gaps import losses as module
+from orchestration.ingest.gaps.losses import MAX_UNSAVED, UNCHANGED, Loss, Losses
+from sql.queries import feed as queries
+from tests.orchestration.ingest.making import NOW, token
+
+
+@pytest.fixture
+def losses():
+    return Losses("run-1")
+
+
+def gaps(conn):
+    return conn.execute(
+        "select kind, market_key, as_ms(from_ts), as_ms(to_ts), cause, run_id, filled_by"
+        " from coverage_gaps order by gap_id"
+    ).fetchall()
+
+
+def test_a_loss_of_everything_is_a_gap_of_each_kind(losses, conn):
+    loss = losses.add(Loss("silent", NOW, None, None))
+    losses.save(conn)
+    assert gaps(conn) == [
+        ("books", None, NOW, None, "silent", "run-1", None),
+        ("trades", None, NOW, None, "silent", "run-1", None),
+    ]
+
+    loss.to_ms = NOW + 700
+    losses.save(conn)
+    losses.save(conn)
+    assert [gap[3] for gap in gaps(conn)] == [NOW + 700, NOW + 700]
+    assert losses.all == []
+
+
+def test_a_loss_of_some_markets_names_them(losses, conn):
+    losses.add(Loss.of("mismatch", [token(5, 0), token(5, 1), token(6, 0)], NOW, NOW + 5, kinds=("books",)))
+    losses.save(conn)
+
+    assert [(gap[0], gap[1], gap[3]) for gap in gaps(conn)] == [("books", 5, NOW + 5), ("books", 6, NOW + 5)]
+
+
+def test_a_loss_in_which_nothing_happened_is_no_gap(losses, conn):
+    short = losses.add(Loss("closed", NOW, None, None))
+    short.to_ms, short.missed = NOW + 300, False
+    long = losses.add(Loss("silent", NOW, None, None))
+    losses.save(conn)
+    long.to_ms, long.missed = NOW + 9000, False
+    losses.save(conn)
+
+    assert {(gap[4], gap[6]) for gap in gaps(conn)} == {("silent", UNCHANGED)}
+
+
+def test_a_standby_forgets_what_was_over_before_the_leaders_last_commit(losses):
+    over, later, still = Loss("closed", 1, None, None), Loss("closed", 2, None, None), Loss("closed", 3, None, None)
+    over.to_ms, later.to_ms = 5, 15
+    for loss in (over, later, still):
+        losses.add(loss)
+
+    losses.forget(10)
+
+    assert losses.all == [later, still]
+    assert losses.open() == [still]
+
+
+def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
+    statements = []
+
+    class Counted:
+        def __getattr__(self, name):
+            statements.append(name)
+            return getattr(queries, name)
+
+    monkeypatch.setattr(module, "queries", Counted())
+    for nth in range(300):
+        losses.add(Loss.of("mismatch", [token(1 + nth, 0)], NOW + nth, NOW + nth + 5))
+    still = losses.add(Loss("silent", NOW, None, None))
+    losses.save(conn)
+
+    assert statements == ["open_gaps"]
+    assert len(gaps(conn)) == 602
+    assert losses.all == [still]
+    assert {row[0] for row in conn.execute("select gap_id from coverage_gaps where to_ts is null").fetchall()} == set(
+        still.gap_ids
+    )
+
+
+def test_what_goes_on_while_it_is_being_written_is_another_loss(losses, conn):
+    losses.extend("database away", NOW, NOW + 5)
+    losses.extend("database away", NOW + 5, NOW + 9)
+    saving = losses.begin_saving()
+    losses.extend("database away", NOW + 20, NOW + 30)
+    losses.write(conn, saving)
+    losses.end_saving()
+    losses.save(conn)
+
+    assert [gap[2:4] for gap in gaps(conn) if gap[0] == "books"] == [(NOW, NOW + 9), (NOW + 20, NOW + 30)]
+
+
+def test_what_could_not_be_written_is_written_the_next_time(losses, conn):
+    losses.extend("database away", NOW, NOW + 5)
+    losses.begin_saving()
+    losses.end_saving()
+    losses.extend("database away", NOW + 5, NOW + 9)
+    losses.save(conn)
+
+    assert [gap[2:4] for gap in gaps(conn)] == [(NOW, NOW + 9)] * 2
+    assert losses.all == []
+
+
+def test_losses_that_wait_for_the_database_are_joined_and_none_of_them_is_forgotten(losses):
+    spans = [(token(1 + nth % 50, 0), NOW + nth * 100, NOW + nth * 100 + 50) for nth in range(20 * MAX_UNSAVED)]
+    for of, from_ms, to_ms in spans:
+        losses.add(Loss.of("mismatch", [of], from_ms, to_ms, kinds=("books",)))
+
+    assert len(losses.all) <= 2 * MAX_UNSAVED
+    held = sorted((loss.from_ms, loss.to_ms, loss.token_ids) for loss in losses.all)
+    for of, from_ms, to_ms in spans[::97]:
+        assert any(begin <= from_ms and to_ms <= end and of.token_id in tokens for begin, end, tokens in held)

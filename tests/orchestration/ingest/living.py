@@ -1,0 +1,257 @@
+"""Feeds against the sandbox and a database of their own."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from config.settings import Settings
+from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.feed import Feed
+from orchestration.markets import catalogue
+from sql import database
+from tests.soak import truth
+from upstream.polymarket.gamma.client import Gamma
+from upstream.sandbox.simulation import simulation
+from upstream.transport.http import Client
+
+ROOT = Path(__file__).parents[3]
+
+
+def wait_until(what, within_s=60.0):
+    began = time.monotonic()
+    while not (found := what()):
+        assert time.monotonic() - began < within_s, f"not within {within_s} s"
+        time.sleep(0.05)
+    return found
+
+
+def list_nothing(monkeypatch):
+    """Have no market listed, nor end, while a test lasts: what is traded of a new one may be stored a moment later."""
+    monkeypatch.setattr(simulation, "FIRST_LISTING_MS", 1_000_000_000)
+    monkeypatch.setattr(simulation.Simulation, "_next_window", lambda *_: None)
+
+
+class World:
+    """A sandbox, a database that knows its markets, and the feeds in between; closed when its block ends."""
+
+    def __init__(self, sandbox, url, log):
+        self.sandbox, self.url, self.log = sandbox, url, log
+        self.feeds = []
+        self.conn = database.connect(url, autocommit=True)
+        try:
+            self.discover()
+        except BaseException:
+            self.conn.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def exchange(self):
+        box = self.sandbox
+        return Exchange(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
+
+    def discover(self):
+        with Client() as client:
+            markets = list(Gamma(client, self.sandbox.gamma_url).markets())
+        catalogue.store(self.conn, [market.row(self.sandbox.source.source) for market in markets], cause="discovered")
+
+    def feed(self, *, window_s=600.0, settle_s=30.0, **settings):
+        """Start a feed in this process."""
+        running = Running(self, window_s, settle_s, settings)
+        self.feeds.append(running)
+        return running
+
+    def process(self, *, window_s=600.0, clock_ahead_s=None, **settings):
+        """Start a feed in a process of its own, which may have a clock of its own."""
+        running = Process(self, window_s, settings, clock_ahead_s)
+        self.feeds.append(running)
+        return running
+
+    def leases(self):
+        rows = self.conn.execute(
+            "select run_id, role, ready, detail from feed_leases"
+            " where beat_at > now() - interval '3 s' and role <> 'gone'"
+        )
+        return {run_id: (role, ready, detail) for run_id, role, ready, detail in rows}
+
+    def leader(self):
+        return next((run_id for run_id, (role, ready, _) in self.leases().items() if role == "leader" and ready), None)
+
+    def ready(self, feed):
+        return self.leases().get(feed.run_id, ("", False, {}))[1]
+
+    def fault(self, **fault):
+        response = httpx.post(f"{self.sandbox.url}/sandbox/faults", json=fault)
+        response.raise_for_status()
+        return response.json()
+
+    def end_faults(self):
+        httpx.delete(f"{self.sandbox.url}/sandbox/faults").raise_for_status()
+
+    def told(self, from_ms, to_ms):
+        """What the exchange says it said in a span."""
+        self.sandbox.call(self.sandbox.log.flush)
+        return truth.told(self.log, from_ms=from_ms, to_ms=to_ms)
+
+    def until_told(self, since_ms, *, more_than, ago_ms=0):
+        """Wait until the exchange said more than so many of every kind since an instant, and so long ago."""
+        wait_until(lambda: all(n.total() > more_than for n in self.told(since_ms, now_ms() - ago_ms).rows.values()))
+
+    def exact(self, from_ms, to_ms):
+        """What was lost or doubled in a span."""
+        found = truth.compare(self.told(from_ms, to_ms), truth.held(self.conn, from_ms=from_ms, to_ms=to_ms))
+        assert all(kind.compared > ENOUGH for kind in found.values()), found
+        return {name: (dict(kind.lost), dict(kind.doubled)) for name, kind in found.items()}
+
+    def trades_by_hash(self, from_ms, to_ms):
+        """Trades lost and doubled, whatever instant their source gave them."""
+
+        def bare(trades):
+            return Counter({(token, *rest): n for (token, _, *rest), n in trades.items()})
+
+        told = bare(self.told(from_ms, to_ms).rows["trades"])
+        found = bare(truth.held(self.conn, from_ms=from_ms - 1000, to_ms=to_ms + 1000)["trades"])
+        assert told.total() > ENOUGH_BY_HASH
+        return dict(told - found), {trade: n for trade, n in found.items() if n > max(told[trade], 1)}
+
+    @contextmanager
+    def database_away(self):
+        """Nobody gets in, and whoever is in is thrown out."""
+        name = conninfo_to_dict(self.url)["dbname"]
+        with database.connect(make_conninfo(self.url, dbname="postgres"), autocommit=True) as admin:
+            admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
+            admin.execute("select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = %s", [name])
+            try:
+                yield
+            finally:
+                admin.execute(sql.SQL("alter database {} allow_connections true").format(sql.Identifier(name)))
+        self.conn.close()
+        self.conn = database.connect(self.url, autocommit=True)
+
+    def caught_up(self, more_ms=0):
+        """Wait until everything said by now, and for so long since, is committed, and the lease knows it; give now.
+
+        One socket tells the levels in the order of their instants, and they are committed in the order they were
+        heard: with a later one comes everything before it, however late the sandbox, the socket or the feed are.
+        """
+        now = now_ms()
+        later = "select exists (select from book_events where side is not null and ts > to_timestamp(%s))"
+        wait_until(lambda: self.conn.execute(later, [now / 1000]).fetchone() == (True,))
+        wait_until(
+            lambda: max((int(d.get("written_ms", 0)) for *_, d in self.leases().values()), default=0) > now + more_ms
+        )
+        return now
+
+    def gaps(self):
+        rows = self.conn.execute(
+            "select kind, market_key, cause, to_ts is not null, filled_by from coverage_gaps order by gap_id"
+        )
+        return rows.fetchall()
+
+    def filled(self, kind):
+        """Who filled the gaps of a kind."""
+        return {gap[4] for gap in self.gaps() if gap[0] == kind}
+
+    def close(self):
+        with ExitStack() as stack:
+            stack.callback(self.conn.close)
+            for feed in self.feeds:
+                stack.callback(feed.stop)
+
+
+# More than so many are compared, or nothing is proven.
+ENOUGH, ENOUGH_BY_HASH = 20, 50
+NOTHING = {"trades": ({}, {}), "level changes": ({}, {})}
+
+
+def now_ms():
+    return int(time.time() * 1000)
+
+
+class Running:
+    def __init__(self, world, window_s, settle_s, settings):
+        self.run_id = f"thread-{uuid.uuid4().hex[:8]}"
+        self.said, self.totals, self.fault = [], {}, None
+        self._stopped = threading.Event()
+        quick = {"live_flush_ms": 50, "live_book_flush_ms": 100, "live_silence_s": 3.0, **settings}
+        self._feed = Feed(
+            Settings(_env_file=None, **quick),
+            world.url,
+            world.exchange(),
+            run_id=self.run_id,
+            window_s=window_s,
+            settle_s=settle_s,
+            observe_s=0.5,
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self):
+        try:
+            self.totals = self._feed.run(self._stopped.is_set, self.said.append)
+        except BaseException as fault:  # noqa: BLE001
+            self.fault = fault
+
+    @property
+    def over(self):
+        return not self._thread.is_alive()
+
+    def stop(self):
+        self._stopped.set()
+        self._thread.join(60)
+        assert self.over
+        if self.fault:
+            raise self.fault
+        return self.totals
+
+
+class Process:
+    def __init__(self, world, window_s, settings, clock_ahead_s=None):
+        program = ["orchestration.ingest"]
+        if clock_ahead_s is not None:
+            program = ["tests.orchestration.ingest.skewed", str(clock_ahead_s)]
+        self.run_id = f"process-{uuid.uuid4().hex[:8]}"
+        exchange = world.exchange()
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", *program, "--run-id", self.run_id, "--window", str(window_s)),
+                *("--observe", "1", "--settle", "1"),
+            ],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            env={
+                **os.environ,
+                "DATABASE_URL": world.url,
+                "PRESAGE_GAMMA_URL": exchange.gamma_url,
+                "PRESAGE_CLOB_URL": exchange.clob_url,
+                "PRESAGE_CLOB_SOCKET_URL": exchange.socket_url,
+                "PRESAGE_DATA_API_URL": exchange.data_api_url,
+                "PRESAGE_SOURCE": exchange.source,
+                "PRESAGE_LIVE_FLUSH_MS": "50",
+                **{f"PRESAGE_{name.upper()}": str(value) for name, value in settings.items()},
+            },
+        )
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.terminate()
+        out, _ = self.process.communicate(timeout=60)
+        return json.loads(out.splitlines()[-1]) if out else {}

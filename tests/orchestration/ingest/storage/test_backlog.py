@@ -1,0 +1,160 @@
+import json
+import tracemalloc
+from contextlib import contextmanager
+
+import pytest
+
+from orchestration.ingest.storage.backlog import Backlog
+from orchestration.ingest.storage.rows import BATCH_BYTES, TRADE_BYTES, Batch
+from tests.orchestration.ingest.making import NOW, token, tracker, trades
+from upstream.polymarket.market_channel.socket import parse
+
+ROOM = 1_000_000
+
+
+def batch(count=1, received_ms=0, ts_ms=NOW, of=None):
+    return Batch(trades=trades(count, of or token(), ts_ms=ts_ms), received_ms=received_ms)
+
+
+def of(batches, trades):
+    """The bytes of so many batches with so many trades in all."""
+    return batches * BATCH_BYTES + trades * TRADE_BYTES
+
+
+def test_the_oldest_come_first_and_what_is_committed_is_forgotten():
+    backlog = Backlog(ROOM)
+    first, second, third = batch(2), batch(3), batch(4)
+    for each in (first, second, third):
+        backlog.add(each)
+
+    merged, end = backlog.head(of(2, 5))
+    assert merged.trades == first.trades + second.trades
+    backlog.done(end)
+    assert backlog.head(of(2, 5))[0] is third
+    assert (backlog.events, backlog.bytes) == (4, of(1, 4))
+
+
+def test_a_batch_larger_than_asked_for_still_comes():
+    backlog = Backlog(ROOM)
+    backlog.add(batch(50))
+
+    assert len(backlog.head(10)[0]) == 50
+
+
+def test_beyond_its_capacity_the_oldest_go_and_their_span_is_known():
+    backlog = Backlog(of(2, 8))
+    for nth in range(5):
+        backlog.add(batch(4, ts_ms=NOW + nth * 100))
+
+    overflow = backlog.take_overflow()
+    assert (overflow.from_ms, overflow.to_ms, overflow.events) == (NOW, NOW + 203, 12)
+    assert backlog.events == 8
+    assert backlog.take_overflow() is None
+
+
+def test_what_went_over_while_being_written_is_not_forgotten_twice():
+    backlog = Backlog(of(1, 10))
+    backlog.add(batch(6))
+    _, end = backlog.head(ROOM)
+    kept = batch(6)
+    backlog.add(kept)
+
+    backlog.done(end)
+
+    assert backlog.head(ROOM)[0] is kept
+
+
+def test_a_ring_is_shortened_by_what_somebody_has_committed():
+    backlog = Backlog(ROOM)
+    for nth in range(5):
+        backlog.add(batch(received_ms=nth * 100))
+
+    backlog.prune(250)
+
+    assert len(backlog) == 2
+    assert backlog.since_ms == 200
+
+
+def test_a_window_holds_some_tokens_within_a_span():
+    backlog, mine, other = Backlog(ROOM), token(1), token(2)
+    backlog.add(batch(3, ts_ms=NOW, of=mine))
+    backlog.add(batch(3, ts_ms=NOW, of=other))
+
+    picked = backlog.window({mine.token_id}, NOW + 1, NOW + 5)
+
+    assert [(row.token, row.ts_ms) for row in picked.trades] == [(mine, NOW + 1), (mine, NOW + 2)]
+    assert len(backlog.window(None, NOW, NOW + 5)) == 6
+
+
+@contextmanager
+def traced():
+    """Measure the bytes that the block leaves behind."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+
+
+def whole_book(of, nth, levels):
+    sides = {
+        side: [{"price": f"{(low + at) / 1000:.3f}", "size": f"{nth + at}.5"} for at in range(levels // 2)]
+        for side, low in (("bids", 100), ("asks", 600))
+    }
+    said = {"market": of.market_id, "asset_id": of.token_id, "timestamp": str(NOW + nth), "hash": f"{nth:040x}"}
+    return json.dumps({"event_type": "book", **said, **sides})
+
+
+def level_change(of, nth):
+    change = {"asset_id": of.token_id, "price": "0.39", "size": f"{nth}.5", "side": "BUY", "hash": f"{nth:040x}"}
+    return json.dumps(
+        {"event_type": "price_change", "market": of.market_id, "timestamp": str(NOW + nth), "price_changes": [change]}
+    )
+
+
+def print_of_a_trade(of, nth):
+    said = {"price": "0.41", "size": f"{nth}.5", "side": "BUY", "transaction_hash": f"0x{nth:064x}"}
+    return json.dumps(
+        {
+            "event_type": "last_trade_price",
+            "market": of.market_id,
+            "asset_id": of.token_id,
+            "timestamp": str(NOW + nth),
+            **said,
+        }
+    )
+
+
+def test_what_it_holds_is_bounded_in_bytes_whatever_it_is():
+    mine = token()
+    following, backlog = tracker(mine), Backlog(2_000_000)
+    with traced() as held:
+        for nth in range(400):
+            following.take(parse(whole_book(mine, nth, 200)))
+            backlog.add(following.cut())
+        assert held() < 3_000_000
+
+    assert backlog.take_overflow().events == 400 - backlog.events
+
+
+@pytest.mark.parametrize(
+    ("frame", "at_once"),
+    [
+        (lambda of, nth: whole_book(of, nth, 200), 1),
+        (lambda of, nth: whole_book(of, nth, 2), 10),
+        (level_change, 20),
+        (print_of_a_trade, 20),
+    ],
+    ids=["books of 200 levels", "books of 2 levels", "level changes", "trades"],
+)
+def test_the_bytes_it_counts_are_those_that_it_takes(frame, at_once):
+    mine = token()
+    following, backlog = tracker(mine), Backlog(1 << 40)
+    with traced() as held:
+        for nth in range(300):
+            following.take(parse(frame(mine, nth)))
+            if nth % at_once == at_once - 1:
+                backlog.add(following.cut())
+        taken = held()
+
+    assert 0.6 < backlog.bytes / taken < 2

@@ -1,0 +1,144 @@
+"""Data quality in Dagster's terms: a check a table on the asset that brings its rows, and a job that is due."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pytest
+
+from orchestration.assets import quality
+from orchestration.definitions import defs
+from orchestration.feeds.keeper import Run
+from orchestration.quality.suites import SUITES
+from orchestration.resources import Database
+from sql import database
+from sql.tables import metadata
+from tests.factories import add_market, add_trades
+
+NOW = datetime.now(UTC)
+MADE = "made anew from rows that were looked at"
+OWN = "what the service keeps for itself: no data, and no stage that brings it"
+NAMES = "looked at with the rows that name them"
+WITHOUT = {
+    "analysis_parameters": OWN,
+    "api_keys": OWN,
+    "accounts": OWN,
+    "book_packs": MADE,
+    "candles_due": OWN,
+    "chain_contracts": NAMES,
+    "chain_heads": OWN,
+    "chain_tokens": NAMES,
+    "credit_leases": OWN,
+    "credit_usage": OWN,
+    "data_incidents": "what sources did wrong: whatever it is",
+    "feed_leases": OWN,
+    "market_weeks": MADE,
+    "positions_due": OWN,
+    "positions_head": OWN,
+    "quality_checks": OWN,
+    "quality_results": OWN,
+    "quality_suites": OWN,
+    "quarantine": "what was refused: nothing holds of it",
+    "registrations": OWN,
+    "settings": OWN,
+    "stage_clocks": OWN,
+    "stream_head": OWN,
+    "taxonomy_counts": MADE,
+    "tiers": OWN,
+    "tokens": NAMES,
+    "wallet_days": MADE,
+    "wallet_hours": MADE,
+    "wallet_totals": MADE,
+    "wallets_followed": OWN,
+    "wallets_watched": OWN,
+    "webhook_head": OWN,
+    "webhooks": OWN,
+}
+"""Tables that have no suite, and why."""
+
+
+@pytest.fixture(scope="module")
+def checked(new_database):
+    with (
+        new_database() as url,
+        database.connect(url, autocommit=True, name="presage test") as conn,
+        dg.instance_for_test() as instance,
+    ):
+        add_trades(conn, add_market(conn), [{"price": "1.5"}, {"tx_hash": b"short"}, {}])
+        yield dg.materialize(
+            [quality.quality_checks],
+            selection=dg.AssetSelection.all_asset_checks(),
+            resources={"database": Database(url=url)},
+            instance=instance,
+        )
+
+
+def test_every_suite_is_answered_with_its_rows_its_severity_and_samples(checked):
+    answered = {result.check_name: result for result in checked.get_asset_check_evaluations()}
+
+    assert set(answered) == {suite.name for suite in SUITES}
+    trades = answered["trades_quality"]
+    assert (trades.passed, trades.severity) == (False, dg.AssetCheckSeverity.ERROR)
+    assert trades.description == "broken: price (1), tx_hash (1)"
+    plotted = {name: trades.metadata[name].value for name in ("rows_checked", "rows_failed", "checks_failed")}
+    assert plotted == {"rows_checked": 3, "rows_failed": 2, "checks_failed": 2}
+    assert "| 1500000 |" in trades.metadata["price"].value
+    assert "0x73686f7274" in trades.metadata["tx_hash"].value
+    assert answered["quotes_quality"].passed
+
+
+def test_every_suite_has_an_asset_and_says_what_it_expects():
+    graph = defs().get_repository_def().asset_graph
+
+    assets = {key.to_user_string() for key in graph.get_all_asset_keys()}
+    assert {suite.asset for suite in SUITES} <= assets
+    described = {key.name: graph.get(key).description or "" for key in graph.asset_check_keys}
+    unsaid = [
+        f"{suite.table}.{check.name}"
+        for suite in SUITES
+        for check in suite.checks
+        if check.says not in described[suite.name] or check.name not in described[suite.name]
+    ]
+    assert unsaid == []
+
+
+def test_every_table_has_a_suite_or_a_reason_to_have_none():
+    assert sorted([*(suite.table for suite in SUITES), *WITHOUT]) == sorted(metadata.tables)
+
+
+def test_checks_of_one_table_have_names_of_their_own():
+    twice = [suite.table for suite in SUITES if len({check.name for check in suite.checks}) < len(suite.checks)]
+
+    assert twice == []
+
+
+def test_other_jobs_leave_the_suites_to_their_own():
+    repository = defs().get_repository_def()
+    checks = {
+        job.name: {key.name for key in job.asset_layer.asset_graph.asset_check_keys}
+        for job in repository.get_all_jobs()
+        if not job.name.startswith("__")
+    }
+
+    own = checks.pop("quality")
+    assert own == {suite.name for suite in SUITES}
+    assert [name for name, others in checks.items() if own & others] == ["freshness"], "every check, by hand"
+    assert checks["aggregates"]
+
+
+@pytest.mark.parametrize(
+    ("last", "computed", "runs", "why"),
+    [
+        (None, False, [], "there are no aggregates yet"),
+        (None, True, [], None),
+        (30, True, [], "the last pass ended 30 s ago"),
+        (130, True, [], None),
+        (130, True, [Run("r", "STARTED", NOW.timestamp() - 5)], "a pass is started"),
+        (130, True, [Run("r", "STARTED", NOW.timestamp() - 600)], None),
+    ],
+)
+def test_a_pass_is_due_every_so_often(last, computed, runs, why):
+    ended = None if last is None else NOW - timedelta(seconds=last)
+
+    assert quality.wait(ended, NOW, every_s=120, computed=computed, runs=runs) == why
