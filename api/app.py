@@ -8,27 +8,31 @@ from typing import TYPE_CHECKING, Any
 import falcon
 import psycopg
 
-from api import connections, errors, host, ledgers, openapi, pool, waiting, worker
-from api.address import Networks, Proxies
-from api.connections import Connections
-from api.counts import Number
-from api.endpoints import ENDPOINTS
-from api.exposition import Metrics
-from api.ledgers import Opener
-from api.methods import together
-from api.middleware import Answer, EveryAnswer
-from api.pool import Pool, Told
-from api.proxy import Exchange
-from api.reference.page import Page
-from api.resources.metrics import MetricsPage
-from api.resources.service import Document, Reference
+from api import errors
+from api.data import pool, waiting
+from api.data.pool import Pool, Told
+from api.data.proxy import Exchange
+from api.endpoints.base.methods import together
+from api.endpoints.service.exposition import Metrics
+from api.endpoints.service.metrics import MetricsPage
+from api.endpoints.service.resource import Document, Reference
+from api.endpoints.table import ENDPOINTS
+from api.metering import ledger_location as ledgers
+from api.metering.ledger_location import Opener
+from api.metrics.counts import Number
+from api.openapi import document as openapi
+from api.openapi.page import Page
+from api.server import connections, host, worker
+from api.server.address import Networks, Proxies
+from api.server.connections import Connections
+from api.server.middleware import Answer, EveryAnswer
 from api.service import Service
 from api.stream.hub import Hub
 from config import settings
 from upstream.transport.addresses import networks
 
 if TYPE_CHECKING:
-    from api.resource import Resource
+    from api.endpoints.base.resource import Resource
     from config.settings import Settings
 
 App = falcon.App[falcon.Request, falcon.Response]

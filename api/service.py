@@ -8,24 +8,24 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from api.address import Networks, Proxies
-from api.cache import Cache
-from api.connections import Connections
-from api.cursor import Cursors
-from api.host import Host
-from api.keys import Keys
-from api.ledgers import Opener
-from api.lookup import Markets
-from api.metering import Meter
-from api.proxy import Exchange
+from api.data.cache import Cache
+from api.data.cursor import Cursors
+from api.data.lookup import Markets
+from api.data.proxy import Exchange
+from api.endpoints.stream import commands as wishes
+from api.metering.keys import Keys
+from api.metering.ledger_location import Opener
+from api.metering.meter import Meter
 from api.replay.sessions import Sessions
-from api.stream import wishes
+from api.server.address import Networks, Proxies
+from api.server.connections import Connections
+from api.server.host import Host
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.pool import Pool
+    from api.data.pool import Pool
     from api.stream.hub import Hub
     from upstream.transport.addresses import Network
 

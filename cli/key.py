@@ -14,7 +14,7 @@ DEMO_APP = "presage demo"
 
 def create(url: str, email: str, app_name: str, tier: str) -> str:
     """Make a key."""
-    from api import keys
+    from api.metering import keys
     from sql.database import connect
 
     with connect(url) as conn:

@@ -38,7 +38,7 @@ def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
 
 def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:
     """Put a new key in the place of one that was lost, and show it: account, tier, limits and what was used stay."""
-    from api import keys
+    from api.metering import keys
     from sql.queries import keys as queries
 
     new = keys.PREFIX + secrets.token_urlsafe(32)
@@ -114,7 +114,7 @@ def _limit(option: str, given: str | None, most: int) -> int | str | None:
 
 def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
     """Change a key, and tell the API's workers on this host; those elsewhere look again within half a minute."""
-    from api import ledgers
+    from api.metering import ledger_location as ledgers
     from cli.options import database
     from config import settings
     from sql.database import connect
@@ -128,7 +128,7 @@ def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any]
 
 def _named(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:
     """Find the one key in use that is meant."""
-    from api.keys import digest
+    from api.metering.keys import digest
     from sql.queries import keys as queries
 
     bare = text.strip().rstrip("…")

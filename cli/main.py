@@ -257,7 +257,7 @@ def openapi(
     """Print the API's OpenAPI 3.1 document."""
     import msgspec
 
-    from api.openapi import encoded
+    from api.openapi.document import encoded
 
     text = msgspec.json.format(encoded(), indent=2).decode()
     if file is None:

@@ -283,7 +283,7 @@ class Stack:
         plan = self.plan
         return self._program(
             "api",
-            *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf"),
+            *(sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"),
             *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
             is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
         )

@@ -61,7 +61,7 @@ LONGEST = (
     "tests/api/fuzz/test_fuzz.py",
     "tests/deployment/test_compose.py",
     "tests/replay/test_exact.py",
-    "tests/api/test_metering_servers.py",
+    "tests/api/metering/test_metering_servers.py",
 )
 
 

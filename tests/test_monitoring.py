@@ -47,7 +47,7 @@ ALL = list(expressions())
 @pytest.fixture(scope="module")
 def metrics(new_database):
     """Each series that the service tells of, with its labels; and those that the rules record."""
-    from api.ledgers import Opener
+    from api.metering.ledger_location import Opener
     from api.service import Service
     from api.stream.hub import Hub
     from sql import database

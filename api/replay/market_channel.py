@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from api.replay.course import Course
-from api.replay.exchange import Words
+from api.replay.exchange_encoder import Words
+from api.replay.history import Course
 from api.replay.player import Player
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.replay.course import Rows
+    from api.replay.history import Rows
     from api.replay.player import Span
 
 MOST_TOKENS = 500  # of one connection, as at the exchange

@@ -9,13 +9,13 @@ from operator import itemgetter
 from threading import Event as Signal
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from api.replay.course import MICROSECOND, at_us
+from api.replay.history import MICROSECOND, at_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from api.replay.course import Course, Happening, Place, Standing
+    from api.replay.history import Course, Happening, Place, Standing
 
 IDLE_S = 10.0  # a client that wants nothing for so long is sent away, as the exchange does
 

@@ -14,8 +14,8 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from api import openapi
-from api.address import Proxies
+from api.openapi import document as openapi
+from api.server.address import Proxies
 from api.site.assets import Assets
 from api.site.backend import Backend
 from api.site.credentials import Credentials

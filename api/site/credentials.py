@@ -7,7 +7,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING
 
-from api import keys
+from api.metering import keys
 from sql import database
 from sql.queries import keys as key_queries
 from sql.queries import site as queries

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from api.errors import new_id
-from api.middleware import SANE
+from api.server.middleware import SANE
 from config import logging as logs
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from api.address import Proxies
+    from api.server.address import Proxies
 
 OTHER_THAN_PAGES = ("/api/", "/static/", "/udf/", "/live", "/sse", "/messages", "/health")
 ASCII = bytes(range(0x80))

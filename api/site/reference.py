@@ -7,7 +7,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-from api import examples
+from api.openapi import examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
 from starlette.responses import Response
 
-from api.site import words
+from api.site import formatting as words
 from api.site.accept import prefers_markdown
 from api.site.visit import Page, Refusal
 

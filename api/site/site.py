@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from api.site.passes import Passes
 
 if TYPE_CHECKING:
-    from api.address import Proxies
+    from api.server.address import Proxies
     from api.site.assets import Assets
     from api.site.backend import Backend
     from api.site.guides import Guides

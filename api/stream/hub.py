@@ -10,10 +10,10 @@ import gevent
 import psycopg
 from gevent.event import Event as Signal
 
-from api import statements
-from api.counts import Counts, Number
+from api.data import statements
+from api.data.pool import NONE
 from api.errors import Problem
-from api.pool import NONE
+from api.metrics.counts import Counts, Number
 from api.stream import messages
 from api.stream.audience import Audience
 from api.stream.frames import GOING_AWAY, NOT_ALLOWED, RESTARTING, TRY_LATER
@@ -26,7 +26,7 @@ from sql.queries import stream as queries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.pool import Connection, Pool
+    from api.data.pool import Connection, Pool
     from api.stream.subscriber import Event, Packed
 
 log = logging.getLogger("presage.stream")

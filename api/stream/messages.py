@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from api.parameters import Sequence, Wallet
+from api.schemas.requests import Sequence, Wallet
 
 Type = Literal["trade", "orderbook", "price", "market", "signal", "wallet_activity", "onchain_trade"]
 MOST_MARKETS = 5000  # of one connection

@@ -17,7 +17,7 @@ from api.stream.stored import Stored, between
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.pool import Pool
+    from api.data.pool import Pool
     from api.stream.subscriber import Subscriber
 
 log = logging.getLogger("presage.stream")

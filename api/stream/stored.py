@@ -9,14 +9,14 @@ from itertools import starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from api import statements
+from api.data import statements
 from api.stream.subscriber import Event, Filter, Subscriber, frames
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.pool import Connection
+    from api.data.pool import Connection
     from api.stream.subscriber import Packed
 
 WIDTH = 1000  # events of a page: those from n * WIDTH + 1 on

@@ -8,8 +8,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from api import keys
-from api.endpoints import ENDPOINTS
+from api.endpoints.table import ENDPOINTS
+from api.metering import keys
 from cli.bench import api_report
 from cli.bench.api_data import Size, load
 from cli.bench.api_load import Client, cpu_s, press, request
@@ -24,7 +24,7 @@ from sql.database import connect
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from api.endpoint import Endpoint
+    from api.endpoints.base.endpoint import Endpoint
     from cli.bench.api_servers import Server
     from cli.bench.figures import Figure
     from cli.bench.harness import Options

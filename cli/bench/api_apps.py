@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
-from api.cache import Cache
+from api.data.cache import Cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -42,7 +42,8 @@ def _hello() -> Any:
 
 
 def _uncached() -> Any:
-    from api import app, waiting
+    from api import app
+    from api.data import waiting
     from config import settings
 
     waiting.install()

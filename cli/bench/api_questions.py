@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from api.endpoint import Endpoint
+    from api.endpoints.base.endpoint import Endpoint
 
 # Those with most trades, down to those with one in a fortnight, or none.
 RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 40_000, 49_999)

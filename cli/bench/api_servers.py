@@ -68,7 +68,7 @@ def servers(bench: Bench) -> dict[str, Server]:
 
     def gunicorn(name: str, port: int, app: str, health: str) -> Program:
         where = ("-b", f"127.0.0.1:{port}", app)
-        return program(name, port, "gunicorn", "-c", "python:api.gunicorn_conf", *where, health=health)
+        return program(name, port, "gunicorn", "-c", "python:api.server.gunicorn_conf", *where, health=health)
 
     def uvicorn(name: str, port: int, app: str) -> Program:
         how = ("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning")

@@ -15,8 +15,8 @@ import msgspec
 from rich.console import Console
 from rich.progress import Progress
 
-from api.endpoints import ENDPOINTS
-from api.records import Orderbook
+from api.endpoints.table import ENDPOINTS
+from api.schemas.records import Orderbook
 from cli.bench.api import generous, quantile
 from cli.bench.api_load import Client, cpu_s, request
 from cli.bench.api_servers import OURS, servers

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from api.parameters import EARLIEST, LATEST
+from api.schemas.requests import EARLIEST, LATEST
 from cli.bench.database import fresh
 from cli.bench.figures import Target, figure
 from orchestration.coverage import days

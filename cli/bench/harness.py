@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import importlib
 import statistics
-from pathlib import Path  # noqa: TC003 (msgspec resolves annotations)
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec

@@ -10,7 +10,7 @@ import httpx2
 from fastmcp import FastMCP
 from starlette.applications import Starlette
 
-from api import openapi
+from api.openapi import document as openapi
 from api.site.backend import Backend
 from api.site.guides import Guides
 from api.site.mcp.app import Mcp, over_http

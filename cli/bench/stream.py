@@ -72,8 +72,8 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
     path = f"/stream?api_key={token}"
     api = Program(
         "api",
-        [sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "api.app:app"],
-        bench.folder / "api.log",
+        [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf", "api.app:app"],
+        bench.folder / "api.server.log",
         environment={"DATABASE_URL": bench.url, "PRESAGE_API_PORT": str(port), "PRESAGE_API_WORKERS": "1"},
         directory=ROOT,
         is_ready=lambda: answers(f"http://127.0.0.1:{port}/health"),

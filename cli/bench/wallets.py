@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiosql
 
-from api.endpoints import ENDPOINTS
+from api.endpoints.table import ENDPOINTS
 from cli.bench.api import generous, quantile
 from cli.bench.api_load import Client, request
 from cli.bench.api_servers import UNCACHED, servers
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from api.endpoint import Endpoint
+    from api.endpoints.base.endpoint import Endpoint
     from cli.bench.figures import Figure
     from cli.bench.harness import Options
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestration.alerts.standing import Note  # noqa: TC001 (msgspec reads the types of fields)
+from orchestration.alerts.standing import Note
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from falcon import testing
 
-from api import keys
 from api.app import create_app
-from api.ledgers import Opener
+from api.metering import keys
+from api.metering.ledger_location import Opener
 from api.service import Service
 from api.stream.hub import Hub
 from sql import database
+from tests.api.endpoints.wallets.settled import chain, market  # noqa: F401 (fixtures of those who ask about wallets)
 from tests.api.listening import Listener, listening
-from tests.api.settled import chain, market  # noqa: F401 (fixtures of those who ask about wallets)
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -103,7 +103,9 @@ def generous(conn: psycopg.Connection[Any], email: str, **limits: int | None) ->
 class Server:
     """gunicorn with our worker, on a port of its own."""
 
-    def __init__(self, database_url: str, *, workers: int = 1, worker: str = "api.worker.Worker", **env: str) -> None:
+    def __init__(
+        self, database_url: str, *, workers: int = 1, worker: str = "api.server.worker.Worker", **env: str
+    ) -> None:
         self.database_url, self.count = database_url, workers
         # Not a pipe: nobody reads it meanwhile, and a full one stops the writer.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
@@ -112,7 +114,7 @@ class Server:
             self.port = listener.getsockname()[1]
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "gunicorn", "-c", "python:api.gunicorn_conf", "-k", worker),
+                    *(sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf", "-k", worker),
                     *("-b", f"fd://{listener.fileno()}", "-w", str(workers), "--access-logfile", "-", "api.app:app"),
                 ],
                 cwd=ROOT,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api import handler, worker
+from api.server import handler, worker
 from api.stream.hub import Hub
 
 

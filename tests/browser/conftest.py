@@ -24,7 +24,7 @@ from sql import database
 from sql.database import micro
 from tests import factories
 from tests.api.conftest import serving
-from tests.api.test_shapes import book
+from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S, until
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from api.endpoints import ENDPOINTS
+from api.endpoints.table import ENDPOINTS
 from cli.bench.api import beside, quantile
 from cli.bench.api_load import Client, cpu_s, press, request
 from cli.bench.api_questions import NOT_ASKED, VARIED, Questions

@@ -10,7 +10,7 @@ import pytest
 from pydantic import SecretStr
 
 import sql.embedded.configuration as machine
-from api import keys
+from api.metering import keys
 from cli.diagnosis import dagster, holdings, pipeline
 from config.settings import Settings
 from tests.factories import insert

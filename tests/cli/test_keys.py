@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 from typer.testing import CliRunner
 
-from api import keys
+from api.metering import keys
 from cli.main import app
 from config import settings
 from sql.queries import keys as queries

@@ -124,7 +124,7 @@ def test_the_exit_status_of_a_run_is_that_of_the_command(monkeypatch, tmp_path):
 
 
 def test_the_document_of_the_api_is_printed_or_written(tmp_path):
-    from api.openapi import encoded
+    from api.openapi.document import encoded
 
     printed = runner.invoke(app, ["openapi"])
     written = runner.invoke(app, ["openapi", str(tmp_path / "openapi.json")])

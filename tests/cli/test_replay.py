@@ -15,7 +15,7 @@ import typer
 from websockets.sync.client import connect
 
 from cli import replay
-from tests.api.past import HASHES, MS, lived
+from tests.api.replay.past import HASHES, MS, lived
 from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]

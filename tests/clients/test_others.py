@@ -14,7 +14,7 @@ import pytest
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write
-from tests.api.past import HASHES, MS, lived
+from tests.api.replay.past import HASHES, MS, lived
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:

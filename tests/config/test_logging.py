@@ -171,7 +171,7 @@ def test_what_a_run_logs_names_it_and_its_step(capsys, monkeypatch):
 
 
 def test_the_end_of_a_log_is_shown_as_one_reads_it(tmp_path):
-    log = tmp_path / "api.log"
+    log = tmp_path / "api.server.log"
     log.write_text(
         'not of ours\n{"event": "it broke", "level": "error", "exception": "Traceback\\n  at it"}\n{"no": "event"}\n'
     )

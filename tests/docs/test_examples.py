@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from api import openapi
+from api.openapi import document as openapi
 from api.site.reference import Reference
 from cli.bench.api_data import Size, load
 from cli.bench.api_questions import market_id, wallet

@@ -18,9 +18,9 @@ import httpx
 import pandas as pd
 import pytest
 
-from api.lookup import Market
-from api.past_books import Past
+from api.data.lookup import Market
 from api.replay.market_channel import Channel
+from api.replay.past_books import Past
 from api.replay.player import Span
 from config import settings
 from orchestration.ingest.normalizer import Tracker

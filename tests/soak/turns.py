@@ -12,7 +12,7 @@ from pathlib import Path
 
 import gevent
 
-from api import worker
+from api.server import worker
 
 
 class Worker(worker.Worker):

@@ -13,7 +13,7 @@ import typer
 
 from cli import analyst
 from sql import timescale
-from tests.api.test_shapes import book
+from tests.api.endpoints.test_shapes import book
 from tests.factories import add_market, add_trades, insert
 
 PAGE = (Path(__file__).parents[2] / "docs/analysts.md").read_text()

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from starlette.routing import Route
 
 from api.site.mcp import servers
-from api.site.mcp.doors import Keys, guarded
+from api.site.mcp.access import Keys, guarded
 from api.site.mcp.sse import Sessions
 from api.site.mcp.streamable import Streamable
 

@@ -14,7 +14,7 @@ from fastmcp.server.middleware import Middleware
 from mcp_types import ToolAnnotations
 from pydantic import AnyUrl, Field
 
-from api import openapi
+from api.openapi import document as openapi
 from api.site.mcp import documents, tools
 from api.site.mcp.holder import holder
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from api.openapi import TAGS
+from api.openapi.document import TAGS
 from api.site.feeds import failure
-from api.site.mcp.doors import LATER, Keys, key_in_header
+from api.site.mcp.access import LATER, Keys, key_in_header
 from api.site.mcp.holder import Holder, holder
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from api.site.feeds import failure
-from api.site.mcp.doors import LATER, Keys, key_in_header
+from api.site.mcp.access import LATER, Keys, key_in_header
 from api.site.mcp.holder import Holder, holder
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from fastmcp.tools import Tool, ToolResult
 from mcp_types import TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
-from api.site.mcp import schemas, words
+from api.site.mcp import schemas
+from api.site.mcp import tool_descriptions as words
 from api.site.mcp.holder import holder
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import schemathesis
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from api import keys
+from api.metering import keys
 from sql import database
 
 ROTATE, REGISTER = "POST /v1/keys/rotate", "POST /register"

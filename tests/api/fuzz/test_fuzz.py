@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from api.endpoints import ENDPOINTS
+from api.endpoints.table import ENDPOINTS
 from tests.api.fuzz.schemathesis_run import run
 
 LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`

@@ -15,9 +15,9 @@ import urllib.request
 import msgspec
 import pytest
 
+from tests.api.endpoints.test_shapes import without_defaults
+from tests.api.endpoints.test_spec import NAMED, ROUTED, ROWS, named
 from tests.api.fuzz.filled import DEBUG_TOKEN
-from tests.api.test_shapes import without_defaults
-from tests.api.test_spec import NAMED, ROUTED, ROWS, named
 from tests.patience import PATIENCE_S
 
 READ = [row for row in ROWS if row[0] == "GET" and row[1] != "/stream"]

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from starlette.testclient import TestClient
 
-from api import openapi
-from api.address import Proxies
+from api.openapi import document as openapi
+from api.server.address import Proxies
 from api.site.app import create_app
 from api.site.assets import Assets
 from api.site.backend import Backend

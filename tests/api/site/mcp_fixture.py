@@ -14,8 +14,8 @@ from mcp_types import AudioContent, EmbeddedResource, ImageContent, TextContent,
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from api.site.mcp.access import guarded
 from api.site.mcp.app import over_http
-from api.site.mcp.doors import guarded
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SOUND = base64.b64encode(b"RIFF$\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0@\x1f\0\0\1\0\x08\0data\0\0\0\0").decode()

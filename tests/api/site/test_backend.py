@@ -7,11 +7,11 @@ import asyncio
 import httpx
 import pytest
 
-from api import keys
+from api.metering import keys
 from api.site import backend as backends
 from api.site.backend import Backend
 from api.site.credentials import Credentials
-from api.site.mcp.doors import Keys
+from api.site.mcp.access import Keys
 from api.site.visit import MOST_PRICES
 
 

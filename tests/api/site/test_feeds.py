@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from starlette.testclient import TestClient
 
-from api.address import Proxies
+from api.server.address import Proxies
 from api.site.app import create_app
 from api.site.middleware import Pace
 from api.site.passes import Allowance, Passes

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from api import ledgers
+from api.metering import ledger_location as ledgers
 from api.site import live
 from api.site.backend import Backend
 from api.site.credentials import Credentials
@@ -19,7 +19,7 @@ from config import settings
 from orchestration import stream
 from presage.client import Refused
 from tests import factories
-from tests.api.test_shapes import book
+from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S
 
 

@@ -9,11 +9,11 @@ from fastmcp import FastMCP
 
 from api.site.app import create_app
 from api.site.mcp import sse, streamable
+from api.site.mcp.access import guarded
 from api.site.mcp.app import Mcp
-from api.site.mcp.doors import guarded
 from config.settings import Settings
-from tests.api import test_shapes
 from tests.api.conftest import generous
+from tests.api.endpoints import test_shapes
 from tests.api.site.asking import message, over_http, over_sse, raw, serving, site
 
 full = test_shapes.full

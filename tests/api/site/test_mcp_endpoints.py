@@ -13,7 +13,7 @@ from api.site.app import create_app
 from api.site.mcp.app import Mcp
 from api.site.mcp.tools import PUBLIC
 from config.settings import Settings
-from tests.api import test_exchange, test_shapes
+from tests.api.endpoints import test_exchange, test_shapes
 from tests.api.site.asking import message, over_http, over_sse, raw, serving, site
 from tests.factories import insert
 from tests.patience import PATIENCE_S

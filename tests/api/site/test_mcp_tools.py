@@ -10,10 +10,11 @@ import pytest
 from fastmcp.exceptions import ToolError
 from jsonschema import Draft202012Validator
 
-from api import openapi
-from api.endpoints import ENDPOINTS
+from api.endpoints.table import ENDPOINTS
+from api.openapi import document as openapi
 from api.site.backend import Answer
-from api.site.mcp import documents, schemas, tools, words
+from api.site.mcp import documents, schemas, tools
+from api.site.mcp import tool_descriptions as words
 from api.site.mcp.holder import Holder, holder
 
 DOCUMENT = openapi.document()

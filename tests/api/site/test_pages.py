@@ -10,12 +10,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from api.site.app import create_app
-from api.site.words import NOTHING
+from api.site.formatting import NOTHING
 from config import tunables as parameters
 from orchestration.candles import activity, aggregates
 from orchestration.wallets import leaderboards, positions
+from tests.api.endpoints.test_shapes import book
 from tests.api.site.conftest import Parsed, words_of
-from tests.api.test_shapes import book
 from tests.factories import go_live, insert, keep_alive
 from tests.orchestration.wallets.chain import Chain, address
 

@@ -11,7 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.app import create_app
-from api.ledgers import Opener
+from api.metering.ledger_location import Opener
 from api.service import Service
 from api.stream.hub import Hub
 from config.settings import Settings

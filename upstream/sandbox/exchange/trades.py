@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from upstream.sandbox.exchange.book import Side
+from upstream.sandbox.exchange.transactions import Form
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upstream.sandbox.exchange.book import Side
-    from upstream.sandbox.exchange.transactions import Form
 
 KEPT = 200_000
 

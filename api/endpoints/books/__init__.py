@@ -1,0 +1,1 @@
+"""Order books, live and of any past moment."""

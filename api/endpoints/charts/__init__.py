@@ -1,0 +1,1 @@
+"""The UDF data feed of TradingView's charting library."""

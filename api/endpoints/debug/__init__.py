@@ -1,0 +1,1 @@
+"""Internals, for operators with the debug token."""

@@ -1,0 +1,1 @@
+"""Events, categories, tags and series."""

@@ -1,0 +1,1 @@
+"""Endpoints that pass on what the exchange answers right now."""

@@ -1,0 +1,1 @@
+"""Exports of whole days as files."""

@@ -1,0 +1,23 @@
+"""What exports can be asked for."""
+
+from __future__ import annotations
+
+from datetime import date  # noqa: TC003 (msgspec resolves annotations)
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from api.endpoints.webhooks.requests import PageOf
+
+TopicName = Literal["markets", "trades", "candles", "settlements", "book_events"]
+
+
+class ExportsOf(PageOf, frozen=True, kw_only=True):
+    """Which exported days to list."""
+
+    topic: Annotated[TopicName | None, Meta(description="Only days of this topic")] = None
+    from_: Annotated[date | None, Meta(description="Only this day (UTC) and later ones")] = msgspec.field(
+        default=None, name="from"
+    )
+    to: Annotated[date | None, Meta(description="Only this day (UTC) and earlier ones")] = None

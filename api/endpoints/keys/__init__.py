@@ -1,0 +1,1 @@
+"""Registering an API key, and replacing it."""

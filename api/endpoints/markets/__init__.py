@@ -1,0 +1,1 @@
+"""Markets: lists, search, detail and rankings."""

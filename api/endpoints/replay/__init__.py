@@ -1,0 +1,1 @@
+"""Replay of the exchange's market channel over a WebSocket."""

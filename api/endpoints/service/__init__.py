@@ -1,0 +1,1 @@
+"""Health, time, pipeline status, metrics and the API's own documents."""

@@ -1,0 +1,144 @@
+"""API keys: made, found, replaced. The key itself is shown once; what is kept is its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import email_validator
+
+from api.errors import Problem
+from sql.queries import keys as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psycopg
+
+    from api.data.pool import Pool
+    from api.metering.credit_ledger import Ledger
+
+PREFIX = "psg_"
+SHOWN = 12  # characters of a key that are kept for display
+KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a worker remembers a key, and that there is none
+MOST_KEYS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A valid key and what it may do; None is without limit."""
+
+    key_id: int
+    tier: str
+    credits_month: int | None
+    credits_burst: int | None
+    max_connections: int | None
+    generation: int = 0  # the ledger's, when this was read
+    account_id: int = 0  # whose it is
+
+
+class NoRoom(ValueError):  # noqa: N818 (says what it is)
+    """The account has as many keys as its tier allows."""
+
+
+def normalised(email: str) -> str:
+    """Give the form by which an address is known; ValueError if it is none."""
+    checked = email_validator.validate_email(email.strip(), check_deliverability=False)
+    return checked.normalized.casefold()
+
+
+def digest(key: str) -> bytes:
+    """Give what is stored of a key: 256 random bits need no slow hash."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def create(
+    conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
+) -> str:
+    """Make a key for the account of an address, and give it; NoRoom when the tier allows no more."""
+    return issue(conn, email, app_name, tier, use_case)[0]
+
+
+def issue(
+    conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
+) -> tuple[str, int | None, int | None]:
+    """Make a key, and give it with its monthly and burst credits."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    with conn.transaction():
+        account = queries.account(conn, email=email, app_name=app_name, use_case=use_case)
+        if not queries.room_for_key(conn, account_id=account, tier=tier):
+            raise NoRoom(f"{email} has all the keys that the {tier} tier allows")
+        month, burst = queries.insert_key(conn, account_id=account, key_hash=digest(key), prefix=key[:SHOWN], tier=tier)
+    return key, month, burst
+
+
+def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
+    """Replace a key by a new one with the same tier, limits and use; None when it is not valid."""
+    key = PREFIX + secrets.token_urlsafe(32)
+    replaced = queries.rotate(conn, old_hash=digest(old), key_hash=digest(key), prefix=key[:SHOWN])
+    return None if replaced is None else key
+
+
+class Keys:
+    """The keys that this process has seen lately, and the guesses, which must not reach the database each time."""
+
+    def __init__(self, pool: Pool, ledger: Callable[[], Ledger]) -> None:
+        self._pool, self._ledger = pool, ledger
+        self._known: dict[bytes, tuple[float, Key]] = {}
+        self._unknown: dict[bytes, float] = {}  # apart, so that guesses do not push out what is known
+
+    def of(self, text: str | None) -> Key:
+        """Give a valid key, or refuse."""
+        key = self.find(text)
+        if key is None:
+            raise Problem(
+                "invalid_api_key",
+                "The X-API-Key header is missing" if not text else "The API key is not valid",
+                hint="POST /register gives a key; send it as X-API-Key",
+                headers={"WWW-Authenticate": 'ApiKey realm="presage", header="X-API-Key"'},
+            )
+        return key
+
+    def find(self, text: str | None) -> Key | None:
+        """Give a valid key, or None."""
+        if not text or len(text) > 200:
+            return None
+        hashed, now = digest(text), time.monotonic()
+        known = self._known.get(hashed)
+        if known is not None and known[0] > now and self._ledger().generation(known[1].key_id) == known[1].generation:
+            return known[1]
+        if self._unknown.get(hashed, 0) > now:
+            return None
+        key = self._look_up(hashed)
+        if key is None:
+            self._known.pop(hashed, None)
+            _keep(self._unknown, hashed, now + UNKNOWN_S)
+        else:
+            _keep(self._known, hashed, (now + KNOWN_S, key))
+        return key
+
+    def end(self, key_id: int) -> None:
+        """Have every worker of the host forget a key, before the next request is admitted with it."""
+        self._ledger().end(key_id)
+
+    def _look_up(self, hashed: bytes) -> Key | None:
+        ledger = self._ledger()
+        while True:
+            ended = ledger.ended
+            row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
+            if row is None:
+                return None
+            key_id, tier, month, burst, connections, account_id = row
+            key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
+            if ledger.ended == ended:  # otherwise it may have ended after it was read
+                return key
+
+
+def _keep(kept: dict[bytes, Any], hashed: bytes, value: Any) -> None:
+    kept.pop(hashed, None)
+    while len(kept) >= MOST_KEYS:  # the longest known goes; a dict keeps its order
+        kept.pop(next(iter(kept)), None)
+    kept[hashed] = value

@@ -1,0 +1,1 @@
+"""Counters that all workers of a host share."""

@@ -1,1 +1,0 @@
-"""Endpoints that are truly different from one another."""

@@ -1,0 +1,1 @@
+"""Types that several endpoints share: request parameters and response records."""

@@ -1,0 +1,1 @@
+"""The HTTP server: Gunicorn worker, connection handling, headers and middleware."""

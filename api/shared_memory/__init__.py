@@ -1,0 +1,1 @@
+"""Memory that all workers of a host share."""

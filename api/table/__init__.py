@@ -1,1 +1,0 @@
-"""Lines of the endpoint table, by topic; `api.endpoints` puts them together."""

@@ -1,0 +1,50 @@
+"""What tests of metering have in common: what is used, whether a key can pay, and hosts on one database."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+
+from api.metering import keys
+from api.metering.credit_ledger import Ledger
+from api.metering.ledger_location import Opener
+from api.metering.meter import CannotPay, Meter, Month
+from sql.queries import keys as queries
+from tests.api.conftest import OneConnection
+
+
+def used(conn, key, month=None):
+    begin = dt.datetime.fromtimestamp((month or Month.of(time.time())).first, dt.UTC)
+    row = conn.execute(
+        "select used from credit_usage join api_keys using (key_id) where key_hash = %s and month = %s",
+        [keys.digest(key), begin],
+    ).fetchone()
+    return row[0] if row else 0
+
+
+def known(conn, meter, key):
+    """A key as a worker knows it that uses this meter's ledger."""
+    *limits, account = queries.by_hash(conn, key_hash=keys.digest(key))
+    return keys.Key(*limits, meter._ledger().generation(key_id(conn, key)), account)
+
+
+def key_id(conn, key):
+    return conn.execute("select key_id from api_keys where key_hash = %s", [keys.digest(key)]).fetchone()[0]
+
+
+def pays(meter, key, cost=1):
+    try:
+        meter.admit(key, cost)
+    except CannotPay:
+        return False
+    return True
+
+
+def hosts(conn):
+    """Makes hosts: a meter each, with a ledger of its own, on the same database."""
+
+    def made(pool=None, *, buckets=4, clock=time.time):
+        ledger = Ledger.private(buckets)
+        return Meter(pool or OneConnection(conn), Opener(lambda: ledger), clock)
+
+    return made

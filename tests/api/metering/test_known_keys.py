@@ -1,0 +1,76 @@
+"""What a worker knows of a key, and how soon it learns that it no longer holds."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from api.metering import keys
+from api.metering.meter import Stale
+from tests.api.conftest import OneConnection, generous
+from tests.api.metering.metered import key_id, used
+
+
+def test_a_key_that_ends_is_refused_by_every_worker_at_once(service, conn):
+    ledger = service.ledger()
+    workers = [keys.Keys(OneConnection(conn), lambda: ledger) for _ in range(3)]
+    text = generous(conn, "someone@example.com")
+    old = [worker.of(text) for worker in workers]
+
+    new = keys.rotate(conn, text)
+    workers[0].end(old[0].key_id)
+
+    assert [worker.find(text) for worker in workers] == [None] * 3
+    assert {worker.of(new).key_id for worker in workers} == {old[0].key_id}
+    with pytest.raises(Stale):
+        service.meter.admit(old[1], 1)
+
+
+def test_a_key_that_ends_while_it_is_looked_up_is_not_remembered(service, conn):
+    text = generous(conn, "someone@example.com")
+    ledger, number = service.ledger(), key_id(conn, text)
+
+    class Ending(OneConnection):
+        def read(self, work):
+            found = super().read(work)
+            if keys.rotate(conn, text):
+                ledger.end(number)
+            return found
+
+    worker = keys.Keys(Ending(conn), lambda: ledger)
+
+    assert worker.find(text) is None
+
+
+def test_a_change_of_tier_is_seen_within_half_a_minute(client, conn, monkeypatch):
+    assert client.ask("/v1/time").headers["X-Credits-Limit"] == "100000"
+    conn.execute("update api_keys set tier = 'free'")
+
+    assert client.ask("/v1/time").headers["X-Credits-Limit"] == "100000"
+    now = time.monotonic()
+    monkeypatch.setattr(keys.time, "monotonic", lambda: now + 30)
+
+    assert client.ask("/v1/time").headers["X-Credits-Limit"] == "5000"
+
+
+def test_a_replaced_key_goes_on_where_the_old_one_stood(client, conn):
+    for _ in range(3):
+        client.ask("/v1/markets")
+
+    new = client.simulate_post("/v1/keys/rotate", headers={"X-API-Key": client.key}).json["key"]
+
+    assert client.ask("/v1/markets", key=new).headers["X-Credits-Used"] == "4"
+    assert client.ask("/v1/markets").status_code == 401
+    assert used(conn, new) == 100
+
+
+def test_guesses_do_not_push_out_the_keys_that_are_known(service, conn, monkeypatch):
+    monkeypatch.setattr(keys, "MOST_KEYS", 10)
+    text = generous(conn, "someone@example.com")
+    service.keys.of(text)
+
+    for number in range(50):
+        assert service.keys.find(f"guess-{number}") is None
+
+    assert (len(service.keys._known), len(service.keys._unknown)) == (1, 10)

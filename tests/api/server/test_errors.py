@@ -1,0 +1,150 @@
+"""Each code of the catalogue comes from somewhere, and every failure looks the same."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from falcon import testing
+
+from api import errors
+from api.app import create_app
+from api.data.pool import Pool, overloaded
+from api.errors import CATALOGUE
+from api.service import Service
+from api.stream.hub import Hub
+
+# Codes that other tests make, by the file that does.
+ELSEWHERE = {
+    "upstream_unavailable": "test_exchange",
+    "quota_exhausted": "test_metering",
+    "burst_exceeded": "test_metering",
+}
+
+
+def check(answer, status, code):
+    """A problem, whole."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    problem = answer.json
+    assert (problem["status"], problem["code"]) == (status, code)
+    assert problem["type"] == f"urn:presage:problem:{code}"
+    assert problem["title"] == CATALOGUE[code][1]
+    assert problem["request_id"] == answer.headers["X-Request-Id"]
+    assert set(problem) - {"errors"} == {"type", "title", "status", "detail", "code", "hint", "request_id"}
+    assert "Traceback" not in answer.text
+    return problem
+
+
+CASES = {
+    "invalid_parameter": (400, "GET", "/v1/markets?limit=999"),
+    "unknown_parameter": (400, "GET", "/v1/markets?colour=red"),
+    "missing_parameter": (400, "GET", "/v1/prices"),
+    "invalid_cursor": (400, "GET", "/v1/markets?cursor=nonsense"),
+    "invalid_body": (400, "POST", "/register"),
+    "forbidden": (403, "GET", "/stream?api_key=wrong"),
+    "not_found": (404, "GET", "/v1/markets/nothing"),
+    "method_not_allowed": (405, "DELETE", "/v1/markets"),
+}
+
+
+@pytest.mark.parametrize("code", CASES)
+def test_a_failure_is_a_problem_document(client, code):
+    status, method, path = CASES[code]
+
+    answer = client.simulate_request(method, path, headers={"X-API-Key": client.key})
+
+    assert check(answer, status, code)["detail"]
+
+
+def test_a_missing_key_is_a_problem_too(client):
+    problem = check(client.ask("/v1/time", key=None), 401, "invalid_api_key")
+
+    assert problem["hint"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/nothing", "/v1", "/v1/nothing", "/v1/markets/a/b/c", "/register/x", "/<script>"]
+)
+@pytest.mark.parametrize("method", ["GET", "POST", "PATCH"])
+def test_an_unknown_route_is_not_found_whatever_is_asked_of_it(client, path, method):
+    problem = check(client.simulate_request(method, path), 404, "not_found")
+
+    assert path in problem["detail"]
+
+
+def test_an_unknown_method_is_no_server_error(client):
+    assert client.simulate_request("PUT", "/health").status_code == 405
+    assert client.simulate_get("/register").status_code == 405
+    assert client.simulate_get("/v1/keys/rotate", headers={"X-API-Key": client.key}).status_code == 405
+
+
+def test_what_nobody_foresaw_is_logged_and_told_without_detail(client, service, monkeypatch, caplog):
+    def fail(_given):
+        raise RuntimeError("the secret detail")
+
+    monkeypatch.setattr(service.markets, "of", fail)
+
+    answer = client.ask("/v1/markets/rain")
+
+    problem = check(answer, 500, "internal")
+    assert "secret" not in answer.text
+    assert problem["request_id"] in caplog.text
+    assert "the secret detail" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError("gone"),
+        psycopg.InterfaceError("closed"),
+        psycopg.errors.QueryCanceled("statement timeout"),
+        psycopg.errors.ReadOnlySqlTransaction("standby"),
+    ],
+)
+def test_a_database_that_cannot_answer_now_may_be_asked_again(client, service, monkeypatch, error):
+    def fail(_given):
+        raise error
+
+    monkeypatch.setattr(service.markets, "of", fail)
+
+    answer = client.ask("/v1/markets/rain")
+
+    check(answer, 503, "overloaded")
+    assert answer.headers["Retry-After"] == "1"
+
+
+def test_a_wrong_query_is_our_mistake(client, service, monkeypatch, caplog):
+    def fail(_given):
+        raise psycopg.errors.UndefinedColumn("no such column")
+
+    monkeypatch.setattr(service.markets, "of", fail)
+
+    check(client.ask("/v1/markets/rain"), 500, "internal")
+    assert "no such column" in caplog.text
+
+
+def test_a_database_that_is_away_is_told_at_once(tmp_path):
+    pool = Pool(f"postgresql:///nothing?host={tmp_path}", 2)
+    client = testing.TestClient(create_app(Service(reads=pool, writes=pool, hub=Hub(pool, lambda: 0))))
+
+    for _ in range(5):
+        answer = client.simulate_get("/v1/time", headers={"X-API-Key": "any"})
+        check(answer, 503, "overloaded")
+        assert answer.headers["Retry-After"] == "1"
+    assert client.simulate_get("/health").status_code == 200
+
+
+def test_a_body_beyond_the_limit_is_told_on_the_wire():
+    said = errors.on_the_wire(413, "body_too_large", "A body is at most 65536 bytes")
+
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 413 ")
+    assert b"application/problem+json" in head
+    assert b'"code":"body_too_large"' in body
+
+
+def test_every_code_of_the_catalogue_is_made_by_a_test_here():
+    elsewhere = {"invalid_api_key", "internal", "overloaded", "body_too_large"} | set(ELSEWHERE)
+
+    assert set(CATALOGUE) == set(CASES) | elsewhere
+    assert overloaded("busy").problem == "overloaded"
