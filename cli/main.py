@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from cli import analyst, backup, keys
-from cli import set as parameters
-from cli.alert import alert
-from cli.doctor import doctor
-from cli.export import export
+from cli.commands import analyst, backup, keys
+from cli.commands import set as parameters
+from cli.commands.alert import alert
+from cli.commands.doctor import doctor
+from cli.commands.export import export
 
 app = typer.Typer(
     name="presage",
@@ -95,8 +95,8 @@ def demo(
     ready API key and calls to try. Ctrl-C ends all of it. With --for, the exit status is 0 only if every stage is
     fresh at the end.
     """
-    from cli import demo as command
-    from cli.options import plan
+    from cli.stack import demo as command
+    from cli.stack.options import plan
 
     made = plan(
         simulate=simulate,
@@ -127,8 +127,8 @@ def up(
     What dies is started again; SIGTERM and Ctrl-C end all of it in order. Addresses and ports come from the settings
     (.env.example), and DATABASE_URL names the database.
     """
-    from cli import demo as command
-    from cli.options import plan
+    from cli.stack import demo as command
+    from cli.stack.options import plan
 
     made = plan(live=True, port_base=port_base, workers=workers, backfill_days=backfill, from_settings=True)
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, with_key=False))
@@ -145,8 +145,8 @@ def migrate(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Bring the database to this release's schema, or back."""
-    from cli.options import database
-    from cli.stack import create_beside
+    from cli.stack.options import database
+    from cli.stack.stack import create_beside
     from sql import migrate as migrations
 
     with database(database_url) as url:
@@ -166,8 +166,8 @@ def key_create(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Make a key. It is printed once, and only its digest is stored."""
-    from cli import key
-    from cli.options import database
+    from cli.commands import key
+    from cli.stack.options import database
 
     with database(database_url) as url:
         typer.echo(key.create(url, email, app_name, tier))
@@ -176,8 +176,8 @@ def key_create(
 @key_app.command("list")
 def key_list(*, database_url: DatabaseUrl = None) -> None:
     """List keys by their prefix, with tier and credits used this month."""
-    from cli import key
-    from cli.options import database
+    from cli.commands import key
+    from cli.stack.options import database
 
     with database(database_url) as url:
         key.show(url)
@@ -199,8 +199,8 @@ def replay(
     Point a program that was written for the exchange at the address that is printed. Each connection is played all of
     it, from the moment at which it subscribes. Ctrl-C ends it.
     """
-    from cli import replay as command
-    from cli.options import database
+    from cli.commands import replay as command
+    from cli.stack.options import database
 
     with database(database_url) as url:
         command.run(url, command.span(since, until, speed), port)
@@ -225,7 +225,10 @@ def bench(
     """Measure beside named rivals, in the same run and taking turns."""
     from rich.console import Console
 
-    from cli.bench import harness, table
+    try:
+        from benchmarks import harness, table
+    except ModuleNotFoundError as error:
+        raise typer.BadParameter("benchmarks are in a checkout only: the image leaves them out") from error
 
     console = Console(soft_wrap=True)
     if not names:

@@ -57,7 +57,7 @@ CLOCKED = {"cluster", "conn", "community", "sandbox"}
 READS_CLOCK = re.compile(r"\bnow\(|\butcnow\(|\btoday\(|\btime\(\)|\bnow_ms\(|\bcurrent_date\b|\bSandbox\(")
 
 LONGEST = (
-    "tests/cli/test_demo.py",
+    "tests/cli/stack/test_demo.py",
     "tests/api/fuzz/test_fuzz.py",
     "tests/deployment/test_compose.py",
     "tests/replay/test_exact.py",

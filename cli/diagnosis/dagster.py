@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cli import sources
 from cli.diagnosis import Finding
+from cli.stack import sources
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

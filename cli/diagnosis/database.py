@@ -6,8 +6,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from cli import sources
 from cli.diagnosis import Finding, dagster, holdings, pipeline
+from cli.stack import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

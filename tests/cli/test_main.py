@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.options import plan
-from cli.ports import Ports, TakenError, choose
+from cli.stack.options import plan
+from cli.stack.ports import Ports, TakenError, choose
 
 runner = CliRunner()
 
@@ -115,7 +115,7 @@ def test_unknown_benchmarks_are_refused_by_name():
 
 def test_the_exit_status_of_a_run_is_that_of_the_command(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr("cli.demo.run", lambda made, **how: asked.append((made.source, how)) or 3)
+    monkeypatch.setattr("cli.stack.demo.run", lambda made, **how: asked.append((made.source, how)) or 3)
 
     ended = runner.invoke(app, ["demo", "--for", "90", "--fresh", "--json", str(tmp_path / "out.json")])
 

@@ -14,8 +14,8 @@ from websockets.sync.client import connect
 
 from api.openapi import document as openapi
 from api.site.reference import Reference
-from cli.bench.api_data import Size, load
-from cli.bench.api_questions import market_id, wallet
+from benchmarks.api.data import Size, load
+from benchmarks.api.questions import market_id, wallet
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write

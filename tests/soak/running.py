@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from cli import guard
-from cli.readiness import fetch
+from cli.stack import guard
+from cli.stack.readiness import fetch
 from sql.embedded import Cluster
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from cli.ports import choose
+from cli.stack.ports import choose
 from orchestration.ingest.starts import LISTED
 from tests.soak.running import Pulse, Running
 from tests.soak.truth import compare, held, story, told

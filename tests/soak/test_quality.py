@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from cli.ports import choose
+from cli.stack.ports import choose
 from orchestration.quality.suites import SUITES
 from tests.soak.running import Running
 

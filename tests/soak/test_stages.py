@@ -15,8 +15,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
-from cli.ports import choose
-from cli.readiness import fetch
+from cli.stack.ports import choose
+from cli.stack.readiness import fetch
 from config import tunables as parameters
 from orchestration.assets.pipeline import STAGES
 from orchestration.assets.stages import UNTOLD_S

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.bench.database import Bench
-from cli.bench.stream import beside_mischief, peak_mb
-from cli.bench.sustained import resident_mb
+from benchmarks.database import Bench
+from benchmarks.ingest.sustained import resident_mb
+from benchmarks.stream.stream import beside_mischief, peak_mb
 from tests.api.conftest import generous, serving
 
 MOST_TURN_MS = 25  # of the worker's CPU, without giving others their turn

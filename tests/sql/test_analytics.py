@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import typer
 
-from cli import analyst
+from cli.commands import analyst
 from sql import timescale
 from tests.api.endpoints.test_shapes import book
 from tests.factories import add_market, add_trades, insert

@@ -28,9 +28,9 @@ from api.endpoints.table import ENDPOINTS
 from api.metering.ledger_location import Opener
 from api.service import Service
 from api.stream.hub import Hub
-from cli.bench.api_data import Size, load
-from cli.bench.api_questions import LARGEST, NOT_ASKED, PROXIED, VARIED, Questions
-from cli.bench.database import fresh
+from benchmarks.api.data import Size, load
+from benchmarks.api.questions import LARGEST, NOT_ASKED, PROXIED, VARIED, Questions
+from benchmarks.database import fresh
 from sql.database import connect
 from tests.api.conftest import generous
 

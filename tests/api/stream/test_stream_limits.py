@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from cli.bench.api_load import cpu_s
+from benchmarks.api.load import cpu_s
 from sql import database
 from tests.api.conftest import generous, listener, serving
 from tests.api.listening import listening, seqs, trades, write

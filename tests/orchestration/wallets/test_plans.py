@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from cli.bench.wallets import Size, load
+from benchmarks.wallets.wallets import Size, load
 from orchestration.wallets import positions
 from sql import database
 from sql.queries import capture, keys

@@ -1,0 +1,1 @@
+"""The API: processor time a request, and the latency of each endpoint."""

@@ -1,0 +1,1 @@
+"""Order books of past moments: latency, and bytes on disk."""

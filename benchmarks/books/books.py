@@ -1,0 +1,162 @@
+"""Books of past moments: how soon they are answered, rightly, and what a book event costs on disk.
+
+A day is loaded as the live feed leaves it, anchors included; then it is packed, as it is some hours after its end on
+the Apache licence. Each time the same moments are asked for, and held against the books that the day was made with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+
+from api.endpoints.table import ENDPOINTS
+from api.schemas.records import Orderbook
+from benchmarks.api.api import generous, quantile
+from benchmarks.api.load import Client, cpu_s, request
+from benchmarks.api.servers import OURS, servers
+from benchmarks.books.data import Day
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from cli.stack.processes import Supervisor
+from orchestration.maintenance import packs
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import psycopg
+
+    from benchmarks.api.load import Answer
+    from benchmarks.api.servers import Server
+    from benchmarks.books.data import Probe, Sides
+    from benchmarks.database import Bench
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+EACH, ASKED = 2_000, 1_000  # events of a market, on the whole; moments
+P95 = Target("value", "<", 30)
+NONE = Target("value", "==", 0)
+SMALLER = Target("ratio", "<", 1)
+EVERYTHING = timedelta(days=36_500)
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure rows, then packs."""
+    now = datetime.now(UTC)
+    with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
+        key = generous(bench.url)
+        server = servers(bench)[OURS]
+        supervisor.start(server.program)
+        supervisor.wait(OURS)
+        day = Day(packs.horizon(now) - timedelta(days=1), options.events, options.events // EACH, ASKED)
+        with connect(bench.url, autocommit=True, name="presage bench") as conn:
+            day.catalogue(conn)
+            messages = bench.folder / "messages.gz"
+            bounded(conn)
+            began = time.monotonic()
+            with bar("loading", 1) as advance:
+                day.load(conn, messages, advance)
+            conn.execute("vacuum analyze book_events, book_anchors, markets, tokens")
+            report(f"{day.events:,} events loaded in {time.monotonic() - began:,.0f} s")
+            yield from stored(conn, day, messages, "rows")
+            yield from asked(bench, server, key, day.probes, "rows")
+            yield from packing(conn, now, day.events)
+            yield from stored(conn, day, messages, "packs")
+            yield from asked(bench, server, key, day.probes, "packs")
+
+
+@contextlib.contextmanager
+def bar(what: str, total: float) -> Iterator[Callable[[float], None]]:
+    """Show how far something is while it lasts, on a terminal; gives what is told of each step."""
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+def bounded(conn: psycopg.Connection[Any]) -> None:
+    """Let no more than a gigabyte of WAL stand beside the day: with it, all would be beyond ten."""
+    conn.execute("alter system set max_wal_size = '1GB'")
+    conn.execute("select pg_reload_conf()")
+
+
+def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) -> Iterator[Figure]:
+    """Say what a book event costs, indexes and whole books included."""
+    tables = ("book_events", "book_packs", "book_anchors")
+    sizes = {table: size(conn, table) for table in tables}
+    json = ("the exchange's JSON, gzip -6", messages.stat().st_size / day.written)
+    yield figure(
+        f"a book event on disk, {how}",
+        sum(sizes.values()) / day.events,
+        "bytes",
+        rival=json,
+        target=SMALLER if how == "packs" else None,
+        detail={"events": day.events, **{f"{table}, MB": bytes_ / 1e6 for table, bytes_ in sizes.items()}},
+    )
+
+
+def size(conn: psycopg.Connection[Any], table: str) -> int:
+    """Give the bytes of a table, all that belongs to it included."""
+    (found,) = conn.execute("select hypertable_size(%s::regclass)", [table]).fetchone() or (0,)
+    return int(found or 0)
+
+
+def packing(conn: psycopg.Connection[Any], now: datetime, events: int) -> Iterator[Figure]:
+    """Pack the day."""
+    began = time.monotonic()
+    with bar("packing", events) as advance:
+        packed = packs.bring_up_to_date(
+            conn, now, most_s=EVERYTHING.total_seconds(), report=lambda packed: advance(packed.events)
+        )
+    took = time.monotonic() - began
+    conn.execute("vacuum analyze book_packs")
+    detail = {"events": packed.events, "packs": packed.packs, "seconds": took, "payload": packed.bytes / packed.events}
+    yield figure("packing", packed.events / took, "events/s", detail=detail)
+
+
+def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str) -> Iterator[Figure]:
+    """Ask for the book of each moment; hold the answers against what it was."""
+    (endpoint,) = (each for each in ENDPOINTS if each.name == "market_orderbook")
+    headers = {"X-API-Key": key, "Accept": "*/*"}
+    client = Client(server.port)
+
+    def ask(probe: Probe) -> Answer:
+        path = endpoint.path.replace("{id}", Day.condition(probe.market_key - 1))
+        return client.ask(request("GET", f"{path}?at={probe.ms}&outcome={probe.outcome}", headers))
+
+    with contextlib.closing(client):
+        for probe in probes[:20]:  # these prepare, and do not count
+            ask(probe)
+        api, database = server.pids(), server.connections(bench.url)
+        before = cpu_s(api), cpu_s(database)
+        answers = [(ask(probe), b"".join(client.body)) for probe in probes]
+        each_ms = 1000 / len(probes)
+        spent = [(now - then) * each_ms for now, then in zip((cpu_s(api), cpu_s(database)), before, strict=True)]
+    times = [answer.seconds * 1000 for answer, _ in answers]
+    books = [msgspec.json.decode(body, type=Orderbook) if answer.status == 200 else None for answer, body in answers]
+    detail = {
+        "p50": quantile(times, 0.5),
+        "p99": quantile(times, 0.99),
+        "asked": len(times),
+        "most_changes": max((found.integrity.changes for found in books if found and found.integrity), default=0),
+        "CPU ms, API": spent[0],
+        "CPU ms, database": spent[1],
+    }
+    yield figure(f"the book of a past moment, {how}: p95", quantile(times, 0.95), "ms", target=P95, detail=detail)
+    wrong = sum(found is None or sides(found) != probe.sides for found, probe in zip(books, probes, strict=True))
+    yield figure(f"books that differ, {how}", wrong, "books", target=NONE)
+
+
+def sides(book: Orderbook) -> Sides:
+    """Give bids and asks by price, as the day has them."""
+    bids, asks = (
+        {round(level.price * 1e6): round(level.size * 1e6) for level in side} for side in (book.bids, book.asks)
+    )
+    return bids, asks

@@ -1,0 +1,1 @@
+"""The chain: decoding of logs, and rows committed a second."""

@@ -1,0 +1,1 @@
+"""Ingest: rows written a second, and a sustained load through the whole feed."""

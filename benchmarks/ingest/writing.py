@@ -1,0 +1,192 @@
+"""Rows a second of our writer beside psql's COPY of the same rows into the same hypertables, 10,000 a batch.
+
+The writer tells the stream of what is new in the same transaction. So psql copies both, what the writer wrote into the
+table and what it wrote into the stream, a batch a transaction; and both fire the same triggers.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from benchmarks.harness import interleaved
+from orchestration.ingest.storage.rows import Batch, Change, Token, Trade, value_usd
+from orchestration.ingest.storage.writer import Connection, Writer
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from benchmarks.database import Bench
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+BATCH, BATCHES, MARKETS = 10_000, 10, 500
+TARGET = Target("ratio", ">=", 0.6)
+COLUMNS = {
+    "trades": "ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash",
+    "book_events": "ts, market_key, outcome, event_id, seq, side, price, size, hash",
+}
+STREAM = "copy (select seq, ts, type, market_id, message from stream_events where seq >= %s and seq < %s) to stdout"
+EMPTY = "truncate trades, book_events, quotes, stream_events, live_prices"  # and with trades, their candles
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure trades, and changes of books."""
+    dice = random.Random(1)  # noqa: S311 - test data
+    tokens = [
+        Token(str(dice.getrandbits(255)), f"0x{market:064x}", market, outcome)
+        for market in range(1, MARKETS + 1)
+        for outcome in (0, 1)
+    ]
+    with fresh(report) as bench:
+        for table, make in (("trades", trades), ("book_events", changes)):
+            ours = Ours(bench, list(make(dice, tokens)))
+            ours.all_a_second()  # to warm up, and for the stream's rows, which psql is going to copy
+            both = Theirs(bench, table, ours.batches)
+            alone = Theirs(bench, table, ours.batches, stream=False)
+            medians = interleaved(
+                {
+                    f"writer, {table} and stream": ours.all_a_second,
+                    f"psql COPY, {table} and stream": both.rows_a_second,
+                    f"psql COPY, {table}": alone.rows_a_second,
+                },
+                options.repetitions,
+                report,
+            )
+            us, them, bare = medians.values()
+            rival = "psql COPY of the same rows"
+            yield figure(f"{table} and the stream's rows", us, "rows/s", rival=(rival, them), target=TARGET)
+            share = BATCH * len(ours.batches) / both.rows
+            rival = f"psql COPY into {table}, no stream"
+            yield figure(f"{table}, the stream told meanwhile", us * share, "rows/s", rival=(rival, bare))
+
+
+class Ours:
+    """The live feed's writer."""
+
+    def __init__(self, bench: Bench, batches: Sequence[Batch]) -> None:
+        self.bench = bench
+        self.batches = batches
+
+    def all_a_second(self) -> float:
+        """Write all batches into empty tables."""
+        empty(self.bench)
+        with connect(self.bench.url, autocommit=True) as conn:
+            writer = Writer(conn)
+            began = time.perf_counter()
+            written = [writer.write(batch) for batch in self.batches]
+            took = time.perf_counter() - began
+        return sum(each.rows + each.told for each in written) / took
+
+
+class Theirs:
+    """Psql, a transaction a batch."""
+
+    def __init__(self, bench: Bench, table: str, batches: Sequence[Batch], *, stream: bool = True) -> None:
+        self.bench = bench
+        self.rows = 0
+        script = [r"\set ON_ERROR_STOP on"]
+        with connect(bench.url, autocommit=True) as conn:
+            first, told = (self._asked(conn, "min(seq)"), self._asked(conn, "count(*)")) if stream else (0, 0)
+            for nth, batch in enumerate(batches):
+                file = bench.folder / f"{table}-{nth}.tsv"
+                file.write_text("".join(lines(batch)))
+                script += ["begin;", rf"\copy {table} ({COLUMNS[table]}) from '{file}'"]
+                self.rows += len(batch)
+                if stream:
+                    share = range(first + told * nth // len(batches), first + told * (nth + 1) // len(batches))
+                    script.append(self._stream(conn, bench.folder / f"{table}-{nth}-stream.tsv", share))
+                    self.rows += len(share)
+                script.append("commit;")
+        self.script = "\n".join([*script, ""])
+
+    def rows_a_second(self) -> float:
+        """Copy all files into empty tables, psql's own start not counted."""
+        empty(self.bench)
+        start = self._took(r"\set ON_ERROR_STOP on" "\n")
+        return self.rows / (self._took(self.script) - start)
+
+    def _took(self, script: str) -> float:
+        began = time.perf_counter()
+        subprocess.run([self.bench.psql, "-qX", self.bench.url], input=script, text=True, check=True, timeout=600)
+        return time.perf_counter() - began
+
+    @staticmethod
+    def _stream(conn: Connection, path: Path, share: range) -> str:
+        with path.open("wb") as file, conn.cursor().copy(STREAM, [share.start, share.stop]) as copy:
+            for data in copy:
+                file.write(data)
+        return rf"\copy stream_events (seq, ts, type, market_id, message) from '{path}'"
+
+    @staticmethod
+    def _asked(conn: Connection, what: str) -> int:
+        found = conn.execute(f"select {what} from stream_events").fetchone()  # noqa: S608 - our own words
+        return int(found[0]) if found else 0
+
+
+def empty(bench: Bench) -> None:
+    """Let every turn find the same: empty tables, and nothing left to write back."""
+    with connect(bench.url, autocommit=True) as conn:
+        conn.execute(EMPTY)
+        conn.execute("checkpoint")
+
+
+def instants(dice: random.Random) -> Iterator[list[int]]:
+    """Give the milliseconds of each batch, ascending: two seconds of a busy exchange."""
+    start = int(time.time() * 1000) - BATCHES * 2000
+    for nth in range(BATCHES):
+        yield sorted(start + nth * 2000 + dice.randrange(2000) for _ in range(BATCH))
+
+
+def trades(dice: random.Random, tokens: Sequence[Token]) -> Iterator[Batch]:
+    """Make batches of trades."""
+    for batch in instants(dice):
+        rows = []
+        for nth, ts_ms in enumerate(batch):
+            price, size = dice.randrange(1, 100) * 10_000, dice.randrange(1, 10**9)
+            token, tx = dice.choice(tokens), dice.randbytes(32)
+            side, identity = dice.choice((1, -1)), dice.getrandbits(63)
+            rows.append(Trade(token, ts_ms, identity, ts_ms << 20 | nth, side, price, size, value_usd(price, size), tx))
+        yield Batch(trades=rows)
+
+
+def changes(dice: random.Random, tokens: Sequence[Token]) -> Iterator[Batch]:
+    """Make batches of level changes, of books that are followed and streamed."""
+    for batch in instants(dice):
+        rows = []
+        for nth, ts_ms in enumerate(batch):
+            price, size = dice.randrange(1, 100) * 10_000, dice.randrange(0, 10**9)
+            token, digest = dice.choice(tokens), dice.randbytes(20).hex()
+            side, identity = dice.choice((1, -1)), dice.getrandbits(63)
+            seq = ts_ms << 20 | nth
+            rows.append(
+                Change(token, ts_ms, identity, seq, side, price, size, digest, True, 490_000, 510_000, 10**9, None)
+            )
+        yield Batch(changes=rows)
+
+
+def lines(batch: Batch) -> Iterator[str]:
+    """Write the rows of a batch as COPY's text."""
+    for trade in batch.trades:
+        token, tx = trade.token, (trade.tx_hash or b"").hex()
+        yield (
+            f"{_instant(trade.ts_ms)}\t{token.market_key}\t{token.outcome}\t{trade.trade_id}\t{trade.seq}\t{trade.side}"
+            f"\t{trade.price}\t{trade.size}\t{trade.value_usd}\t\\\\x{tx}\n"
+        )
+    for change in batch.changes:
+        token = change.token
+        yield (
+            f"{_instant(change.ts_ms)}\t{token.market_key}\t{token.outcome}\t{change.event_id}\t{change.seq}\t{change.side}"
+            f"\t{change.price}\t{change.size}\t\\\\x{change.hash}\n"
+        )
+
+
+def _instant(ts_ms: int) -> str:
+    return datetime.fromtimestamp(ts_ms / 1000, UTC).isoformat()

@@ -1,0 +1,1 @@
+"""The MCP server, beside fastmcp over the same document."""

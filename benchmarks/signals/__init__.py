@@ -1,0 +1,1 @@
+"""Signals: a minute of analysis, beside pandas."""

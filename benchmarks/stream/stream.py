@@ -1,0 +1,261 @@
+"""The stream under load: from commit to client, fan-out, a resume, stalled clients; beside bare broadcasts."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from benchmarks import document
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from benchmarks.harness import slope
+from benchmarks.ingest.sustained import resident_mb, thinned
+from benchmarks.stream.load import RATE, Load, children, listened, until_open
+from cli.stack.plan import ROOT
+from cli.stack.ports import choose
+from cli.stack.processes import Program, Supervisor
+from cli.stack.readiness import answers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from benchmarks.database import Bench
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+CLIENTS = 1000
+RESUMED = 10_000
+STALLED = 50
+STALL_S = 20.0
+WARM_S = 300.0  # until what is kept for those who come back has reached its bound
+SOON = (Target("value", "<", 10), Target("value", "<", 30))  # p50 and p99, in milliseconds
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure, and write it down where that is asked for."""
+    load = os.getloadavg()
+    figures: list[Figure] = []
+    for each in measured(options, report):
+        figures.append(each)
+        yield each
+    if options.markdown is not None:
+        document.write(options.markdown, "stream", figures, load)
+
+
+def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure us, then the rivals, with the same clients."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
+    try:
+        with fresh(report) as bench:
+            crowd = yield from ours(bench, options, report)
+            yield from beside(bench, crowd, report)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
+    """Measure one worker; gives what it did for the thousand."""
+    from cli.commands import key
+    from sql.database import connect
+
+    port = choose(None).api
+    token = key.create(bench.url, "bench@example.com", "bench", "enterprise")
+    path = f"/stream?api_key={token}"
+    api = Program(
+        "api",
+        [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf", "api.app:app"],
+        bench.folder / "api.server.log",
+        environment={"DATABASE_URL": bench.url, "PRESAGE_API_PORT": str(port), "PRESAGE_API_WORKERS": "1"},
+        directory=ROOT,
+        is_ready=lambda: answers(f"http://127.0.0.1:{port}/health"),
+    )
+    with Supervisor(report, restart=False) as supervisor, connect(bench.url, autocommit=True) as conn:
+        supervisor.start(api)
+        supervisor.wait("api")
+        worker = children(api.pid or 0)[0]
+        for clients in (1, 100):
+            few = listened(bench, worker, port, path, clients=clients)
+            report(f"{clients} clients: p50 {few.quantile(0.5):.1f} ms, p99 {few.quantile(0.99):.1f} ms")
+            for share, target in zip((0.5, 0.99), SOON, strict=True):
+                name = f"commit to client p{share * 100:.0f}, {clients} at {RATE:,} events/s"
+                yield figure(name, few.quantile(share), "ms", target=target)
+            yield figure(f"worker's CPU, {clients} clients", few.cpu, "cores")
+
+        crowd = listened(bench, worker, port, path, clients=CLIENTS)
+        report(f"{CLIENTS} clients: {crowd.delivered:,.0f} messages/s, {crowd.cpu:.2f} cores")
+        if crowd.closed or not crowd.even:
+            raise RuntimeError(f"{crowd.closed} clients were closed; all heard the same: {crowd.even}")
+        yield figure(f"commit to client p50, {CLIENTS} clients", crowd.quantile(0.5), "ms")
+        yield figure(f"commit to client p99, {CLIENTS} clients", crowd.quantile(0.99), "ms")
+        most = Target("value", ">=", 500_000)
+        yield figure(f"delivered to {CLIENTS} clients by one worker", crowd.delivered, "messages/s", target=most)
+        yield figure(f"worker's CPU, {CLIENTS} clients", crowd.cpu, "cores", target=Target("value", "<", 0.7))
+        yield figure("worker's memory after it", resident_mb(worker), "MB")
+
+        head = conn.execute("select last_seq from stream_head").fetchone()
+        parts = [head[0] - RESUMED * (number + 1) for number in range(options.repetitions)]  # type: ignore[index]
+        took = statistics.median([resumed(port, path, after) for after in parts])  # each read from the database
+        yield figure(f"resume of {RESUMED:,} messages", took * 1000, "ms", target=Target("value", "<", 250))
+        took = statistics.median([resumed(port, path, parts[0]) for _ in range(options.repetitions)])
+        yield figure("the same, of those who come back together", took * 1000, "ms")
+        yield from beset(bench, worker, port, path, report)
+        yield from stalled(bench, worker, port, path, seconds=options.seconds, report=report)
+    return crowd
+
+
+def beside(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure the rivals, and say how they compare in messages for a second of CPU."""
+    names = {
+        ("gevent", "each"): "bare gevent-websocket loop, a frame an event",
+        ("gevent", "lines"): "bare gevent-websocket loop, frames of many lines",
+        ("websockets", "each"): "websockets.broadcast, a frame an event",
+        ("websockets", "lines"): "websockets.broadcast, frames of many lines",
+    }
+    for (library, frames), name in names.items():
+        port = choose(None).api
+        arguments = [sys.executable, "-m", "benchmarks.stream.rivals", library, str(port), str(RATE), frames]
+        process = subprocess.Popen(arguments, cwd=ROOT, stderr=subprocess.DEVNULL)
+        try:
+            theirs = listened(bench, process.pid, port, "/", clients=CLIENTS, rival=True)
+        finally:
+            process.kill()
+            process.wait()
+        report(f"{name}: {theirs.delivered:,.0f} messages/s, {theirs.cpu:.2f} cores")
+        yield figure(f"delivered to {CLIENTS} clients", crowd.delivered, "messages/s", rival=(name, theirs.delivered))
+        yield figure("messages for a second of CPU", crowd.per_core, "messages", rival=(name, theirs.per_core))
+
+
+def resumed(port: int, path: str, after: int) -> float:
+    """Give the seconds from the handshake until so many messages were replayed."""
+    from websockets.sync.client import connect
+
+    began, messages = time.monotonic(), 0
+    with connect(f"ws://127.0.0.1:{port}{path}&resume_from={after}", compression=None) as socket:
+        while messages < RESUMED:
+            messages += str(socket.recv(30)).count('"data":')
+        return time.monotonic() - began
+
+
+class Beset(NamedTuple):
+    """What clients heard without others who mean ill, while those were at another server's, and beside them."""
+
+    calm: Load
+    elsewhere: Load
+    during: Load
+    times: dict[str, int]  # what they did
+
+    @property
+    def unbothered_ms(self) -> float:
+        """What the p99 is on a machine as busy as this, but for what the server itself is held up."""
+        return max(self.calm.quantile(0.99), self.elsewhere.quantile(0.99))
+
+
+def beset(bench: Bench, worker: int, port: int, path: str, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Measure what clients notice of others who mean ill."""
+    heard = beside_mischief(bench, worker, port, path)
+    waited = f"{heard.calm.waited:.3f}, {heard.elsewhere.waited:.3f} and {heard.during.waited:.3f}"
+    report(f"mischief: {heard.times}; seconds a second that the worker waited for a core: {waited}")
+    for share, name in ((0.5, "p50"), (0.99, "p99")):
+        value = heard.during.quantile(share)
+        rivals = {"the same without them": heard.calm, "the same while a bare server has them": heard.elsewhere}
+        for number, (rival, load) in enumerate(rivals.items()):
+            target = Target("ratio", "<=", 1.5) if name == "p99" and not number else None
+            yield figure(
+                f"commit to client {name} beside mischief",
+                value,
+                "ms",
+                rival=(rival, load.quantile(share)),
+                target=target,
+            )
+    yield figure("worker's most memory by then", peak_mb(worker), "MB")
+
+
+def beside_mischief(bench: Bench, worker: int, port: int, path: str, *kinds: str) -> Beset:
+    """Listen without clients who mean ill, with them at a bare server on the same machine, and with them at ours."""
+
+    def hear() -> Load:
+        return listened(bench, worker, port, path, clients=10)
+
+    calm = hear()
+    other = choose(None).api
+    rival = [sys.executable, "-m", "benchmarks.stream.rivals", "gevent", str(other), "0", "each"]
+    with ended(subprocess.Popen(rival, cwd=ROOT, stderr=subprocess.DEVNULL)):
+        until_open(other)
+        elsewhere, _ = meanwhile(other, "/", kinds, hear)
+    during, times = meanwhile(port, path, kinds, hear)
+    return Beset(calm, elsewhere, during, times)
+
+
+def meanwhile(port: int, path: str, kinds: tuple[str, ...], hear: Callable[[], Load]) -> tuple[Load, dict[str, int]]:
+    """Listen while clients who mean ill are at a server, and tell what they did."""
+    command = [sys.executable, "-m", "benchmarks.stream.mischief", str(port), path, *kinds]
+    with ended(subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as mischief:
+        assert mischief.stdout is not None
+        if mischief.stdout.readline() != b"ready\n":
+            raise RuntimeError("nothing was done")
+        heard = hear()
+        told, _ = mischief.communicate(timeout=60)
+    return heard, json.loads(told)
+
+
+@contextlib.contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Have a program end with the block, if it has not by itself."""
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def stalled(
+    bench: Bench, worker: int, port: int, path: str, *, seconds: float, report: Callable[[str], None]
+) -> Iterator[Figure]:
+    """Watch the worker's memory while clients connect and read nothing, and are let go, and come again."""
+    from benchmarks.stream.listeners import Listener
+
+    arguments = [bench.url, str(RATE), str(seconds), str(bench.folder / "written")]
+    writer = subprocess.Popen([sys.executable, "-m", "benchmarks.stream.writer", *arguments], cwd=ROOT)
+    deaf = [Listener(port, path) for _ in range(STALLED)]
+    memory: list[tuple[float, float]] = []
+    came_again = 0
+    began = time.monotonic()
+    try:
+        while writer.poll() is None:
+            time.sleep(1)
+            memory.append(((time.monotonic() - began) / 60, resident_mb(worker)))
+            # The server lets each go after some seconds. Who reads nothing does not see that: they come by the clock.
+            while came_again < (time.monotonic() - began - STALL_S) * STALLED / STALL_S:
+                deaf[came_again % STALLED].socket.close()
+                deaf[came_again % STALLED] = Listener(port, path)
+                came_again += 1
+            if len(memory) % 60 == 0:
+                report(f"{len(memory)} s with {STALLED} stalled clients: {memory[-1][1]:.0f} MB")
+    finally:
+        writer.kill()
+        writer.wait()
+        for one in deaf:
+            one.socket.close()
+    shown = [each for each in memory if each[0] * 60 >= min(WARM_S, seconds / 2)]
+    report(f"stalled clients were let go and came again {came_again} times")
+    yield figure(f"worker's memory with {STALLED} stalled clients", memory[-1][1], "MB")
+    yield figure(
+        f"growth of it, over {seconds / 60:.0f} min", slope(thinned(shown)), "MB/min", target=Target("value", "<", 1.0)
+    )
+
+
+def peak_mb(pid: int) -> float:
+    """Read how much memory a process has had at most."""
+    with contextlib.suppress(StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+    return 0.0

@@ -1,0 +1,1 @@
+"""Wallets: positions, leaderboards and their endpoints."""

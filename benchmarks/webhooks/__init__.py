@@ -1,0 +1,1 @@
+"""Webhooks: latency from commit to receiver, and deliveries a second."""

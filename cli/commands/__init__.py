@@ -1,0 +1,1 @@
+"""Commands of `presage`, one module each."""

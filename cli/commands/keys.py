@@ -1,0 +1,141 @@
+"""`presage key revoke`, `replace`, `tier` and `quota`: changing a key that is in use."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import psycopg
+
+Which = Annotated[
+    str, typer.Argument(metavar="KEY", help="Its prefix as `list` shows it, its owner's email, or itself.")
+]
+DatabaseUrl = Annotated[
+    str | None, typer.Option("--database-url", envvar="DATABASE_URL", help="The database; empty: the embedded one.")
+]
+MOST = 2**31 - 1
+
+
+def add(app: typer.Typer) -> None:
+    """Give the commands to `presage key`."""
+    app.command()(revoke)
+    app.command()(replace)
+    app.command()(tier)
+    app.command()(quota)
+
+
+def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
+    """End a key. The next request with it is refused, and its streams are closed."""
+    from sql.queries import keys as queries
+
+    _change(database_url, key, lambda conn, key_id: queries.revoke(conn, key_id=key_id), "revoked")
+
+
+def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:
+    """Put a new key in the place of one that was lost, and show it: account, tier, limits and what was used stay."""
+    from api.metering import keys
+    from sql.queries import keys as queries
+
+    new = keys.PREFIX + secrets.token_urlsafe(32)
+
+    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+        queries.replace(conn, key_id=key_id, key_hash=keys.digest(new), prefix=new[: keys.SHOWN])
+
+    _change(database_url, key, change, "is no longer valid, and this is in its place")
+    typer.echo(new)
+
+
+def tier(
+    key: Which,
+    tier: Annotated[str, typer.Argument(metavar="TIER", help="free, pro or enterprise.")],
+    *,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Put a key into another tier. Limits that were set for this key alone stay."""
+    from sql.queries import keys as queries
+
+    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+        known = [name for (name,) in queries.tiers(conn)]
+        if tier not in known:
+            raise ValueError(f"there is no tier {tier}, only {', '.join(known)}")
+        queries.put_into_tier(conn, key_id=key_id, tier=tier)
+
+    _change(database_url, key, change, f"is {tier} now")
+
+
+Limit = typer.Option(metavar="N|tier", help="A number; or `tier`: as its tier has it.")
+
+
+def quota(
+    key: Which,
+    *,
+    month: Annotated[str | None, Limit] = None,
+    burst: Annotated[str | None, Limit] = None,
+    connections: Annotated[str | None, Limit] = None,
+    webhooks: Annotated[str | None, Limit] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Set how many credits a month and a second, open streams and webhooks this key alone may have."""
+    from sql.queries import keys as queries
+
+    if month is burst is connections is webhooks is None:
+        raise typer.BadParameter("say what to set: --month, --burst, --connections or --webhooks")
+    wanted = {
+        "credits_month": _limit("--month", month, 2**53),
+        "credits_burst": _limit("--burst", burst, MOST),
+        "max_connections": _limit("--connections", connections, MOST),
+        "max_webhooks": _limit("--webhooks", webhooks, MOST),
+    }
+
+    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+        kept = dict(zip(wanted, queries.limits(conn, key_id=key_id), strict=True))
+        queries.set_limits(
+            conn, key_id=key_id, **{name: kept[name] if limit == "keep" else limit for name, limit in wanted.items()}
+        )
+
+    _change(database_url, key, change, "has its limits")
+
+
+def _limit(option: str, given: str | None, most: int) -> int | str | None:
+    """Read a limit: a number, None for the tier's, `keep` for what it is."""
+    if given is None:
+        return "keep"
+    if given == "tier":
+        return None
+    if not (given.isascii() and given.isdigit() and int(given) <= most):
+        raise typer.BadParameter(f"{option}: {given} is neither a number up to {most} nor `tier`")
+    return int(given)
+
+
+def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
+    """Change a key, and tell the API's workers on this host; those elsewhere look again within half a minute."""
+    from api.metering import ledger_location as ledgers
+    from cli.stack.options import database
+    from config import settings
+    from sql.database import connect
+
+    with database(url) as database_url, connect(database_url, autocommit=True) as conn:
+        key_id, prefix = _named(conn, key)
+        change(conn, key_id)
+        told = ledgers.end(conn, ledgers.folder(settings.get()), key_id)
+    typer.echo(f"{prefix}… {done}{'' if told else '; an API on another host sees it within 30 s'}")
+
+
+def _named(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:
+    """Find the one key in use that is meant."""
+    from api.metering.keys import digest
+    from sql.queries import keys as queries
+
+    bare = text.strip().rstrip("…")
+    found = list(queries.named(conn, prefix=bare, key_hash=digest(bare), email=bare.casefold()))
+    valid = [(key_id, prefix) for key_id, prefix, revoked in found if not revoked]
+    if len(valid) > 1:
+        raise ValueError(f"{bare} has several keys, name one: {', '.join(f'{prefix}…' for _, prefix in valid)}")
+    if not valid:
+        raise ValueError("the key has been revoked" if found else "there is no such key; `presage key list` shows them")
+    return valid[0]

@@ -1,0 +1,106 @@
+"""What a run came to: the JSON that scripts wait for, the verdict, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cli.stack.figures import Past
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cli.stack.figures import Figures
+
+
+class Outcome(msgspec.Struct, kw_only=True):
+    """Written each second; null means not known yet."""
+
+    time_to_first_market_s: float | None = None
+    time_to_first_price_s: float | None = None
+    live_lag_p50_s: float | None = None
+    live_lag_p99_s: float | None = None
+    rows: dict[str, int] = {}
+    past: Past | None = None  # of the days before the first, at the last look
+    past_at_60_s: Past | None = None  # and 60 s after the first price
+    coverage_gaps: int | None = None
+    quarantined: int | None = None
+    stages: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    """What keeps stages from going on, and since when."""
+    urls: Mapping[str, str | None] = {}
+    api_key: str | None = None
+    tape: dict[str, Any] | None = None
+    """Of each recording what was used of it, or why nothing was."""
+    source: str
+
+    def take(self, figures: Figures) -> None:
+        """Take over what a look at the pipeline found."""
+        self.live_lag_p50_s = figures.lag_p50_s
+        self.live_lag_p99_s = figures.lag_p99_s
+        self.rows = figures.rows
+        self.coverage_gaps = figures.gaps
+        self.quarantined = figures.quarantined
+        self.past = figures.past
+        self.stages = {stage.stage: stage.status for stage in figures.stages}
+        self.reasons = {stage.stage: told for stage in figures.stages if (told := stage.told())}
+
+    def save(self, file: Path) -> None:
+        """Write it as JSON, whole or not at all: a reader never meets half a file."""
+        temporary = file.with_name(f".{file.name}.new")
+        temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+        temporary.replace(file)
+
+
+def problems(outcome: Outcome, down: list[str], error: str | None = None, *, served: bool = True) -> list[str]:
+    """List what is wrong at the end; nothing wrong is success. `served`: somebody asked the API meanwhile."""
+    found = [f"{name} is down" for name in down]
+    if error is not None:
+        found.append(error)
+    if not outcome.stages:
+        found.append("no stage has reported")
+    for stage, status in outcome.stages.items():
+        if status != "fresh":
+            found.append(
+                f"stage {stage} is {status}" + (f": {outcome.reasons[stage]}" if stage in outcome.reasons else "")
+            )
+    if not served:
+        return found
+    if outcome.time_to_first_market_s is None:
+        found.append("the API served no market")
+    if outcome.time_to_first_price_s is None:
+        found.append("the API served no price")
+    if outcome.live_lag_p99_s is None:
+        found.append("no live row was committed")
+    return found
+
+
+def summary(outcome: Outcome, problems: list[str]) -> list[str]:
+    """Say in a few lines how it went."""
+
+    def seconds(value: float | None) -> str:
+        return "-" if value is None else f"{value:.2f} s"
+
+    rows = ", ".join(f"{count:,} {table.replace('_', ' ')}" for table, count in outcome.rows.items() if count)
+    stages = ", ".join(f"{stage} {status}" for stage, status in outcome.stages.items())
+    first = f"first market after {seconds(outcome.time_to_first_market_s)}, "
+    first += f"first price after {seconds(outcome.time_to_first_price_s)}"
+    lag = f"live lag p50 {seconds(outcome.live_lag_p50_s)}, p99 {seconds(outcome.live_lag_p99_s)}"
+    past = outcome.past
+    lines = [
+        first,
+        lag,
+        f"rows: {rows or 'none'}",
+        f"stages: {stages or 'none'}",
+        f"coverage gaps {outcome.coverage_gaps}, quarantined {outcome.quarantined}",
+    ]
+    if past is not None:
+        lines.append(
+            f"the past: {past.share:.0%} of {past.days} days filled in, {past.trades:,} trades, {past.settlements:,} "
+            f"settlements, {past.signals:,} signals"
+        )
+    if problems:
+        lines += ["not well:", *(f"  {problem}" for problem in problems)]
+    return lines

@@ -1,0 +1,341 @@
+"""Child processes as one: started, awaited, started again when they die, and ended to the last descendant.
+
+Every child runs in its own session, so that Ctrl-C reaches the supervisor alone, and carries the instance's mark in
+its environment. While the supervisor lives it is the "subreaper": whatever its descendants leave behind becomes its
+own child. If it is killed, the guard (`cli/stack/guard.py`) ends what carries the mark.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol, Self
+
+from cli.stack import guard
+from cli.stack.signals import undisturbed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+PR_SET_CHILD_SUBREAPER = 36
+LAST_WORDS = 15  # lines of a log worth showing
+REAP_EVERY_S = 1.0
+STEADY_S = 20.0  # having run this long, a program that dies is no longer counted as failing again
+Report = Callable[[str], None]
+
+
+class StartError(Exception):
+    """A process died or did not get ready; says which, and the end of its log."""
+
+
+class Service(Protocol):
+    """What the supervisor looks after: a program of ours, or the database."""
+
+    name: str
+    ready_within_s: float
+    grace_s: float
+    tier: int
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, once started."""
+
+    def start(self) -> None:
+        """Start it; need not wait until it is ready."""
+
+    def running(self) -> bool:
+        """Say whether its process is there."""
+
+    def ready(self) -> bool:
+        """Say whether it answers."""
+
+    def ask(self) -> None:
+        """Ask it to end."""
+
+    def kill(self) -> None:
+        """End it."""
+
+    def last_words(self) -> str:
+        """Give the end of its log."""
+
+
+def tail(log: Path, lines: int = LAST_WORDS) -> str:
+    """Give the last lines of a log, as one reads them."""
+    from config.logging import readable
+
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 16384))
+        ending = file.read().decode(errors="replace").splitlines()[-lines:]
+        return "\n".join(readable(line) for line in ending)
+    return ""
+
+
+@dataclass
+class Program:
+    """A command, and how to know that it is ready."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    directory: Path | None = None
+    is_ready: Callable[[], bool] = lambda: True
+    ready_within_s: float = 90.0
+    grace_s: float = 5.0
+    tier: int = 2  # those of a higher tier end before those of a lower one
+    started_at: float = 0.0  # by the clock on the wall
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it in its own session, its output appended to the log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.started_at = time.time()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                cwd=self.directory,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    def running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def ready(self) -> bool:
+        return self.running() and self.is_ready()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None:  # the group may outlive its leader
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, number)
+
+    def ask(self) -> None:
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+
+    def last_words(self) -> str:
+        return tail(self.log)
+
+
+State = Literal["starting", "up", "down", "stopped"]
+
+
+@dataclass
+class Watched:
+    """A service and what the supervisor knows of it."""
+
+    service: Service
+    state: State = "starting"
+    since: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
+    ready_after_s: float | None = None
+    failures: int = 0
+    restarts: int = 0
+    again_at: float = 0.0
+    busy: threading.Thread | None = None
+
+    def turn(self, state: State) -> None:
+        self.state, self.since = state, time.monotonic()
+
+
+class Supervisor:
+    """Looks after services; as a context manager it leaves none behind, whichever way it is left."""
+
+    def __init__(self, report: Report, *, restart: bool = True) -> None:
+        self.instance = secrets.token_hex(8)
+        self.report = report
+        self.restart = restart
+        self.watched: dict[str, Watched] = {}
+        self._guard: subprocess.Popen[str] | None = None
+        self._before: set[int] = set()
+        self._zombies: dict[int, float] = {}
+        self._reaped_at = 0.0
+
+    # --- Beginning and end ---
+
+    def __enter__(self) -> Self:
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self._before = guard.descendants(os.getpid())
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", guard.__file__, self.instance],
+            stdin=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._before.add(self._guard.pid)
+        os.environ[guard.MARK] = self.instance
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with undisturbed():
+            self.stop()
+            os.environ.pop(guard.MARK, None)
+            if self._guard and self._guard.stdin:
+                self._guard.stdin.close()
+                self._guard.wait(timeout=30)
+
+    def end_last(self, pid: int) -> None:
+        """Tell the guard which process is the database."""
+        if self._guard and self._guard.stdin:
+            with contextlib.suppress(BrokenPipeError):
+                self._guard.stdin.write(f"{pid}\n")
+                self._guard.stdin.flush()
+
+    # --- Starting ---
+
+    def start(self, *services: Service) -> None:
+        """Start services without waiting for them."""
+        for service in services:
+            self.watched[service.name] = watched = Watched(service)
+            service.start()
+            watched.started_at = watched.since
+
+    def wait(self, *names: str) -> None:
+        """Wait until these are ready; StartError as soon as any service dies, or one of these takes too long."""
+        while True:
+            self.look()
+            waiting = [w for name in names if (w := self.watched[name]).state == "starting"]
+            if not waiting:
+                return
+            for watched in waiting:
+                if time.monotonic() - watched.since > watched.service.ready_within_s:
+                    raise StartError(self._obituary(watched, f"not ready after {watched.service.ready_within_s:.0f} s"))
+            time.sleep(0.1)
+
+    def look(self) -> None:
+        """Note who got ready; StartError when one died: before all are up, a death is no accident."""
+        for watched in self.watched.values():
+            service = watched.service
+            if not service.running():
+                raise StartError(self._obituary(watched, "ended while starting"))
+            if watched.state == "starting" and service.ready():
+                watched.ready_after_s = time.monotonic() - watched.since
+                watched.turn("up")
+                self.report(f"{service.name} ready after {watched.ready_after_s:.1f} s")
+        self._reap()
+
+    def _obituary(self, watched: Watched, what: str) -> str:
+        words = watched.service.last_words()
+        return f"{watched.service.name} {what}" + (f"; its log ends:\n{words}" if words else "")
+
+    # --- Keeping up ---
+
+    def watch(self) -> None:
+        """Look at everything once: what died is started again, each time after a longer pause. Does not block."""
+        self._reap()
+        for watched in self.watched.values():
+            if watched.busy is not None and watched.busy.is_alive():
+                continue
+            watched.busy = None
+            self._tend(watched)
+
+    def _tend(self, watched: Watched) -> None:
+        service, now = watched.service, time.monotonic()
+        match watched.state:
+            case "up" if not service.running():
+                if now - watched.since > STEADY_S:
+                    watched.failures = 0
+                watched.failures += 1
+                watched.again_at = now + min(30.0, 0.25 * 4 ** (watched.failures - 1))
+                watched.turn("down")
+                self.report(self._obituary(watched, "died"))
+            case "starting" if not service.running() or now - watched.since > service.ready_within_s:
+                what = "died while starting" if not service.running() else "did not get ready"
+                service.kill()
+                watched.failures += 1
+                watched.again_at = now + min(30.0, 0.25 * 4 ** (watched.failures - 1))
+                watched.turn("down")
+                self.report(self._obituary(watched, what))
+            case "starting" if service.ready():
+                watched.ready_after_s = now - watched.since
+                watched.turn("up")
+                self.report(f"{service.name} is up again after {watched.ready_after_s:.1f} s")
+            case "down" if self.restart and now >= watched.again_at:
+                watched.restarts += 1
+                watched.turn("starting")
+                watched.busy = threading.Thread(target=self._again, args=(watched,), daemon=True)
+                watched.busy.start()
+
+    def _again(self, watched: Watched) -> None:
+        try:
+            watched.service.start()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next look sees it down and tries again
+            self.report(f"{watched.service.name} could not be started: {error}")
+
+    # --- Ending ---
+
+    def stop(self) -> None:
+        """End everything, the highest tier first; nothing that was started here is left, nor what that has started."""
+        for watched in self.watched.values():
+            if watched.busy is not None:
+                watched.busy.join(timeout=30)
+        running = [w for w in reversed(self.watched.values()) if w.state != "stopped"]
+        for tier in sorted({w.service.tier for w in running}, reverse=True):
+            those = [w for w in running if w.service.tier == tier]
+            if tier == 0:  # there stands the database, which must see its users go first
+                self._sweep(sparing=[w.service for w in those])
+            self._end(those)
+        clean = self._sweep()
+        self._reap(after_s=0)
+        if not clean:
+            self.report("some processes would not end: " + ", ".join(str(pid) for pid in sorted(self._remaining())))
+
+    def _end(self, those: Sequence[Watched]) -> None:
+        for watched in those:
+            watched.service.ask()
+        asked = time.monotonic()
+        for watched in those:
+            while watched.service.running() and time.monotonic() - asked < watched.service.grace_s:
+                time.sleep(0.02)
+            watched.service.kill()
+            watched.turn("stopped")
+
+    def _remaining(self) -> set[int]:
+        """Find what is left of our descendants, wherever they hang."""
+        self._reap()
+        below = {pid for pid in guard.descendants(os.getpid()) if guard.alive(pid)}
+        return (below | guard.marked(self.instance)) - self._before
+
+    def _sweep(self, sparing: Sequence[Service] = ()) -> bool:
+        spared: set[int] = set()
+        for service in sparing:
+            if service.pid is not None:
+                spared |= {service.pid, *guard.descendants(service.pid)}
+        return guard.sweep(lambda: self._remaining() - spared, grace_s=1.0)
+
+    def _reap(self, after_s: float = 2.0) -> None:
+        """Collect orphans that ended; not at once, as most zombies are about to be collected by their own Popen."""
+        now = time.monotonic()
+        if after_s and now - self._reaped_at < REAP_EVERY_S:
+            return
+        self._reaped_at = now
+        own = {w.service.pid for w in self.watched.values()} | self._before
+        zombies = guard.zombies_of(os.getpid()) - own
+        self._zombies = {pid: self._zombies.get(pid, now) for pid in zombies}
+        for pid, since in self._zombies.items():
+            if now - since >= after_s:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, os.WNOHANG)

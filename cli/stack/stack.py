@@ -1,0 +1,406 @@
+"""The programs that make up Presage, and the order in which they start."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from cli.stack import readiness, sources
+from cli.stack.plan import ROOT
+from cli.stack.processes import Program, StartError, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from cli.stack.plan import Plan
+    from cli.stack.processes import Report, Supervisor
+    from sql.embedded import Cluster
+
+
+@dataclass
+class EmbeddedDatabase:
+    """The embedded cluster as a service."""
+
+    cluster: Cluster
+    started: Callable[[int], None]
+    name: str = "database"
+    ready_within_s: float = 600.0  # recovery after a crash replays the log
+    grace_s: float = 10.0
+    tier: int = 0
+
+    @property
+    def pid(self) -> int | None:
+        return self.cluster.pid
+
+    def start(self) -> None:
+        self.cluster.start()
+        if (pid := self.pid) is not None:
+            self.started(pid)
+
+    def running(self) -> bool:
+        return self.pid is not None
+
+    def ready(self) -> bool:
+        return self.running()
+
+    def ask(self) -> None:
+        self.cluster.stop("fast")
+
+    def kill(self) -> None:
+        if (pid := self.pid) is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def last_words(self) -> str:
+        logs = sorted((self.cluster.home / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
+        return tail(logs[-1]) if logs else ""
+
+
+@dataclass
+class Stack:
+    """Everything, put together by a plan and looked after by a supervisor."""
+
+    plan: Plan
+    supervisor: Supervisor
+    report: Report
+    database_url: str = ""
+    dagster_url: str = ""
+    installed_at: float = 0.0  # monotonic: from here on the times count
+    steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
+    fresh: bool = False  # forget what earlier runs kept of this source
+    tape: dict[str, Any] | None = None  # what of each recording is played
+
+    def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
+        """Bring everything up; StartError, or the error of a step, when something does not come."""
+        for log in self.plan.logs.glob("*.log"):
+            log.replace(log.with_suffix(".log.1"))
+        self._install()
+        self.installed_at = time.monotonic()
+        self._prepare_dagster()
+        self._name_databases()
+        # Both import for seconds and need no tables: that may go on while the database starts.
+        self.supervisor.start(*([self.sandbox()] if self.plan.source != "exchange" else []), self.code_server())
+        self._open_database()
+        self._make_tables()
+        on_tables()
+        self.supervisor.start(self.api())
+        # A daemon that meets no code server looks for it again only much later.
+        self.supervisor.wait("code-server")
+        self.supervisor.start(self.daemon())
+        self.supervisor.wait(*self.supervisor.watched)
+        self._tell_tape()
+        # Last, as they are slow to import and nothing waits for them.
+        self.supervisor.start(self.webserver(), self.site())
+        self.supervisor.wait("webserver", "site")
+        self._check_code_location()
+        for watched in self.supervisor.watched.values():
+            self.steps[watched.service.name] = watched.ready_after_s or 0.0
+
+    # The database
+
+    def _install(self) -> None:
+        if self.plan.database_url is None:
+            with self._step("install"):
+                self.cluster().install(self.report)
+
+    def cluster(self) -> Cluster:
+        """Name the embedded server of this plan's data folder."""
+        from sql.embedded import Cluster
+
+        return Cluster(self.plan.data_dir / "database", port=self.plan.ports.database, cache_dir=self.plan.cache_dir)
+
+    def _name_databases(self) -> None:
+        if self.plan.database_url is None:
+            cluster = self.cluster()
+            name = self.plan.database
+            self.database_url, self.dagster_url = cluster.url(name), cluster.url(sources.dagster_of(name))
+        else:
+            from psycopg.conninfo import make_conninfo
+
+            self.database_url = self.plan.database_url
+            self.dagster_url = make_conninfo(self.database_url, dbname="dagster")
+
+    def _open_database(self) -> None:
+        with self._step("database"):
+            if self.plan.database_url is None:
+                database = EmbeddedDatabase(self.cluster(), self.supervisor.end_last)
+                self.supervisor.start(database)
+                name = self.plan.database
+                sources.adopt(database.cluster, name, self.plan.label_of_rows, self.report)
+                if self.fresh:
+                    sources.drop(database.cluster, name)
+                for each in (name, sources.dagster_of(name)):
+                    database.cluster.create_database(each)
+                sources.remember(self.plan.data_dir, name)
+            else:
+                create_beside(self.database_url, "dagster")
+
+    def _make_tables(self) -> None:
+        from sql import migrate
+
+        with self._step("migration"):
+            applied: list[str] = []
+            migrate.upgrade(self.database_url, progress=applied.append)
+            for step in applied:
+                self.report(step)
+            refuse_other_schema(self.database_url, made_now=bool(applied))
+            refuse_other_source(self.database_url, self.plan.label_of_rows)
+            refuse_other_tape(self.database_url, self.plan.tape)
+
+    @contextlib.contextmanager
+    def _step(self, name: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.steps[name] = time.monotonic() - began
+
+    # The programs
+
+    def environment(self) -> dict[str, str]:
+        """Say what every program of ours is told."""
+        from sql.database import sqlalchemy_url
+
+        plan = self.plan
+        told = {
+            "DATABASE_URL": self.database_url,
+            "DAGSTER_PG_URL": sqlalchemy_url(self.dagster_url, driver="psycopg2"),
+            "DAGSTER_HOME": str(plan.dagster_home),
+            "DAGSTER_DISABLE_TELEMETRY": "yes",
+            "GX_ANALYTICS_ENABLED": "false",
+            "PRESAGE_LOG_FORMAT": plan.log_format,
+            "PYTHONUNBUFFERED": "1",
+            "PRESAGE_DATA_DIR": str(plan.data_dir),
+            "PRESAGE_SOURCE": plan.label_of_rows,
+            "PRESAGE_BACKFILL_DAYS": str(plan.backfill_days),
+            "PRESAGE_API_HOST": plan.host,
+            "PRESAGE_API_PORT": str(plan.ports.api),
+            "PRESAGE_API_WORKERS": str(plan.workers),
+            "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
+            "PRESAGE_API_URL": str(plan.urls()["api"]),
+            "PRESAGE_SITE_PORT": str(plan.ports.site),
+            # The site asks for keys on behalf of those who fill in its form.
+            "PRESAGE_TRUSTED_PROXIES": ",".join(each for each in (plan.trusted_proxies, "127.0.0.1") if each),
+        }
+        if plan.source != "exchange":
+            exchange = f"127.0.0.1:{plan.ports.sandbox}"
+            told |= {
+                "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
+                "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
+                "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
+                "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
+                "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc",
+            }
+        return told
+
+    def _program(self, name: str, *command: str | None, is_ready: Callable[[], bool], **more: Any) -> Program:
+        return Program(
+            name,
+            [word for word in command if word is not None],
+            self.plan.logs / f"{name}.log",
+            environment=self.environment(),
+            directory=ROOT,
+            is_ready=is_ready,
+            **more,
+        )
+
+    @property
+    def _dagster_format(self) -> str:
+        return "json" if self.plan.log_format == "json" else "colored"
+
+    def sandbox(self) -> Program:
+        """Describe an exchange of our own."""
+        plan, port = self.plan, self.plan.ports.sandbox
+        command = [sys.executable, "-m", "upstream.sandbox", "--port", str(port)]
+        command += ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
+        given = {"--speed": plan.speed, "--rate": plan.rate, "--markets": plan.markets, "--log": plan.truth}
+        if plan.source == "simulated" and plan.backfill_days:
+            given |= {"--past": plan.backfill_days, "--past-until-ms": self._first_started_ms()}
+        for option, value in given.items():
+            command += [option, str(value)] if value is not None else []
+        status = f"http://127.0.0.1:{port}/sandbox/status"
+        return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), tier=1)
+
+    def _tell_tape(self) -> None:
+        """Say what of the recordings is played, and why the rest is not."""
+        if self.plan.source != "tape":
+            return
+        told = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.sandbox}/sandbox/tape") or {}
+        for line in told.pop("lines", []):
+            self.report(f"tape: {line}")
+        self.tape = told
+
+    def _first_started_ms(self) -> int:
+        """Tell when the simulation was first started over this data: its past ends there, whenever it is asked for."""
+        file = self.plan.dagster_home / "simulated_since_ms"
+        if not file.exists():
+            file.write_text(f"{time.time() * 1000:.0f}")
+        return int(file.read_text())
+
+    def code_server(self) -> Program:
+        """Describe Dagster's copy of our definitions; live runs are its children."""
+        port = self.plan.ports.code
+        return self._program(
+            "code-server",
+            *(sys.executable, "-m", "orchestration.code_server", "--module-name", "orchestration.definitions"),
+            *("--host", "127.0.0.1", "--port", str(port), "--working-directory", str(ROOT)),
+            *("--location-name", "presage", "--use-python-environment-entry-point"),
+            *("--log-format", self._dagster_format),
+            is_ready=lambda: readiness.listens(port),  # it listens once it has loaded
+            grace_s=2.0,  # asked to end, it serves on for minutes while its runs live
+        )
+
+    def daemon(self) -> Program:
+        """Describe Dagster's sensors, schedules and queue."""
+        program = self._program(
+            "daemon",
+            *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
+            *("--log-format", self._dagster_format),
+            is_ready=lambda: daemon_beats_since(self.dagster_url, program.started_at),
+            grace_s=3.0,
+        )
+        return program
+
+    def webserver(self) -> Program:
+        """Describe Dagster's UI."""
+        port = self.plan.ports.dagster
+        return self._program(
+            "webserver",
+            *("nice", "-n", "5"),  # seconds of imports, which nothing waits for; the first data goes before
+            *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
+            *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
+            is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
+            grace_s=3.0,
+        )
+
+    def api(self) -> Program:
+        """Describe the API."""
+        plan = self.plan
+        return self._program(
+            "api",
+            *(sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"),
+            *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
+            is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
+        )
+
+    def site(self) -> Program:
+        """Describe the site: pages for people, Markdown and MCP for agents."""
+        plan = self.plan
+        return self._program(
+            "site",
+            *("nice", "-n", "5"),
+            *(sys.executable, "-m", "uvicorn", "api.site.app:app"),
+            *("--host", plan.site_host, "--port", str(plan.ports.site)),
+            *("--no-proxy-headers", "--no-server-header", "--no-access-log"),
+            *("--timeout-graceful-shutdown", "1"),  # a page that follows live prices would never go
+            is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
+            grace_s=3.0,
+        )
+
+    def _prepare_dagster(self) -> None:
+        home = self.plan.dagster_home
+        home.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / "dagster.yaml", home / "dagster.yaml")
+        self.plan.workspace.write_text(
+            "# Written by presage. One code server for the daemon and the UI.\n"
+            "load_from:\n"
+            f"  - grpc_server: {{host: 127.0.0.1, port: {self.plan.ports.code}, location_name: presage}}\n"
+        )
+
+    def _check_code_location(self) -> None:
+        query = """{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError {
+            __typename ... on PythonError { message } } } } } }"""
+        found = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.dagster}/graphql", body={"query": query})
+        entries = ((found or {}).get("data") or {}).get("workspaceOrError", {}).get("locationEntries", [])
+        for entry in entries:
+            loaded = entry["locationOrLoadError"] or {}
+            if loaded.get("__typename") == "PythonError":
+                raise StartError(f"Dagster could not load the definitions: {loaded['message']}")
+
+
+def create_beside(url: str, name: str) -> None:
+    """Make another database on the same server, if it is missing."""
+    from psycopg import errors, sql
+
+    from sql.database import connect
+
+    with connect(url, autocommit=True) as conn:
+        if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
+            with contextlib.suppress(errors.DuplicateDatabase):
+                conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+
+
+def refuse_other_schema(url: str, *, made_now: bool) -> None:
+    """Notice tables of another checkout: until the first release, the one migration is edited rather than added to."""
+    import hashlib
+
+    from psycopg.types.json import Jsonb
+
+    from sql import database, migrate
+
+    with database.connect(url) as conn:
+        digest = hashlib.sha256(migrate.script(database.license(conn)).encode()).hexdigest()
+        if made_now:
+            conn.execute(
+                "insert into settings (name, value) values ('schema', %s)"
+                " on conflict (name) do update set value = excluded.value, updated_at = now()",
+                [Jsonb(digest)],
+            )
+            return
+        held = conn.execute("select value from settings where name = 'schema'").fetchone()
+    if held is not None and held[0] != digest:
+        raise StartError("the database was made by another version of the schema: start over with --fresh")
+
+
+def refuse_other_source(url: str, source: str) -> None:
+    """Keep simulated, replayed and real data apart: one database holds one of them."""
+    from sql.database import connect
+
+    with connect(url) as conn:
+        others = conn.execute("select distinct source from markets where source <> %s", [source]).fetchall()
+    if others:
+        held = ", ".join(str(row[0]) for row in others)
+        raise StartError(
+            f"the database holds data of another source ({held}), and {source} data must not be mixed with it: "
+            "let DATABASE_URL name another database of the server, one for each source, or name none: "
+            "the embedded server has a database for each"
+        )
+
+
+def refuse_other_tape(url: str, tape: Path | None) -> None:
+    """Keep recordings of two folders apart that have the same name."""
+    from psycopg.types.json import Jsonb
+
+    from sql.database import connect
+
+    if tape is None:
+        return
+    with connect(url) as conn:
+        kept = conn.execute(
+            "insert into settings (name, value) values ('tape', %s)"
+            " on conflict (name) do update set value = settings.value returning value",
+            [Jsonb(str(tape))],
+        ).fetchone()
+    if kept is not None and kept[0] != str(tape):
+        raise StartError(
+            f"the database holds recordings of {kept[0]}, another folder of the same name: rename one of them, "
+            "or start over with --fresh"
+        )
+
+
+def daemon_beats_since(url: str, since: float) -> bool:
+    """Say whether Dagster's daemon has reported since then: it has no port to knock at."""
+    import psycopg
+
+    # Dagster writes local time, without its zone.
+    query = "select from daemon_heartbeats where daemon_type = 'SENSOR' and timestamp >= to_timestamp(%s)::timestamp"
+    try:
+        with psycopg.connect(url, connect_timeout=2) as conn:
+            return conn.execute(query, [since]).fetchone() is not None
+    except psycopg.Error:  # not up, or its tables not made yet
+        return False

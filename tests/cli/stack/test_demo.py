@@ -1,0 +1,235 @@
+"""`presage demo` from nothing to fresh live data, and gone without a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cli.stack import demo as command
+from cli.stack import guard
+from cli.stack.outcome import Outcome
+from cli.stack.plan import Plan
+from cli.stack.ports import Ports, choose
+from cli.stack.readiness import fetch
+from cli.stack.signals import Ended
+from sql.embedded import Cluster
+from tests.patience import PATIENCE_S, until
+
+ROOT = Path(__file__).parents[3]
+STAGES = dict.fromkeys(["discovery", "ingestion", "settlement", "analysis", "aggregates"], "fresh")
+TABLES = ("trades", "book_events", "quotes", "live_books", "candles_1m", "settlements")
+
+
+def demo(data_dir: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "demo", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd=ROOT,
+        env={
+            **{name: value for name, value in os.environ.items() if name != "DATABASE_URL"},
+            "PRESAGE_DATA_DIR": str(data_dir),
+            **environment,
+        },
+    )
+
+
+@pytest.fixture
+def data_dir(tmp_path):
+    yield tmp_path / "data"
+    Cluster(tmp_path / "data/database").erase()  # as root it may lie elsewhere, where nobody would clear it away
+
+
+@pytest.fixture
+def base():
+    return choose(None).api
+
+
+@pytest.mark.timeout(400)
+def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path, data_dir, base):
+    out = tmp_path / "out.json"
+
+    with demo(data_dir, "--json", str(out), "--port-base", str(base), "--markets", "20", "--backfill", "0") as run:
+        try:
+            # Ended when all is well: on another machine any time given by `--for` might be too short.
+            until(lambda: run.poll() is not None or well(out), within_s=240)
+        finally:
+            run.send_signal(signal.SIGINT)
+            said, _ = run.communicate(timeout=PATIENCE_S)
+
+    told = json.loads(out.read_text())
+    assert run.returncode == 0, said
+    assert "not well" not in said
+    assert "simulated" in said
+    assert told["source"] == "simulated"
+    assert told["stages"] == STAGES
+    assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 200
+    assert 0 < told["live_lag_p50_s"] <= told["live_lag_p99_s"]
+    assert told["rows"]["markets"] >= 20
+    assert min(told["rows"][table] for table in TABLES) > 0
+    assert told["quarantined"] == 0
+    assert told["api_key"]
+    assert set(told["urls"]) == {"api", "stream", "dagster", "site"}
+    assert fetch(f"{told['urls']['api']}/health") is None
+    instance = json.loads((data_dir / "running.json").read_text())["instance"]
+    assert guard.marked(instance) == set()
+    assert choose(base).api == base  # every port is free again
+
+
+def well(out: Path) -> bool:
+    """Whether the figures have come to what they should."""
+    if not out.exists():
+        return False
+    told = json.loads(out.read_text())
+    there = min(told["rows"].get(table, 0) for table in TABLES) > 0
+    return there and told["stages"] == STAGES and told["live_lag_p99_s"] is not None
+
+
+def test_when_its_time_is_over_it_ends_by_itself_and_says_what_is_not_well():
+    looked = []
+    programs = {"api": SimpleNamespace(state="up"), "daemon": SimpleNamespace(state="down")}
+    stack = SimpleNamespace(supervisor=SimpleNamespace(watch=lambda: None, watched=programs))
+    watch = SimpleNamespace(
+        figures=SimpleNamespace(error=None),
+        outcome=Outcome(source="simulated"),
+        served=object(),
+        look=lambda **how: looked.append(how),
+    )
+
+    said = command._keep_up(stack, watch, SimpleNamespace(show=lambda *_: None), seconds=0.1)
+
+    assert looked == [{"all_of_them": True}]
+    assert "daemon is down" in said
+    assert "api is down" not in said
+
+
+def test_a_demo_that_cannot_start_ends_with_the_reason_and_without_a_trace(data_dir, base):
+    run = demo(data_dir, "--port-base", str(base), DATABASE_URL="postgresql://nobody@127.0.0.1:1/nowhere")
+
+    said, _ = run.communicate(timeout=110)
+
+    assert run.returncode == 1
+    assert "presage: connection" in said
+    assert "Traceback" not in said
+    instance = json.loads((data_dir / "running.json").read_text())["instance"]
+    assert guard.marked(instance) == set()
+
+
+class Programs:
+    """A supervisor of no programs; without an end of its own, Ctrl-C comes."""
+
+    instance = "none"
+    interrupted = False
+
+    def __init__(self, _report):
+        self.watched = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def watch(self):
+        if self.interrupted:
+            raise Ended(signal.SIGINT)
+
+
+class Stack(SimpleNamespace):
+    """All that is started, but for the programs."""
+
+    def __init__(self, plan, supervisor, _report, *, fresh):
+        super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={}, tape=None)
+
+    def start(self, on_tables):
+        on_tables()
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return Plan(source="simulated", ports=Ports.of(8080), data_dir=tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    ("ingestion", "seconds", "interrupted", "status"),
+    [
+        ("fresh", 0.01, False, 0),
+        ("stale", 0.01, False, 1),
+        ("stale", None, True, 0),  # nothing was promised: Ctrl-C is the way to end it
+        ("fresh", 60.0, True, 130),  # ended before its time: as a shell says it of a signal
+    ],
+)
+def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
+    plan, monkeypatch, capsys, ingestion, seconds, interrupted, status
+):
+    def tables_are_there(_stack, watch, *, with_key):
+        watch.served = SimpleNamespace(market_s=1.0, price_s=2.0, stop=lambda: None)
+        watch.outcome.stages = STAGES | {"ingestion": ingestion}
+        watch.outcome.live_lag_p99_s = 0.1
+
+    monkeypatch.setattr(Programs, "interrupted", interrupted)
+    monkeypatch.setattr(command, "Supervisor", Programs)
+    monkeypatch.setattr(command, "Stack", Stack)
+    monkeypatch.setattr(command, "_tables_are_there", tables_are_there)
+
+    assert command.run(plan, seconds=seconds) == status
+    assert ("not well:\n  stage ingestion is stale\n" in capsys.readouterr().out) is (ingestion == "stale")
+
+
+KEPT = {
+    "exports/2026-11-20.parquet",
+    "notes.txt",
+    "running.lock",
+    "database/17/PG_VERSION",  # each source has a database of its own on it
+    "dagster/exchange/history/runs.db",
+    "keys/exchange",
+}
+
+
+@pytest.fixture
+def earlier(plan):
+    """What an earlier run left, and files of others beside it."""
+    made = ("dagster/simulated-1/history/runs.db", "logs/api.log", "keys/simulated-1", *KEPT)
+    for name in made:
+        file = plan.data_dir / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    return plan
+
+
+def left(plan):
+    return {str(path.relative_to(plan.data_dir)) for path in plan.data_dir.rglob("*") if path.is_file()}
+
+
+def test_starting_over_forgets_dagster_the_logs_and_the_key_of_one_source_and_nothing_else(earlier):
+    command.start_over(earlier)
+
+    assert left(earlier) == KEPT
+
+
+def test_starting_over_erases_no_database_that_was_named(earlier, capsys):
+    before = left(earlier)
+
+    assert command.run(replace(earlier, database_url="postgresql:///mine"), fresh=True) == 1
+
+    assert left(earlier) == before
+    assert "--fresh erases no database that DATABASE_URL names" in capsys.readouterr().err
+
+
+def test_nothing_is_forgotten_under_one_who_runs(earlier, capsys):
+    before = left(earlier)
+
+    with command.alone(earlier.data_dir):
+        assert command.run(earlier, fresh=True) == 1
+
+    assert left(earlier) == before
+    assert "another one runs" in capsys.readouterr().err

@@ -1,0 +1,142 @@
+"""What the programs of a stack are told, and what keeps kinds of data apart."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from cli.stack.plan import Plan
+from cli.stack.ports import Ports
+from cli.stack.processes import StartError, Supervisor
+from cli.stack.stack import Stack, create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from upstream.sandbox.server import Sandbox
+
+
+def stack(tmp_path, **given) -> Stack:
+    plan = Plan(data_dir=tmp_path, **{"ports": Ports.of(8080), "source": "simulated", **given})
+    return Stack(plan, Supervisor(print), print, "postgresql:///presage", "postgresql:///dagster")
+
+
+def test_the_past_of_a_simulation_ends_where_it_was_first_started_over_its_data(tmp_path):
+    asked = stack(tmp_path, backfill_days=14)
+    asked.plan.dagster_home.mkdir(parents=True)
+
+    first, again = (asked.sandbox().command for _ in range(2))
+
+    assert first == again
+    assert first[first.index("--past") + 1] == "14"
+    assert int(first[first.index("--past-until-ms") + 1]) > 1_700_000_000_000
+    assert asked.environment()["PRESAGE_BACKFILL_DAYS"] == "14"
+    assert "--past" not in stack(tmp_path).sandbox().command
+
+
+def test_a_simulation_is_asked_for_with_all_that_was_wished(tmp_path):
+    wished = stack(tmp_path, seed=7, rate=500.0, markets=30, truth=tmp_path / "truth").sandbox()
+
+    command = " ".join(wished.command)
+    assert "--port 8081 --simulate 7 --rate 500.0 --markets 30" in command
+    assert command.endswith(f"--log {tmp_path / 'truth'}")
+
+
+def test_a_tape_is_played_at_its_speed(tmp_path):
+    wished = stack(tmp_path, source="tape", tape=tmp_path, speed=4.0).sandbox()
+
+    assert f"--tape {tmp_path} --speed 4.0" in " ".join(wished.command)
+
+
+def test_what_of_a_tape_is_played_is_said_and_kept_for_the_json(tmp_path):
+    folder = tmp_path / "tape"
+    folder.mkdir()
+    trade = {"timestamp": 1_770_479_519, "asset": "7", "conditionId": "0x" + "1" * 64, "side": "BUY", "price": 0.5}
+    (folder / "trades.json").write_text(json.dumps([trade | {"size": 3}, trade | {"size": -3}]))
+    (folder / "notes.txt").write_text("remember the milk\n")
+    said = []
+    with Sandbox(tape=folder) as exchange:
+        told = stack(tmp_path, source="tape", tape=folder, ports=replace(Ports.of(8080), sandbox=exchange.port))
+        told.report = said.append
+        told._tell_tape()
+
+    assert said == [
+        "tape: 1 of 2 files used, 1 of their 2 rows",
+        (
+            "tape: trades.json: Data API trades: 1 of 2 rows used; 1 left out: malformed size (row 2); "
+            "1 assigned: transaction hashes"
+        ),
+        "tape: not read: notes.txt: unknown kind: columns remember the milk",
+    ]
+    assert told.tape["unread"] == {"notes.txt": "unknown kind: columns remember the milk"}
+    assert told.tape["files"][0]["used"] == 1
+
+
+@pytest.mark.parametrize("source", ["simulated", "tape"])
+def test_every_program_speaks_to_the_sandbox_and_labels_what_it_stores(tmp_path, source):
+    told = stack(tmp_path, source=source).environment()
+
+    assert told["PRESAGE_SOURCE"] == source
+    names = ("GAMMA_URL", "CLOB_URL", "CLOB_SOCKET_URL", "DATA_API_URL", "CHAIN_RPC_URLS")
+    addresses = [told[f"PRESAGE_{name}"] for name in names]
+    assert all("127.0.0.1:8081" in address for address in addresses)
+
+
+def test_the_real_exchange_is_left_to_the_settings(tmp_path):
+    told = stack(tmp_path, source="exchange").environment()
+
+    assert told["PRESAGE_SOURCE"] == "exchange"
+    assert not [
+        name for name in told if name.startswith(("PRESAGE_GAMMA", "PRESAGE_CLOB", "PRESAGE_DATA_API", "PRESAGE_CHAIN"))
+    ]
+
+
+def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):
+    told = stack(tmp_path).environment()
+
+    assert told["DAGSTER_PG_URL"] == "postgresql+psycopg2:///dagster"
+    assert told["DATABASE_URL"] == "postgresql:///presage"
+
+
+def test_a_database_with_data_of_another_source_is_refused(conn, add_market, database_url):
+    add_market("rain-tomorrow", source="simulated")
+
+    refuse_other_source(database_url, "simulated")
+    with pytest.raises(StartError, match=r"another source \(simulated\).*DATABASE_URL"):
+        refuse_other_source(database_url, "exchange")
+
+
+def test_recordings_of_another_folder_of_the_same_name_are_refused(conn, database_url, tmp_path):
+    refuse_other_tape(database_url, None)
+    refuse_other_tape(database_url, tmp_path / "june/recorded")
+    refuse_other_tape(database_url, tmp_path / "june/recorded")
+
+    with pytest.raises(StartError, match=r"holds recordings of .*june/recorded.*--fresh"):
+        refuse_other_tape(database_url, tmp_path / "july/recorded")
+
+
+def test_rows_of_the_real_exchange_are_labelled_as_the_settings_say(tmp_path):
+    told = stack(tmp_path, source="exchange", stored_as="polymarket")
+
+    assert told.environment()["PRESAGE_SOURCE"] == told.plan.label_of_rows == told.plan.database == "polymarket"
+
+
+def test_tables_of_another_checkout_are_refused(conn, database_url):
+    refuse_other_schema(database_url, made_now=False)  # made by hand: nothing is known of it
+    refuse_other_schema(database_url, made_now=True)
+    refuse_other_schema(database_url, made_now=False)
+
+    conn.execute("update settings set value = '\"another\"' where name = 'schema'")
+
+    with pytest.raises(StartError, match=r"another version of the schema.*--fresh"):
+        refuse_other_schema(database_url, made_now=False)
+
+
+def test_a_database_beside_another_is_made_once(cluster, database_url):
+    create_beside(database_url, "presage_test_beside")
+    create_beside(database_url, "presage_test_beside")
+
+    import psycopg
+
+    with psycopg.connect(cluster.url("postgres"), autocommit=True) as conn:
+        query = "select count(*) from pg_database where datname = 'presage_test_beside'"
+        assert conn.execute(query).fetchone() == (1,)
+        conn.execute("drop database presage_test_beside")
