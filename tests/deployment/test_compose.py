@@ -23,7 +23,7 @@ OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagste
 LAUNCHER = "run_launcher"
 
 ASKS = """
-from cli import readiness
+from cli.stack import readiness
 print(readiness.fetch("http://webserver:3000/graphql", body={"query":
     "{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError { __typename } } } } }"}))
 """

@@ -108,7 +108,7 @@ def test_integers_of_any_size_make_one_prepared_statement(pool):
 GEVENT = '''
 from gevent import monkey; monkey.patch_all()
 import sys, gevent, gevent.pool, psycopg
-from api import waiting
+from api.data import waiting
 from api.data.pool import Pool
 waiting.install()
 assert psycopg.waiting.wait is waiting.wait

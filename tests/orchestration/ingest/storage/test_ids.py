@@ -10,7 +10,7 @@ HASH = "0x" + "Ab" * 32
 
 def test_ids_are_the_same_in_every_process():
     code = (
-        "from orchestration.ingest import ids;"
+        "from orchestration.ingest.storage import ids;"
         f"print(ids.trade_id({TOKEN!r}, {HASH!r}, 1, 1, 520000, 3000000),"
         f" ids.change_id({TOKEN!r}, 1, 'ff', 1, 2, 3), ids.snapshot_id({TOKEN!r}, 1, 'ff'))"
     )
