@@ -20,6 +20,7 @@ from api.endpoints.table import ENDPOINTS
 from api.metering import ledger_location as ledgers
 from api.metering.ledger_location import Opener
 from api.metrics.counts import Number
+from api.metrics.slots import EndpointSlots
 from api.openapi import document as openapi
 from api.openapi.page import Page
 from api.server import connections, host, worker
@@ -40,7 +41,8 @@ App = falcon.App[falcon.Request, falcon.Response]
 
 def create_app(service: Service) -> App:
     """Put the service behind its routes."""
-    middleware: list[Any] = [EveryAnswer(service.meter, service.host.counts)]
+    slots = EndpointSlots((endpoint.name, endpoint.method, endpoint.path) for endpoint in ENDPOINTS)
+    middleware: list[Any] = [EveryAnswer(service.meter, service.host.counts, slots)]
     app = falcon.App(middleware=middleware, response_type=Answer)
     app.req_options.strip_url_path_trailing_slash = True
     errors.install(app)
@@ -54,7 +56,7 @@ def create_app(service: Service) -> App:
         elif isinstance(resource, Document):
             resource.text = openapi.encoded()
         if isinstance(resource, MetricsPage):
-            resource.metrics = Metrics(service)
+            resource.metrics = Metrics(service, slots)
         at.setdefault(endpoint.path, []).append(resource)
     for path, resources in at.items():
         app.add_route(path, together(resources))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import falcon
 import msgspec
 
-from api.metering.months import Month, unpaid
+from api.months import Month, unpaid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

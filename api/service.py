@@ -12,7 +12,6 @@ from api.data.cache import Cache
 from api.data.cursor import Cursors
 from api.data.lookup import Markets
 from api.data.proxy import Exchange
-from api.endpoints.stream import commands as wishes
 from api.metering.keys import Keys
 from api.metering.ledger_location import Opener
 from api.metering.meter import Meter
@@ -20,6 +19,7 @@ from api.replay.sessions import Sessions
 from api.server.address import Networks, Proxies
 from api.server.connections import Connections
 from api.server.host import Host
+from api.stream.wallets import keep_following
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Service:
         self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
         self.markets = Markets(self.reads)
         self.cursors = Cursors(self._cursor_secret)
-        self.hub.keep_following = partial(wishes.keep_following, self)
+        self.hub.keep_following = partial(keep_following, self.writes)
 
     def close(self) -> None:
         """Give back what this process holds. For when all requests are answered."""

@@ -166,7 +166,7 @@ def key_create(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Make a key. It is printed once, and only its digest is stored."""
-    from cli.commands import key
+    from cli import api_keys as key
     from cli.stack.options import database
 
     with database(database_url) as url:
@@ -176,7 +176,7 @@ def key_create(
 @key_app.command("list")
 def key_list(*, database_url: DatabaseUrl = None) -> None:
     """List keys by their prefix, with tier and credits used this month."""
-    from cli.commands import key
+    from cli import api_keys as key
     from cli.stack.options import database
 
     with database(database_url) as url:

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
     from sql.database import License
 
-# Beside sql/ in a checkout, inside it in a wheel.
-FOLDER = next(
-    folder
-    for folder in (Path(__file__).parent.parent / "alembic", Path(__file__).parent / "alembic")
-    if (folder / "env.py").exists()
-)
-
-
+FOLDER = Path(__file__).parent.parent / "alembic"
 LOCK_TIMEOUT = "10s"  # a migration that waits for a table makes everyone else wait behind it
 
 # Alembic keeps the migration under way in module variables: one at a time in a process. Among processes the database

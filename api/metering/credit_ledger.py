@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from api.metering.keys import Key
+    from api.metering.key import Key
 
 VERSION = 1  # of the file; it stands in its name
 WAYS = 16

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import email_validator
 
 from api.errors import Problem
+from api.metering.key import Key
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
@@ -25,19 +25,6 @@ PREFIX = "psg_"
 SHOWN = 12  # characters of a key that are kept for display
 KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a worker remembers a key, and that there is none
 MOST_KEYS = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A valid key and what it may do; None is without limit."""
-
-    key_id: int
-    tier: str
-    credits_month: int | None
-    credits_burst: int | None
-    max_connections: int | None
-    generation: int = 0  # the ledger's, when this was read
-    account_id: int = 0  # whose it is
 
 
 class NoRoom(ValueError):  # noqa: N818 (says what it is)

@@ -14,8 +14,8 @@ import msgspec
 from api.data.pool import overloaded
 from api.errors import Problem
 from api.metering.credit_leases import Leases
-from api.metering.keys import Key
-from api.metering.months import Month, unpaid
+from api.metering.key import Key
+from api.months import Month, unpaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
-from api.endpoints.slots import CODE, NOWHERE, PLACE
 from api.errors import new_id
 from api.metrics.counts import Number
+from api.metrics.slots import CODE_SLOT
 from config import logging as logs
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from api.metering.meter import Grant, Meter
     from api.metrics.counts import Counts
+    from api.metrics.slots import EndpointSlots
 
 SANE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 EXPOSED = (
@@ -44,8 +45,8 @@ class Answer(falcon.Response):
 class EveryAnswer:
     """Falcon's middleware of the service: one, as falcon takes a microsecond for each."""
 
-    def __init__(self, meter: Meter, counts: Counts) -> None:
-        self._meter, self._counts = meter, counts
+    def __init__(self, meter: Meter, counts: Counts, slots: EndpointSlots) -> None:
+        self._meter, self._counts, self._slots = meter, counts, slots
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Give the request a name, the client's own if it has one."""
@@ -78,10 +79,10 @@ class EveryAnswer:
             status, context.problem = 500, "internal"
             raise
         finally:
-            place, cost = PLACE.get((req.method, req.uri_template), NOWHERE), 0 if grant is None else grant.cost
+            place, cost = self._slots.of(req.method, req.uri_template), 0 if grant is None else grant.cost
             if "wsgi.websocket" in req.env:  # a stream ends when its client goes, which is no duration of ours
                 self._counts.answer(place, 101, None, cost)
             else:
                 self._counts.answer(place, status, time.perf_counter() - context.began, cost)
             if context.problem is not None:
-                self._counts.problem(CODE[context.problem])
+                self._counts.problem(CODE_SLOT[context.problem])

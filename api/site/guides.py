@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
     from markdown_it.token import Token
 
-HERE = Path(__file__).parent
-# The checkout's; or, in an installed package, those packed with it.
-FOLDERS = (HERE.parent.parent / "docs", HERE / "docs")
+FOLDER = Path(__file__).parents[2] / "docs"
 FIRST = ("start", "api", "concepts", "stream", "webhooks", "exports", "mcp", "signals", "coverage", "analysts", "site")
 OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/", re.IGNORECASE)
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]*)\]\((?P<to>[^)\s]+)\)")
@@ -42,7 +40,7 @@ class Guides:
     """The pages of the documentation, read when the site starts."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        folder = folder or next((each for each in FOLDERS if each.is_dir()), FOLDERS[0])
+        folder = folder or FOLDER
         found = [_guide(folder, path) for path in sorted(folder.rglob("*.md"))]
         ordered = sorted(found, key=lambda guide: (_place(guide.name), guide.name))
         self.by_name = {guide.name: guide for guide in ordered}

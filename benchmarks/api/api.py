@@ -6,7 +6,7 @@ import os
 import statistics
 import time
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from api.endpoints.table import ENDPOINTS
 from api.metering import keys
@@ -14,6 +14,7 @@ from benchmarks.api import report as api_report
 from benchmarks.api.data import Size, load
 from benchmarks.api.load import Client, cpu_s, press, request
 from benchmarks.api.questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
+from benchmarks.api.report import Latency
 from benchmarks.api.servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
@@ -37,18 +38,6 @@ PROXY_ASKED = 20  # the exchange's rate limits stand in the way of more
 LARGEST_ASKED = 40
 ENOUGH_S = 13 * 60.0  # then no more endpoints are asked: all ends within 15 minutes
 AT_MOST_RIVAL, AT_MOST_HELLO, AT_MOST_P99 = Target("ratio", "<=", 1.0), Target("ratio", "<=", 1.6), 50.0
-
-
-class Latency(NamedTuple):
-    """How long an endpoint takes, in milliseconds."""
-
-    endpoint: Endpoint
-    asked: int
-    p50: float
-    p99: float
-    size: float  # bytes, the mean
-    largest: float | None = None  # p99 of the largest answers
-    wrong: str = ""  # instead of an answer
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:

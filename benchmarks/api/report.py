@@ -6,16 +6,28 @@ import os
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sql.database import connect
 from sql.embedded.configuration import memory_bytes
 
 if TYPE_CHECKING:
-    from benchmarks.api.api import Latency
+    from api.endpoints.base.endpoint import Endpoint
     from benchmarks.figures import Figure
 
 BEGIN, END = "<!-- measured by `presage bench api` -->", "<!-- end -->"
+
+
+class Latency(NamedTuple):
+    """How long an endpoint takes, in milliseconds."""
+
+    endpoint: Endpoint
+    asked: int
+    p50: float
+    p99: float
+    size: float  # bytes, the mean
+    largest: float | None = None  # p99 of the largest answers
+    wrong: str = ""  # instead of an answer
 
 
 class Page:

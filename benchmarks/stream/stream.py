@@ -64,7 +64,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
 
 def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
     """Measure one worker; gives what it did for the thousand."""
-    from cli.commands import key
+    from cli import api_keys as key
     from sql.database import connect
 
     port = choose(None).api

@@ -153,7 +153,7 @@ def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, fresh: bo
 
 def _tables_are_there(stack: Stack, watch: Watch, *, with_key: bool) -> None:
     """Begin to read figures, make the key, and ask the API from now on until it serves."""
-    from cli.commands.key import ready_key
+    from cli.api_keys import ready_key
 
     watch.reader = Reader(stack.database_url)
     if with_key:

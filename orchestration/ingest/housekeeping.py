@@ -9,8 +9,8 @@ import msgspec
 
 from orchestration.feeds.lease import Held, Lease
 from orchestration.ingest.gaps.losses import Losses, Saving
+from orchestration.ingest.gaps.starts import Starts
 from orchestration.ingest.sockets.subscriptions import Catalogue
-from orchestration.ingest.starts import Starts
 from sql.queries import feed as queries
 
 STAGE = "ingestion"

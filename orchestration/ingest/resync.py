@@ -9,7 +9,7 @@ from orchestration.ingest.normalizer import Tracker
 from orchestration.ingest.sockets.listener import Listener
 from orchestration.ingest.sockets.subscriptions import Following
 from orchestration.ingest.sockets.watchdog import Fetch, Watchdog
-from orchestration.ingest.token_state import Track
+from orchestration.ingest.token_state import BOOKLESS, Track
 from upstream.transport.errors import UpstreamError
 
 GREETING_S = 3.0  # a new connection sends the books by itself: those that do not come are fetched, if any came
@@ -17,7 +17,6 @@ STALL_S = 1.0
 FIRST_RETRY_S = 0.25
 LAST_RETRY_S = 300.0
 AT_ONCE = 100
-BOOKLESS = 2  # times a book was asked for in vain: the exchange has none, nothing waits for it
 
 
 class Anchoring:

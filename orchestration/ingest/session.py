@@ -18,13 +18,13 @@ from orchestration.ingest.figures import Figures
 from orchestration.ingest.gaps.from_data_api import Filler
 from orchestration.ingest.gaps.from_standby import BUSY, Helping
 from orchestration.ingest.gaps.losses import Losses
+from orchestration.ingest.gaps.starts import Starts
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.news import News
 from orchestration.ingest.normalizer import Tracker
 from orchestration.ingest.resync import Anchoring
 from orchestration.ingest.sockets.listener import Listener
 from orchestration.ingest.sockets.subscriptions import Following
-from orchestration.ingest.starts import Starts
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import Batch

@@ -4,6 +4,8 @@ from orchestration.ingest.order_book import Book
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import LiveBook, LivePrice, Token
 
+BOOKLESS = 2  # times a book was asked for in vain: the exchange has none, nothing waits for it
+
 
 class Track:
     """What is known of one token while it is followed."""

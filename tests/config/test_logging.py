@@ -34,7 +34,11 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 def said(program, log_format):
     """What a process writes to its log."""
     done = subprocess.run(
-        [sys.executable, "-c", f"import logging; from config import logging as logs; logs.configure('trial'); {program}"],
+        [
+            sys.executable,
+            "-c",
+            f"import logging; from config import logging as logs; logs.configure('trial'); {program}",
+        ],
         cwd=ROOT,
         env={**os.environ, "PRESAGE_LOG_FORMAT": log_format},
         check=False,
@@ -87,7 +91,8 @@ def test_text_is_for_reading():
 
 
 def test_what_was_logged_before_does_not_keep_lines_from_being_json():
-    program = "import logging; logging.warning('early'); from config import logging as logs; logs.configure('trial'); logging.warning('later')"
+    configured = "from config import logging as logs; logs.configure('trial')"
+    program = f"import logging; logging.warning('early'); {configured}; logging.warning('later')"
 
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True)
 

@@ -7,8 +7,8 @@ import pytest
 
 from orchestration import checks
 from orchestration.assets.pipeline import SPECS, pipeline_checks
+from orchestration.ingest.gaps.starts import LISTED
 from orchestration.ingest.lag import Lag
-from orchestration.ingest.starts import LISTED
 from orchestration.resources import Database
 from tests.factories import insert
 

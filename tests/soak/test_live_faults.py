@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.stack.ports import choose
-from orchestration.ingest.starts import LISTED
+from orchestration.ingest.gaps.starts import LISTED
 from tests.soak.running import Pulse, Running
 from tests.soak.truth import compare, held, story, told
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from msgspec import Struct
 
-    from api.endpoints.base.resource import Resource
+    from api.service import Service
 
 KeyIn = Literal["header", "query", "either", "debug", "none"]
 JSON = "application/json"
@@ -24,7 +24,7 @@ class Endpoint:
 
     name: str  # of the operation, as clients generated from the document call it
     path: str
-    resource: type[Resource]
+    resource: Callable[[Endpoint, Service], Any]  # a class of base.resource
     answers: Any  # a type of api.schemas.records
     summary: str
     tag: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from api.data.lookup import Market
     from api.endpoints.base.endpoint import Endpoint
-    from api.metering.keys import Key
+    from api.metering.key import Key
     from api.metering.meter import Grant
     from api.server.middleware import Answer
     from api.service import Service

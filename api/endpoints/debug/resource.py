@@ -11,9 +11,10 @@ from api.errors import Problem
 if TYPE_CHECKING:
     import falcon
 
+    from api.endpoints.signals.requests import HeldSignalsOf
     from api.schemas.requests import Parameters
 
-MOST_MARKETS, MOST_TRADES, MOST_EVENTS = 500, 100, 50
+MOST_MARKETS, MOST_TRADES, MOST_EVENTS, MOST_SIGNALS = 500, 100, 50, 1000
 
 
 class Debug(Reading):
@@ -52,3 +53,18 @@ class DebugBook(Debug):
     """Books of a market."""
 
     limit = MOST_EVENTS
+
+
+class DebugSignals(Debug):
+    """The newest signals."""
+
+    limit = MOST_SIGNALS
+
+
+class DebugSignalsOf(Debug):
+    """The newest signals of a market."""
+
+    def answer(self, given: HeldSignalsOf, **path: str) -> bytes:  # type: ignore[override]
+        """Give an array."""
+        key = self.service.markets.of(path["id"]).key
+        return self.found(self.read(market_key=key, type=given.type, limit=MOST_SIGNALS))

@@ -6,9 +6,8 @@ from functools import partial
 from typing import Any
 
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.debug.resource import Debug, DebugBook, DebugMarkets, DebugTrades
+from api.endpoints.debug.resource import Debug, DebugBook, DebugMarkets, DebugSignals, DebugSignalsOf, DebugTrades
 from api.endpoints.signals.requests import HeldSignalsOf
-from api.endpoints.signals.resource import DebugSignals, DebugSignalsOf
 from sql.queries import debug, signals
 
 _debug = partial(Endpoint, tag="Debug", key="debug", credits=0)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
+from api.endpoints.base.lists import COMPUTED, Computed
 from api.endpoints.events import records
-from api.endpoints.markets.lists import COMPUTED, CategoryMarkets, Computed, EventMarkets
+from api.endpoints.markets.lists import CategoryMarkets, EventMarkets
 from api.endpoints.markets.requests import OfCategory, OfEvent
 from sql.queries import taxonomy
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta
 
-from api.endpoints.markets.requests import Exchange  # noqa: TC001 (msgspec resolves annotations)
 from api.errors import Problem
-from api.schemas.requests import Parameters, Wallet, fields, parse
+from api.schemas.requests import Exchange, Parameters, Wallet, fields, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

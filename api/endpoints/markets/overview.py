@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from api.endpoints.base.lists import listed
 from api.endpoints.base.resource import Reading
-from api.endpoints.markets.lists import listed
 from sql.queries import overview
 
 if TYPE_CHECKING:

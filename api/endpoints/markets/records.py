@@ -24,14 +24,12 @@ from api.schemas.records import (
     Spread,
     Stats,
     TokenId,
-    Trade,
     UnixMs,
     UnixSeconds,
     Usd,
 )
 from api.schemas.requests import Status
 
-Wallet = Annotated[str, Meta(examples=["0x" + "5d" * 20])]
 Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
 ComputedAt = Annotated[
     UnixSeconds | None, Meta(description="When these figures were computed: Unix seconds; null: not yet")
@@ -256,14 +254,3 @@ class Sentiment(Struct):
         Meta(description="When `vol_1h` and `volume_trend` were computed: Unix seconds; null: not yet"),
     ]
     timestamp: UnixSeconds
-
-
-class RecentTrade(Trade):
-    """A trade, and who made it. Without a settlement on the chain the wallets are not known, and empty."""
-
-    maker: Wallet
-    """Of several, the one of the largest part."""
-    taker: Wallet
-    makers: list[Wallet]
-    """Every wallet that the taker met, in the order of the match."""
-    block_number: int | None

@@ -6,9 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from api.schemas.requests import ALL, Parameters, Status, Text
+from api.schemas.requests import Exchange, Parameters, Status, Text
 
-Exchange = Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")]
 InState = Annotated[Status | None, Meta(description="Only markets in this state")]
 UpTo50 = Annotated[int, Meta(ge=1, le=50, description="Markets in one answer")]
 UpTo100 = Annotated[int, Meta(ge=1, le=100, description="Markets in one answer")]
@@ -107,17 +106,3 @@ class OfCategory(Parameters, frozen=True, kw_only=True):
     exchange: Exchange = "polymarket"
     limit: UpTo100 = 20
     offset: Offset = 0
-
-
-class Recent(Parameters, frozen=True, kw_only=True):
-    """Trades of all markets, or of one."""
-
-    limit: Annotated[int, Meta(ge=1, le=500, description="Trades in one answer")] = 50
-    market_id: Annotated[Text | None, Meta(description="Only this market: its market_id, slug or numeric id")] = None
-    outcome: Annotated[
-        Text,
-        Meta(
-            description="Only this outcome of the market: its index from 0, or its name; `all` of them",
-            examples=["all", "0", "Yes"],
-        ),
-    ] = ALL

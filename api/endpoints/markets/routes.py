@@ -1,22 +1,50 @@
-"""Lists of markets, what is told of one market, and the newest trades of all."""
+"""Routes of markets: lists, rankings, search, and one market in detail."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
+from api.endpoints.base.lists import COMPUTED
 from api.endpoints.base.resource import OfMarketRow
 from api.endpoints.books.resource import Live
+from api.endpoints.exchange.resource import cost_of_source
 from api.endpoints.markets import records
-from api.endpoints.markets.lists import COMPUTED, Busiest, InHours, Search, SideBySide, Standing, Timed, WithinTime
+from api.endpoints.markets.lists import Busiest, InHours, Search, SideBySide, Standing, Timed, WithinTime
 from api.endpoints.markets.overview import Siblings
-from api.endpoints.markets.requests import ByTimeframe, Compared, Most, Newest, Recent, Resolving, SearchFor, Top
-from api.endpoints.trades.resource import RecentTrades
-from api.schemas.records import Market
-from api.schemas.requests import OfOutcome
-from sql.queries import overview, rankings, trades
+from api.endpoints.markets.requests import ByTimeframe, Compared, Most, Newest, Resolving, SearchFor, Top
+from api.endpoints.markets.resource import Markets
+from api.schemas.records import Market, MarketDetail, MarketPage
+from api.schemas.requests import MarketFilter, OfOutcome
+from sql.queries import markets, overview, rankings
 
 NO_MARKET = "There is no such market"
 
 ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        name="markets",
+        path="/v1/markets",
+        resource=Markets,
+        parameters=MarketFilter,
+        answers=MarketPage,
+        cost=cost_of_source,
+        cost_rule="1; with `source=polymarket` 2",
+        cache_s=1,
+        errors=("invalid_cursor", "upstream_unavailable"),
+        tag="Markets",
+        summary="Markets, most active first",
+        description="Ranked by the last 24 hours' activity, then the rest, newest first. Following `next_cursor` to "
+        "the end gives each market once, even while new ones come and ranks change.",
+    ),
+    Endpoint(
+        name="market",
+        path="/v1/markets/{id}",
+        resource=OfMarketRow,
+        query=markets.detail,
+        answers=MarketDetail,
+        errors=("not_found",),
+        missing=NO_MARKET,
+        tag="Markets",
+        summary="One market, with its price, book and last 24 hours",
+    ),
     Endpoint(
         name="search_markets",
         path="/v1/markets/search",
@@ -193,19 +221,5 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Where a market leans",
         description="Bullish or bearish when the first outcome's price has changed by more than 5 % in 24 hours. The "
         "volume's trend is up or down when the last hour is more than 25 % off the 24 hours' hourly mean.",
-    ),
-    Endpoint(
-        name="recent_trades",
-        path="/v1/trades/recent",
-        resource=RecentTrades,
-        query=trades.recent,
-        parameters=Recent,
-        answers=list[records.RecentTrade],
-        errors=("not_found",),
-        missing=NO_MARKET,
-        cache_s=0.25,
-        tag="Trades",
-        summary="The newest trades of all markets, with their wallets",
-        description="Wallets are empty as long as no settlement on the chain tells them.",
     ),
 )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from api.data.lookup import spelt
 from api.endpoints.base.resource import AboutOutcome, ForCharts, Reading
 from api.errors import Problem
-from api.schemas.requests import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids
+from api.schemas.requests import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids, TradesOf
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ UNKNOWN_IDS = {
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
 BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
+
+
+def cost_of_rows(given: HistoryOf | TradesOf) -> int:
+    """One credit for each started thousand."""
+    return -(-given.limit // 1000)
 
 
 def several(text: str, most: int, name: str = "ids") -> list[str]:

@@ -14,7 +14,7 @@ from api.stream.frames import frame
 
 if TYPE_CHECKING:
     from api.endpoints.replay.requests import Replayed
-    from api.metering.keys import Key
+    from api.metering.key import Key
     from api.stream.socket import Socket
 
 

@@ -12,7 +12,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
-from api.endpoints.slots import NAMES
 from api.errors import CATALOGUE, Problem
 from api.metrics.counts import Number
 from sql.queries import pipeline, stream
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from prometheus_client.metrics_core import Metric
 
+    from api.metrics.slots import EndpointSlots
     from api.service import Service
 
 KEPT_S = 1.0  # so long one look at the database does for all who ask
@@ -59,8 +59,8 @@ class Known:
 class Metrics(Collector):
     """Gives each metric anew when it is asked for."""
 
-    def __init__(self, service: Service) -> None:
-        self._service, self._counts = service, service.host.counts
+    def __init__(self, service: Service, slots: EndpointSlots) -> None:
+        self._service, self._counts, self._slots = service, service.host.counts, slots
         self._known = Known()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
@@ -91,7 +91,7 @@ class Metrics(Collector):
             "From a request's headers to its answer's; streams are not among them",
             labels=["endpoint"],
         )
-        for place, name in enumerate(NAMES):
+        for place, name in enumerate(self._slots.names):
             if (told := self._counts.answered(place)) is None:
                 continue
             for status, count in told.statuses.items():

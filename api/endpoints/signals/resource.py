@@ -6,14 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from api.endpoints.base.resource import Reading
-from api.endpoints.debug.resource import Debug
 from api.schemas.requests import LATEST
 
 if TYPE_CHECKING:
-    from api.endpoints.signals.requests import HeldSignalsOf, SignalsOf
+    from api.endpoints.signals.requests import SignalsOf
 
 USUAL_SPAN = timedelta(days=30)
-MOST_RAW = 1000
 
 
 class OfMarket(Reading):
@@ -25,18 +23,3 @@ class OfMarket(Reading):
         since = given.from_ or datetime.fromtimestamp(self.service.clock(), UTC) - USUAL_SPAN
         until = given.to or LATEST
         return self.found(self.read(market_key=key, type=given.type, since=since, until=until, limit=given.limit))
-
-
-class DebugSignals(Debug):
-    """The newest signals."""
-
-    limit = MOST_RAW
-
-
-class DebugSignalsOf(Debug):
-    """The newest signals of a market."""
-
-    def answer(self, given: HeldSignalsOf, **path: str) -> bytes:  # type: ignore[override]
-        """Give an array."""
-        key = self.service.markets.of(path["id"]).key
-        return self.found(self.read(market_key=key, type=given.type, limit=MOST_RAW))

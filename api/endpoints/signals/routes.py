@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.markets.lists import Listing
+from api.endpoints.base.lists import Listing
 from api.endpoints.signals import records
 from api.endpoints.signals.requests import SignalsOf, StrongestSignals
 from api.endpoints.signals.resource import OfMarket

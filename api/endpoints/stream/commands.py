@@ -115,10 +115,3 @@ class Wishes:
             if missing := [name for name in others if name not in found]:
                 raise Problem("not_found", f"No such market: {', '.join(missing[:10])[:300]}")
         return list(dict.fromkeys(found.values()))
-
-
-def keep_following(service: Service, followed: list[tuple[int, bytes]]) -> None:
-    """Have the wallets of open connections told of for another day."""
-    accounts, wallets = zip(*followed, strict=True)
-    with service.writes.connection() as conn:
-        queries.keep_following(conn, accounts=list(accounts), wallets=list(wallets))

@@ -24,7 +24,7 @@ from api.stream.subscriber import Filter, Subscriber
 if TYPE_CHECKING:
     import falcon
 
-    from api.metering.keys import Key
+    from api.metering.key import Key
     from api.schemas.requests import Connect
     from api.stream.socket import Socket
 

@@ -23,7 +23,7 @@ from api.stream.frames import frame
 from sql.queries import books
 
 if TYPE_CHECKING:
-    from api.metering.keys import Key
+    from api.metering.key import Key
     from api.replay.history import Place
     from api.schemas.requests import Connect
     from api.service import Service

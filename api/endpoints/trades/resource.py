@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from api.endpoints.base.resource import Reading
 from api.endpoints.exchange import resource as exchange
-from api.endpoints.prices.resource import newest
+from api.endpoints.prices.resource import cost_of_rows, newest
 from api.errors import Problem, invalid
 from api.schemas.requests import ALL
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
     from api.data.lookup import Market
-    from api.endpoints.markets.requests import Recent
-    from api.schemas.requests import HistoryOf, TradesOf
+    from api.endpoints.trades.requests import Recent
+    from api.schemas.requests import TradesOf
 
 WINDOW = timedelta(days=1)
 LATELY = timedelta(hours=1)  # what all markets' newest trades are first looked for in
-
-
-def cost_of_rows(given: HistoryOf | TradesOf) -> int:
-    """One credit for each started thousand."""
-    return -(-given.limit // 1000)
 
 
 def cost_of_trades(given: TradesOf) -> int:

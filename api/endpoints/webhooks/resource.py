@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from api.endpoints.base.resource import Reading
     from api.endpoints.webhooks.requests import DeliveriesOf, PageOf
-    from api.metering.keys import Key
+    from api.metering.key import Key
 
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 MOST_WALLETS = 5000  # named by all webhooks of an account, as on the stream

@@ -8,7 +8,7 @@ import msgspec
 
 from orchestration.ingest.exchange import Exchange
 from orchestration.ingest.gaps.naming import Naming
-from orchestration.ingest.starts import LISTED, READING
+from orchestration.ingest.gaps.starts import LISTED, READING
 from orchestration.ingest.storage.rows import Batch, Trade
 from orchestration.ingest.storage.writer import Writer
 from sql import database

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from time import monotonic, time
 
-from orchestration.ingest.sockets.watchdog import Pulse
+from orchestration.ingest.sockets.pulse import Pulse
 from upstream.polymarket.book import Book
 from upstream.polymarket.market_channel.socket import MarketSocket, Message, Pong, Refused, SocketLost, backoff
 from upstream.transport.reach import trouble

@@ -5,7 +5,6 @@ exchange's books over REST: the same ones mean that there was nothing to say, ot
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
 from itertools import islice
 from time import monotonic
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from orchestration.ingest.normalizer import Tracker
     from orchestration.ingest.sockets.listener import Listener
 
-MEMORY_S = 60.0  # over which a socket's usual rate is averaged
 ON_ITS_WAY_S = 1.0  # a change that REST shows already may take so long to be pushed
 UNANSWERED_S = 15.0  # silence, when REST does not answer either
 NEWEST = 50  # books compared: those that moved last,
@@ -26,41 +24,6 @@ IN_TURN = 50  # and some of the others
 AT_ONCE = 4  # sockets
 
 Fetch = Callable[[list[str]], Awaitable[list[Book]]]
-
-
-class Pulse:
-    """When a socket was last heard, and how often it usually is."""
-
-    def __init__(self, now: float) -> None:
-        self.heard_at = self.asked_at = now
-        self.rate = 0.0  # messages a second
-        self._counted_at = now
-        self._count = 0
-
-    def beat(self, now: float, messages: int) -> None:
-        """Take note of messages that were pushed; the books that greet a new connection are not counted."""
-        self.heard_at = now
-        self._count += messages
-
-    def begin(self, now: float) -> None:
-        """Start over on a new connection; the usual rate is remembered."""
-        self.heard_at = self.asked_at = self._counted_at = now
-        self._count = 0
-
-    def settle(self, now: float) -> None:
-        """Average the rate; called about once a second."""
-        passed = now - self._counted_at
-        if passed > 0:
-            self.rate += (self._count / passed - self.rate) * (1 - math.exp(-passed / MEMORY_S))
-            self._counted_at, self._count = now, 0
-
-    def silent_s(self, now: float) -> float:
-        """Tell for how long nothing was heard."""
-        return now - self.heard_at
-
-    def doubtful(self, now: float, limit_s: float) -> bool:
-        """Tell whether it has been silent for so long, and not been doubted meanwhile."""
-        return now - max(self.heard_at, self.asked_at) >= limit_s
 
 
 class Watchdog:

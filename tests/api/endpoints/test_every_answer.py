@@ -6,8 +6,9 @@ import datetime as dt
 
 import pytest
 
-from api.endpoints.slots import CODE, PLACE
+from api.endpoints.table import ENDPOINTS
 from api.metrics.counts import Number
+from api.metrics.slots import CODE_SLOT
 
 CREDITS = ("X-Credits-Limit", "X-Credits-Remaining", "X-Credits-Used", "X-Credits-Reset", "X-Request-Cost")
 
@@ -111,6 +112,7 @@ def test_what_fails_at_the_very_end_is_counted_as_it_was_answered(client, servic
 
     counts = service.host.counts
     assert (answer.status_code, answer.json["code"]) == (500, "internal")
-    assert counts.problems()[CODE["internal"]] == 1
-    assert counts.answered(PLACE["GET", "/v1/markets/{id}"]).statuses["500"] == 1
+    assert counts.problems()[CODE_SLOT["internal"]] == 1
+    slot = [endpoint.name for endpoint in ENDPOINTS].index("market")
+    assert counts.answered(slot).statuses["500"] == 1
     assert counts.of(Number.IN_FLIGHT) == 0

@@ -11,7 +11,7 @@ import hashlib
 import random
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from upstream.sandbox.exchange.exchange import Exchange
     from upstream.sandbox.exchange.trades import Trade
     from upstream.sandbox.exchange.transactions import Transaction
-    from upstream.sandbox.simulation.past import Past
 
 CHAIN_ID = 137
 BLOCK_MS = 1_500
@@ -38,6 +37,16 @@ KEPT_BLOCKS = 20_000
 KEPT_FILLS = 200_000
 WRITTEN = 32  # blocks whose logs are kept as JSON, for the next one who asks
 LATER = 0.3  # of the transactions in a reorganisation come a block later than before
+
+
+class Past(Protocol):
+    """Blocks from before the simulation began."""
+
+    def transactions(self, first: int, last: int) -> Iterator[tuple[int, list[Transaction]]]:
+        """Yield the transactions of a range of blocks, by block number."""
+
+    def block_of(self, tx: bytes) -> int | None:
+        """Return the block that holds a transaction."""
 
 
 class Written(msgspec.Struct, gc=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from starlette.responses import Response
@@ -17,9 +17,29 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from upstream.sandbox.server import Sandbox
+    from upstream.sandbox.exchange.log import TruthLog
+    from upstream.sandbox.faults import Faults
+    from upstream.sandbox.routes.market_channel import Hub
 
 LINES = 10_000
+
+
+class Sandbox(Protocol):
+    """What of the sandbox can be controlled."""
+
+    faults: Faults
+    hub: Hub
+    log: TruthLog
+
+    @property
+    def source(self) -> object:
+        """Return the simulation or the playback that makes events."""
+
+    def status(self) -> dict[str, Any]:
+        """Return what the sandbox is doing."""
+
+    def play(self) -> None:
+        """Start what is held."""
 
 
 class ControlApi:

@@ -4,7 +4,8 @@ from types import SimpleNamespace
 import pytest
 
 from orchestration.ingest.order_book import Book
-from orchestration.ingest.sockets.watchdog import ON_ITS_WAY_S, Pulse, Watchdog
+from orchestration.ingest.sockets.pulse import Pulse
+from orchestration.ingest.sockets.watchdog import ON_ITS_WAY_S, Watchdog
 from upstream.polymarket.book import Book as Snapshot
 from upstream.transport.errors import Unavailable
 

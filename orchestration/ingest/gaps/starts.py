@@ -8,8 +8,7 @@ import psycopg
 
 from orchestration.ingest.gaps.losses import KINDS, MANY
 from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.resync import BOOKLESS
-from orchestration.ingest.token_state import Track
+from orchestration.ingest.token_state import BOOKLESS, Track
 from sql.queries import feed as queries
 
 LISTED = "listed before it was followed"

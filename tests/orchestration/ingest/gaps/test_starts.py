@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from orchestration.ingest import starts as module
+from orchestration.ingest.gaps import starts as module
+from orchestration.ingest.gaps.starts import LISTED, READING, Starts
 from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.starts import LISTED, READING, Starts
 from orchestration.ingest.storage.rows import Token
 from tests.factories import insert
 from tests.orchestration.ingest.making import book

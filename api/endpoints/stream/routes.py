@@ -1,0 +1,27 @@
+"""The route of the stream."""
+
+from __future__ import annotations
+
+from api.endpoints.base.endpoint import Endpoint
+from api.endpoints.books.resource import PAST_COST, cost_of_stream
+from api.endpoints.stream.resource import Stream
+from api.schemas.requests import Connect
+
+ENDPOINTS: tuple[Endpoint, ...] = (
+    Endpoint(
+        name="stream",
+        path="/stream",
+        resource=Stream,
+        parameters=Connect,
+        answers=None,
+        key="query",
+        cost=cost_of_stream,
+        cost_rule=f"1, or {PAST_COST} with `replay_from`",
+        status=101,
+        errors=("forbidden", "invalid_parameter"),
+        tag="Stream",
+        summary="Everything as it happens (WebSocket)",
+        description="Without a word from the client: all markets, all types. A frame holds one or more JSON messages, "
+        "separated by newlines. With `replay_from` it tells of what has been: of markets that the client names.",
+    ),
+)
