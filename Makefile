@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup demo up test test-hours test-load lint format bench soak fuzz lock browser compiler clean
+.PHONY: help setup demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,9 +20,9 @@ $(BIN)/uv:
 	@$(BIN)/python -m pip install -q --disable-pip-version-check "uv==$$(sed -n 's/^uv==\([^ ]*\).*/\1/p' requirements-dev.lock)"
 
 # Python packages, hash-checked and compiled; Node packages, by exact version. Again only when one of the lists has changed.
-$(VENV)/.installed: requirements-dev.lock pyproject.toml | $(BIN)/uv
+$(VENV)/.installed: requirements-dev.lock pyproject.toml clients/python/pyproject.toml | $(BIN)/uv
 	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes --compile-bytecode -r requirements-dev.lock
-	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/uv pip install -q --python $(BIN)/python --no-deps --no-build-isolation --editable . --editable clients/python
 	@touch $@
 
 node_modules/.installed: package.json
@@ -53,6 +53,9 @@ format: setup ## Put the code into its style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+client: setup ## Regenerate the Python client's records and operations from the OpenAPI document
+	$(BIN)/python clients/python/generate.py
+
 # One more than there are cores: tests wait for the servers that they start.
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
 
@@ -76,7 +79,7 @@ soak: setup browser ## Long proofs: kill -9 of everything under load
 fuzz: setup ## Long property tests
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz" --timeout 3600 $(ARGS)
 
-PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal
+PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --no-emit-package presage-client
 
 lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and with it what developers need
 	$(PIN) pyproject.toml --extra docker --extra install --output-file requirements.lock
@@ -89,6 +92,9 @@ browser: setup ## Install the browser for screenshots (Debian's Chromium)
 # For tests/hours/clock.c, a library of the tests.
 compiler:
 	@command -v cc >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends gcc libc6-dev)
+
+screenshots: browser ## Take the README's pictures anew, of a demo that it starts and ends
+	$(BIN)/python -m tests.browser.screenshots docs/images
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
 	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info

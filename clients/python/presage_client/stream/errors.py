@@ -1,9 +1,9 @@
-"""What can go wrong beyond what the client mends by itself.
+"""Errors of the stream that reconnecting does not solve.
 
 StreamError
-├── Refused       the key or a wish is not accepted: trying again changes nothing
+├── Refused       the key or a command is rejected: a retry changes nothing
 ├── Unavailable   no connection for longer than `patience_s`
-└── Lost          events are no longer kept; go on iterating for what there is
+└── Lost          events are no longer stored; continue to iterate for the rest
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from presage.client.events import Gap
+    from presage_client.stream.events import Gap
 
 
 class StreamError(Exception):
-    """The stream ended, or has a hole."""
+    """The stream ended, or has a gap."""
 
 
-class Refused(StreamError):  # noqa: N818 (says what happened)
-    """The service does not accept the key, the origin or what was asked for."""
+class Refused(StreamError):  # noqa: N818 - says what happened
+    """The service rejects the key, the origin or a command."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(f"{code}: {detail}")
@@ -27,11 +27,11 @@ class Refused(StreamError):  # noqa: N818 (says what happened)
 
 
 class Unavailable(StreamError):  # noqa: N818
-    """The service could not be reached for as long as one was ready to wait."""
+    """The service could not be reached within `patience_s`."""
 
 
 class Lost(StreamError):  # noqa: N818
-    """Some events between two that were had cannot be had any more."""
+    """Events between two received ones are no longer available."""
 
     def __init__(self, gap: Gap) -> None:
         super().__init__(f"events after {gap.after} and up to {gap.upto} may be missing")
@@ -39,7 +39,7 @@ class Lost(StreamError):  # noqa: N818
 
 
 class Interrupted(Exception):  # noqa: N818
-    """The connection is of no use any more; another will be. Never leaves the client."""
+    """The connection failed and a new one is due. Internal: never raised to the caller."""
 
     def __init__(self, why: str, wait_s: float | None = None) -> None:
         super().__init__(why)

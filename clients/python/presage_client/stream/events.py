@@ -1,4 +1,4 @@
-"""What the stream tells."""
+"""Events of the stream."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Type = Literal["trade", "orderbook", "price", "market", "signal", "wallet_activi
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event; `data` is the record that REST gives. `seq` ascends, over filters with leaps."""
+    """One event; `data` is the record as in the REST API. `seq` ascends, with jumps where a filter skips events."""
 
     type: Type
     seq: int
@@ -21,7 +21,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Events that may be missing: those after one and up to another."""
+    """A range of events that may be missing: `seq` above `after`, up to and including `upto`."""
 
     after: int
     upto: int

@@ -1,4 +1,4 @@
-"""The protocol, without a socket: what to say, and what that which was heard means."""
+"""The protocol without a socket: which commands to send, and what received messages mean."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from presage.client.errors import Interrupted, Refused
-from presage.client.events import Event, Gap
+from presage_client.stream.errors import Interrupted, Refused
+from presage_client.stream.events import Event, Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MARKETS_A_WISH = 500  # a message to the server is at most 64 KiB
-FINAL = {1003, 1007, 1008, 1009}  # closed for what we are or said
-MOST_BYTES = 16 << 20  # of a frame: a book is one message, however long
-IDLE_S = 20.0  # without a message for so long, we ask how far the stream is
+MAX_MARKETS_PER_COMMAND = 500  # a message to the server is at most 64 KiB
+FINAL = {1003, 1007, 1008, 1009}  # close codes after which a new connection would be refused, too
+MAX_FRAME_BYTES = 16 << 20  # a book is one message, however long
+IDLE_S = 20.0  # without a message: then a ping asks for the stream's position
 SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
 
 class Session:
-    """Where a reader stands, over any number of connections."""
+    """The position of a subscriber, over any number of connections."""
 
     def __init__(
         self,
@@ -41,34 +41,35 @@ class Session:
         self._markets = None if markets is None else list(markets)
         self._types = None if types is None else list(types)
         self._wallets = list(wallets)
-        self.last = resume_from  # the event that the reader is past
+        self.last = resume_from  # `seq` of the newest event received or passed over
         self._resumed_from = 0
         self._unanswered = 0
         self._failures = 0
 
     def __repr__(self) -> str:
-        return f"{self._unanswered} wishes not answered, resumed from {self._resumed_from}"
+        return f"{self._unanswered} commands pending, resumed from {self._resumed_from}"
 
-    def wishes(self) -> list[str]:
-        """Give what to say on a new connection, once it has greeted."""
-        said: list[dict[str, Any]] = []
+    def commands(self) -> list[str]:
+        """Return the commands for a new connection, sent after its `hello`."""
+        commands: list[dict[str, Any]] = []
         if self._wallets:
-            said.append({"action": "subscribe_wallet", "wallets": self._wallets})
+            commands.append({"action": "subscribe_wallet", "wallets": self._wallets})
         filter_ = {} if self._types is None else {"types": self._types}
         if self._markets is None:
-            said.append({"action": "subscribe", **filter_})
-        else:  # of no markets at all: what is told of wallets remains
-            parts = range(0, len(self._markets) or 1, MARKETS_A_WISH)
-            said += [
-                {"action": "subscribe", "markets": self._markets[at : at + MARKETS_A_WISH], **filter_} for at in parts
+            commands.append({"action": "subscribe", **filter_})
+        else:  # an empty list still subscribes: to wallets alone
+            parts = range(0, len(self._markets) or 1, MAX_MARKETS_PER_COMMAND)
+            commands += [
+                {"action": "subscribe", "markets": self._markets[at : at + MAX_MARKETS_PER_COMMAND], **filter_}
+                for at in parts
             ]
-        # The last one replays: what came before, with half of what is wanted, counts for nothing.
-        said[-1]["resume_from"] = self._resumed_from = self.last or 0
-        self._unanswered = len(said)
-        return [json.dumps(each) for each in said]
+        # Only the last one replays: events received before it match half of the filters, and are ignored.
+        commands[-1]["resume_from"] = self._resumed_from = self.last or 0
+        self._unanswered = len(commands)
+        return [json.dumps(each) for each in commands]
 
-    def hear(self, text: str) -> tuple[list[Event | Gap], list[str]]:
-        """Give the events of a frame, and what to answer."""
+    def receive(self, text: str) -> tuple[list[Event | Gap], list[str]]:
+        """Return the events of a frame, and the commands to send."""
         events: list[Event | Gap] = []
         answers: list[str] = []
         for line in text.split("\n"):
@@ -80,7 +81,7 @@ class Session:
                     events.append(Event(kind, message["seq"], message["ts"], message.get("market_id"), message["data"]))
             elif kind == "hello":
                 self.last = message["seq"] if self.last is None else self.last
-                answers += self.wishes()
+                answers += self.commands()
             elif kind == "subscribed":
                 self._unanswered -= 1
             elif kind == "pong":
@@ -92,18 +93,18 @@ class Session:
         return events, answers
 
     @staticmethod
-    def ask() -> str:
-        """Give what to say when nothing was heard for a while: a reader of rare events moves on as well."""
+    def ping() -> str:
+        """Return the command for a quiet connection: its answer moves `last` on where events are rare."""
         return '{"action":"ping"}'
 
     def closed(self, code: int | None, reason: str) -> Interrupted:
-        """Tell what the end of a connection means."""
+        """Return the interruption for a close code, or raise `Refused`."""
         if code in FINAL:
             raise Refused(str(code), reason)
         return Interrupted(f"closed with {code}: {reason}")
 
     def refused(self, status: int, body: bytes, retry_after: str | None) -> Interrupted:
-        """Tell what an answer other than the upgrade means."""
+        """Return the interruption for an answer other than the upgrade, or raise `Refused`."""
         if status in {429, 500, 502, 503, 504}:
             wait = float(retry_after) if retry_after and retry_after.isdigit() else None
             return Interrupted(f"answered {status}", wait)
@@ -114,10 +115,10 @@ class Session:
             raise Refused(str(status), body.decode(errors="replace")[:500]) from None
 
     def pause(self, asked: float | None = None) -> float:
-        """Give the seconds until the next attempt: longer each time, and never the same for all clients."""
+        """Return the seconds until the next attempt: exponential, with jitter."""
         self._failures += 1
         longest = min(10.0, 0.1 * 2 ** min(self._failures, 10))
-        return max(asked or 0.0, random.uniform(longest / 2, longest))  # noqa: S311 (no secret)
+        return max(asked or 0.0, random.uniform(longest / 2, longest))  # noqa: S311 - no secret
 
     def _advance(self, message: dict[str, Any]) -> None:
         if not self._unanswered and isinstance(message.get("seq"), int):

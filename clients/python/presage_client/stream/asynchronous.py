@@ -1,4 +1,4 @@
-"""The stream for asyncio: iterate over it by `async for`."""
+"""The stream for asyncio: an asynchronous iterator of events."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from typing import TYPE_CHECKING, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
-from presage.client.errors import Interrupted, Lost, Unavailable
-from presage.client.events import Event, Gap
-from presage.client.session import IDLE_S, MOST_BYTES, Session
+from presage_client.stream.errors import Interrupted, Lost, Unavailable
+from presage_client.stream.events import Event, Gap
+from presage_client.stream.session import IDLE_S, MAX_FRAME_BYTES, Session
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
     from types import TracebackType
 
-    from presage.client.events import Type
+    from presage_client.stream.events import Type
 
 
 class AsyncStream:
     """Events as they happen, each once and in order, over any number of connections.
 
-    `address` is the service's. `markets` are ids or slugs, `types` kinds of events; None is all. `wallets` are told of
-    beside that. `resume_from` is the `seq` of the last event that was had earlier: keep `last`, and nothing is missed
-    over restarts of your program. A hole raises `Lost`, or is told to `on_gap` if that is given.
+    `address` is the service's base URL. `markets` are ids or slugs, `types` event types; None is all. Activity of
+    `wallets` is added to that. `resume_from` is the `seq` of the last event received earlier: save `last`, and nothing
+    is missed over restarts of your program. A gap raises `Lost`, or is passed to `on_gap` if that is given.
+    `Unavailable` is raised after `patience_s` without a connection.
     """
 
     def __init__(
@@ -45,27 +46,29 @@ class AsyncStream:
         self._session = Session(address, key, markets=markets, types=types, wallets=wallets, resume_from=resume_from)
         self._on_gap, self._patience_s = on_gap, patience_s
         self._socket: ClientConnection | None = None
-        self._had: deque[Event | Gap] = deque()
+        self._pending: deque[Event | Gap] = deque()
         self._last = resume_from
-        self._over = False
+        self._closed = False
 
     @property
     def last(self) -> int | None:
-        """The `seq` to resume from after the events that were iterated over."""
-        return self._last if self._had else self._session.last
+        """The `seq` to resume from after the events returned so far."""
+        return self._last if self._pending else self._session.last
 
     def __repr__(self) -> str:
-        state = "closed" if self._over else "not connected" if self._socket is None else self._socket.state.name.lower()
+        state = (
+            "closed" if self._closed else "not connected" if self._socket is None else self._socket.state.name.lower()
+        )
         return f"<{type(self).__name__} past {self.last}, {state}, {self._session}>"
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self
 
     async def __anext__(self) -> Event:
-        """Wait for the next event; the end comes with `close` only."""
-        while not self._over:
-            while self._had:
-                item = self._had.popleft()
+        """Wait for the next event; only `close` ends the stream."""
+        while not self._closed:
+            while self._pending:
+                item = self._pending.popleft()
                 if isinstance(item, Event):
                     self._last = item.seq
                     return item
@@ -75,15 +78,15 @@ class AsyncStream:
             try:
                 await self._receive(self._socket or await self._connect())
             except Interrupted as why:
-                await self._hang_up()
-                if not self._over:
+                await self._disconnect()
+                if not self._closed:
                     await asyncio.sleep(self._session.pause(why.wait_s))
         raise StopAsyncIteration
 
     async def close(self) -> None:
-        """End the stream."""
-        self._over = True
-        await self._hang_up()
+        """Close the stream."""
+        self._closed = True
+        await self._disconnect()
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,9 +98,9 @@ class AsyncStream:
 
     async def _connect(self) -> ClientConnection:
         began = time.monotonic()
-        while not self._over:
+        while not self._closed:
             try:
-                self._socket = await connect(self._session.url, compression=None, max_size=MOST_BYTES)
+                self._socket = await connect(self._session.url, compression=None, max_size=MAX_FRAME_BYTES)
             except InvalidStatus as answer:
                 response = answer.response
                 why = self._session.refused(
@@ -119,10 +122,10 @@ class AsyncStream:
                 async with asyncio.timeout(IDLE_S):
                     text = await socket.recv(decode=True)
             except TimeoutError:
-                await socket.send(self._session.ask())
+                await socket.send(self._session.ping())
                 return
             before = self._session.last
-            events, answers = self._session.hear(text)
+            events, answers = self._session.receive(text)
             for answer in answers:
                 await socket.send(answer)
         except ConnectionClosed as closed:
@@ -132,9 +135,9 @@ class AsyncStream:
             ) from None
         if events:
             self._last = before
-        self._had += events
+        self._pending += events
 
-    async def _hang_up(self) -> None:
+    async def _disconnect(self) -> None:
         socket, self._socket = self._socket, None
         if socket is not None:
             await socket.close()

@@ -1,4 +1,4 @@
-"""The client: against a real server, and against one that behaves as badly as servers do."""
+"""The stream client: against a real server, and against one that misbehaves."""
 
 from __future__ import annotations
 
@@ -7,24 +7,19 @@ import itertools
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-import zipfile
-from pathlib import Path
 
 import pytest
 from websockets.sync.server import serve
 
-from presage.client import AsyncStream, Event, Gap, Lost, Refused, Stream, Unavailable
-from presage.client.session import Session
+from presage_client import AsyncStream, Event, Gap, Lost, Refused, Stream, Unavailable
+from presage_client.stream.session import Session
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.api.listening import seqs, trades, write
 from tests.patience import until
 
-ROOT = Path(__file__).parents[2]
 RAIN, SNOW = "0x" + "a" * 64, "0x" + "b" * 64
 WALLET = "0x" + "c" * 40
 READERS = itertools.count(1)
@@ -62,7 +57,7 @@ def served(server, conn):
 # --- Against the service
 
 
-def test_events_come_typed_in_order_and_split(served, conn):
+def test_events_are_typed_ordered_and_split(served, conn):
     with Stream(served.url, served.key, resume_from=served.at) as events:
         written = write(conn, trades(250, RAIN))
         got = list(itertools.islice(events, 250))
@@ -73,7 +68,7 @@ def test_events_come_typed_in_order_and_split(served, conn):
         assert events.last == written[-1]
 
 
-def test_the_asynchronous_client_hears_the_same(served, conn):
+def test_the_asynchronous_client_receives_the_same(served, conn):
     async def read():
         async with AsyncStream(served.url, served.key, types=["trade"], resume_from=served.at) as events:
             write(conn, [("price", RAIN, {}), *trades(3)])
@@ -82,7 +77,7 @@ def test_the_asynchronous_client_hears_the_same(served, conn):
     assert asyncio.run(read()) == ([served.at + 2, served.at + 3, served.at + 4], served.at + 4)
 
 
-def test_markets_types_and_wallets_are_asked_for(served, conn):
+def test_markets_types_and_wallets_filter(served, conn):
     many = [f"0x{number:064x}" for number in range(1200)]
     address = bytes.fromhex(WALLET[2:])
     with Stream(
@@ -101,13 +96,13 @@ def test_markets_types_and_wallets_are_asked_for(served, conn):
         assert numbers(events, 3) == [written[0], written[3], written[4]]
 
 
-def test_of_no_markets_at_all_wallets_remain(served, conn):
+def test_without_markets_the_wallets_remain(served, conn):
     with Stream(served.url, served.key, markets=[], wallets=[WALLET], resume_from=served.at) as events:
         written = write(conn, [("trade", RAIN, {}), ("wallet_activity", SNOW, {}, bytes.fromhex(WALLET[2:]))])
         assert numbers(events, 1) == [written[1]]
 
 
-def test_nothing_is_missed_or_doubled_while_workers_die(served, conn):
+def test_nothing_is_missed_or_duplicated_while_workers_die(served, conn):
     stop, written = threading.Event(), []
 
     def keep_writing():
@@ -129,7 +124,7 @@ def test_nothing_is_missed_or_doubled_while_workers_die(served, conn):
     assert got == written
 
 
-def test_a_program_goes_on_where_an_earlier_one_ended(served, conn):
+def test_a_program_resumes_where_an_earlier_one_ended(served, conn):
     written = write(conn, trades(10))
     with Stream(served.url, served.key, resume_from=served.at) as events:
         assert numbers(events, 4) == written[:4]
@@ -138,7 +133,7 @@ def test_a_program_goes_on_where_an_earlier_one_ended(served, conn):
         assert numbers(events, 6) == written[4:]
 
 
-def test_a_hole_is_told(served, conn):
+def test_a_gap_is_reported(served, conn):
     written = write(conn, trades(10))
     conn.execute("delete from stream_events where seq = any(%s)", [written[:5]])
     with Stream(served.url, served.key, resume_from=written[1]) as events:
@@ -160,8 +155,8 @@ def test_a_hole_is_told(served, conn):
     assert gaps[0].upto >= more[0]
 
 
-def test_a_reader_of_rare_events_moves_on(served, conn, monkeypatch):
-    monkeypatch.setattr("presage.client.synchronous.IDLE_S", 0.1)
+def test_last_advances_where_events_are_rare(served, conn, monkeypatch):
+    monkeypatch.setattr("presage_client.stream.synchronous.IDLE_S", 0.1)
     with Stream(served.url, served.key, types=["signal"], resume_from=served.at) as events:
         threading.Timer(0.5, lambda: write(conn, [*trades(20), ("signal", None, {})])).start()
         assert numbers(events, 1) == [served.at + 21]
@@ -189,7 +184,7 @@ def test_a_reader_of_rare_events_moves_on(served, conn, monkeypatch):
         ({"wallets": ["0x12"]}, "invalid_parameter"),
     ],
 )
-def test_what_is_refused_is_raised_at_once(served, how, code):
+def test_a_refusal_is_raised_at_once(served, how, code):
     key = how.pop("key", served.key)
     with Stream(served.url, key, **how) as events, pytest.raises(Refused) as refused:
         next(events)
@@ -221,7 +216,7 @@ def test_the_end_of_the_key_is_raised(served, conn):
 # --- Against others
 
 
-def test_who_cannot_be_reached_is_waited_for_only_as_long_as_asked():
+def test_an_unreachable_service_is_given_up_after_the_patience():
     began = time.monotonic()
     with Stream("http://127.0.0.1:9", "key", patience_s=0.5) as events, pytest.raises(Unavailable):
         next(events)
@@ -243,16 +238,16 @@ def say(kind, **said):
     return json.dumps({"type": kind, **said})
 
 
-def test_what_comes_twice_is_told_once_and_what_came_too_early_not_at_all():
+def test_duplicates_and_events_before_the_subscription_are_dropped():
     session = Session("http://x", "key", markets=["a", "b"], resume_from=5)
-    events, answers = session.hear(say("hello", session="s", seq=9, oldest_seq=1, ts=1))
+    events, answers = session.receive(say("hello", session="s", seq=9, oldest_seq=1, ts=1))
     assert (events, [json.loads(each) for each in answers]) == (
         [],
         [{"action": "subscribe", "markets": ["a", "b"], "resume_from": 5}],
     )
-    assert session.hear(event(9))[0] == []  # not what was asked for: we were not heard yet
-    assert session.hear(say("subscribed", markets=[], types="all", wallets=[]))[0] == []
-    told, _ = session.hear("\n".join([event(6), event(6), event(5), event(8)]))
+    assert session.receive(event(9))[0] == []  # not what was asked for: we were not heard yet
+    assert session.receive(say("subscribed", markets=[], types="all", wallets=[]))[0] == []
+    told, _ = session.receive("\n".join([event(6), event(6), event(5), event(8)]))
     assert seqs({"seq": each.seq} for each in told) == [6, 8]
     assert session.last == 8
 
@@ -260,24 +255,24 @@ def test_what_comes_twice_is_told_once_and_what_came_too_early_not_at_all():
 def test_a_stream_from_now_on_resumes_from_its_first_greeting():
     session = Session("https://x/base/", "a key&", types=["trade"])
     assert session.url == "wss://x/base/stream?api_key=a+key%26"
-    _, answers = session.hear(say("hello", seq=9, oldest_seq=1, ts=1))
+    _, answers = session.receive(say("hello", seq=9, oldest_seq=1, ts=1))
     assert json.loads(answers[0]) == {"action": "subscribe", "types": ["trade"], "resume_from": 9}
-    session.hear(say("subscribed"))
-    _, answers = session.hear(say("hello", seq=20, oldest_seq=1, ts=1))
+    session.receive(say("subscribed"))
+    _, answers = session.receive(say("hello", seq=20, oldest_seq=1, ts=1))
     assert json.loads(answers[0])["resume_from"] == 9
 
 
-def test_pauses_grow_to_ten_seconds_and_begin_anew_after_success():
+def test_pauses_grow_to_ten_seconds_and_reset_after_success():
     session = Session("http://x", "key")
     pauses = [session.pause() for _ in range(12)]
     assert 0.1 <= pauses[0] <= 0.2
     assert 5 <= pauses[-1] <= 10
-    session.hear(say("replay_completed", seq=1, complete=True))
+    session.receive(say("replay_completed", seq=1, complete=True))
     assert session.pause() <= 0.2
     assert session.pause(3.0) >= 3.0
 
 
-def test_a_server_that_hangs_up_at_every_turn_is_asked_again():
+def test_a_server_that_keeps_disconnecting_is_resumed():
     turns = itertools.count(1)
 
     def answer(socket):
@@ -295,31 +290,3 @@ def test_a_server_that_hangs_up_at_every_turn_is_asked_again():
             events._session.pause = lambda _=None: 0.01
             assert numbers(events, 7) == list(range(1, 8))
         server.shutdown()
-
-
-def test_the_client_needs_nothing_of_the_servers():
-    foreign = "api cli orchestration sql upstream settings falcon gevent psycopg sqlalchemy msgspec pydantic"
-    code = f"import sys, presage.client; print([name for name in '{foreign}'.split() if name in sys.modules])"
-
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-
-    assert found.stdout.strip() == "[]"
-
-
-def test_the_client_is_a_package_of_its_own(tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT / "presage",
-        check=True,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("presage_client-*.whl")
-    with zipfile.ZipFile(wheel) as packed:
-        names = {name for name in packed.namelist() if not name.startswith("presage_client-")}
-        metadata = next(packed.read(name).decode() for name in packed.namelist() if name.endswith("/METADATA"))
-    assert names == {
-        str(path.relative_to(ROOT))
-        for path in (ROOT / "presage").rglob("*")
-        if path.suffix in {".py", ".typed"} and "__pycache__" not in path.parts
-    }
-    assert metadata.count("Requires-Dist") == 1

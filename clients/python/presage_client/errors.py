@@ -1,0 +1,83 @@
+"""The error of a request: an RFC 9457 problem of the service, or a failure to reach it."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_DETAIL = 500  # characters of a body that is no problem document
+
+
+class PresageError(Exception):
+    """A request failed. Decide by `code`; quote `request_id` in reports.
+
+    Codes of the service are in its documentation (`not_found`, `burst_exceeded`, …). The client adds
+    `connection_failed` and `timeout` (`status` is None), `invalid_response` (a body that does not match the document)
+    and `http_<status>` (a failure that is no problem document, as proxies answer).
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        *,
+        status: int | None = None,
+        hint: str | None = None,
+        errors: Sequence[dict[str, Any]] = (),
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(code, detail)
+        self.code, self.detail, self.status, self.hint = code, detail, status, hint
+        self.errors = list(errors)  # of `invalid_parameter` and the like: the fields that are wrong
+        self.request_id = request_id
+        self.retry_after = retry_after  # seconds
+
+    def __str__(self) -> str:
+        status = f" ({self.status})" if self.status else ""
+        return f"{self.code}{status}: {self.detail}" + (f" {self.hint}" if self.hint else "")
+
+
+def of_response(response: httpx.Response, now: float) -> PresageError:
+    """Return the error of an answer that is no success; `now` is the Unix time, for a Retry-After that is a date."""
+    after = _seconds(response.headers.get("Retry-After"), now)
+    try:
+        told = msgspec.json.decode(response.content)
+        code, detail = told["code"], told["detail"]
+    except (msgspec.DecodeError, KeyError, TypeError, UnicodeDecodeError):
+        text = response.text[:MAX_DETAIL].strip() or response.reason_phrase
+        return PresageError(f"http_{response.status_code}", text, status=response.status_code, retry_after=after)
+    return PresageError(
+        str(code),
+        str(detail),
+        status=response.status_code,
+        hint=told.get("hint"),
+        errors=told.get("errors") or (),
+        request_id=told.get("request_id"),
+        retry_after=after,
+    )
+
+
+def of_failure(failure: httpx.RequestError) -> PresageError:
+    """Return the error of a request that had no answer."""
+    code = "timeout" if isinstance(failure, httpx.TimeoutException) else "connection_failed"
+    return PresageError(code, str(failure) or type(failure).__name__)
+
+
+def _seconds(header: str | None, now: float) -> float | None:
+    if not header:
+        return None
+    if header.strip().isdecimal():
+        return float(header)
+    try:
+        at = parsedate_to_datetime(header)
+    except ValueError:
+        return None
+    return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)
