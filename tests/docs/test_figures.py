@@ -41,7 +41,7 @@ def test_the_table_of_tiers_is_that_of_the_database(conn):
 
 
 def test_the_threshold_of_whales_is_the_parameters_everywhere():
-    default = parameters.PARAMETERS["whale_alert_usd"].default
+    default = parameters.TUNABLES["whale_alert_usd"].default
     stream = (DOCS / "stream.md").read_text()
     (event,) = [json.loads(line) for line in stream.splitlines() if line.startswith('{"type":"signal"')]
 
