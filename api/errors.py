@@ -1,4 +1,4 @@
-"""Every way a request can fail: one catalogue of codes, each answered as RFC 9457 `application/problem+json`."""
+"""The catalogue of error codes, answered as RFC 9457 `application/problem+json`."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ log = logging.getLogger("presage.api")
 # code: (usual status, title)
 CATALOGUE: dict[str, tuple[int, str]] = {
     "invalid_parameter": (400, "A parameter has a value that is not allowed"),
-    "unknown_parameter": (400, "A parameter is not known here"),
+    "unknown_parameter": (400, "A parameter is unknown"),
     "missing_parameter": (400, "A required parameter is missing"),
     "invalid_cursor": (400, "The cursor cannot be used"),
-    "invalid_body": (400, "The request body is not what is expected"),
+    "invalid_body": (400, "The request body is not valid"),
     "invalid_api_key": (401, "The API key is missing or not valid"),
     "quota_exhausted": (402, "The month's credits are used up"),
     "forbidden": (403, "Access is not allowed"),
-    "not_found": (404, "There is nothing here"),
-    "method_not_allowed": (405, "The method is not allowed here"),
+    "not_found": (404, "The resource does not exist"),
+    "method_not_allowed": (405, "The method is not allowed"),
     "body_too_large": (413, "The request body is too large"),
-    "burst_exceeded": (429, "Too much at once"),
+    "burst_exceeded": (429, "Too many requests"),
     "internal": (500, "Something went wrong on our side"),
-    "upstream_unavailable": (502, "The exchange does not answer as it should"),
+    "upstream_unavailable": (502, "The exchange is unavailable"),
     "overloaded": (503, "The service cannot answer right now"),
 }
-# What falcon raises by itself, in our words.
+# Codes for the errors that Falcon raises itself.
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large", 503: "overloaded"}
 
 
 class Problem(falcon.HTTPError):
-    """A failure that the client is told about; raised anywhere, rendered in one place."""
+    """An error response to the client; raised anywhere, rendered by `serialize`."""
 
     def __init__(
         self,
@@ -57,11 +57,11 @@ class Problem(falcon.HTTPError):
         usual, title = CATALOGUE[code]
         super().__init__(status or usual, title=title, description=detail, headers=headers)
         self.problem, self.hint, self.errors = code, hint, errors
-        self.more: dict[str, Any] = {}  # beside what all problems say
+        self.more: dict[str, Any] = {}  # members in addition to the common ones
 
 
 def invalid(name: str, what: str, allowed: str) -> Problem:
-    """Make the problem of one parameter that is not allowed beside the others."""
+    """Return the Problem of one invalid parameter."""
     return Problem(
         "invalid_parameter",
         f"`{name}` {what}",
@@ -80,7 +80,7 @@ def document(
     errors: Sequence[Mapping[str, Any]] = (),
     more: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Render one problem."""
+    """Encode a problem document."""
     usual, title = CATALOGUE[code]
     problem: dict[str, Any] = {
         "type": f"urn:presage:problem:{code}",
@@ -98,7 +98,7 @@ def document(
 
 
 def on_the_wire(status: int, code: str, detail: str) -> bytes:
-    """Give a whole HTTP answer to a request that never became one."""
+    """Return a complete HTTP response, for a request that could not be parsed."""
     request_id = new_id()
     body = document(code, detail, request_id, status=status)
     headers = {
@@ -114,12 +114,12 @@ def on_the_wire(status: int, code: str, detail: str) -> bytes:
 
 
 def new_id() -> str:
-    """Name a request."""
+    """Return a new request id."""
     return f"{random.getrandbits(64):016x}"
 
 
 def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPError) -> None:
-    """Render whatever was raised, falcon's own errors included."""
+    """Render an error, including Falcon's own."""
     hint: str | None = None
     errors: Sequence[Mapping[str, Any]] = ()
     more: Mapping[str, Any] = {}
@@ -130,21 +130,21 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
     req.context.problem = code
     detail = error.description
     if code == "not_found" and isinstance(error, falcon.HTTPRouteNotFound):
-        detail, hint = f"There is no {req.path[:200]} here", "GET /openapi.json lists what there is"
+        detail, hint = f"There is no endpoint {req.path[:200]}", "GET /openapi.json lists all endpoints"
     elif code == "method_not_allowed":
-        detail, hint = f"{req.method} is not possible here", f"Allowed: {dict(error.headers or {}).get('Allow', 'GET')}"
+        detail, hint = f"{req.method} is not allowed here", f"Allowed: {dict(error.headers or {}).get('Allow', 'GET')}"
     resp.content_type = MEDIA_TYPE
     request_id = getattr(req.context, "id", None)
     resp.data = document(code, detail, request_id, status=error.status_code, hint=hint, errors=errors, more=more)
 
 
 def unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:  # noqa: ARG001
-    """Answer what nobody foresaw: the log gets the traceback, the client a request id to quote."""
+    """Answer an unexpected error: the traceback is logged, the client gets a request id to quote."""
     log.error("%s %s failed (request %s)", req.method, req.path, getattr(req.context, "id", None), exc_info=error)
-    raise Problem("internal", "The failure was logged", hint="Quote the request_id when you report it")
+    raise Problem("internal", "The error was logged", hint="Quote the request_id when you report it")
 
 
 def install(app: falcon.App[Any, Any]) -> None:
-    """Have the application answer every failure from this page."""
+    """Install the error serializer and handlers in the application."""
     app.set_error_serializer(serialize)
     app.add_error_handler(Exception, unexpected)

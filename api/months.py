@@ -1,4 +1,4 @@
-"""Months, for which credits are given."""
+"""Calendar months, the accounting period of credits."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class Month(NamedTuple):
     """A calendar month, UTC."""
 
     number: int  # months since year 0
-    first: int  # second of it
-    end: int  # the next one's first second
+    first: int  # its first second
+    end: int  # the next month's first second
 
     @classmethod
     def of(cls, now: float) -> Month:
-        """Give the month of a moment."""
+        """Return the month of a moment in Unix seconds."""
         today = datetime.fromtimestamp(now, UTC)
         number = today.year * 12 + today.month - 1
         first, end = (datetime(each // 12, each % 12 + 1, 1, tzinfo=UTC) for each in (number, number + 1))
@@ -23,7 +23,7 @@ class Month(NamedTuple):
 
 
 def unpaid(month: Month) -> dict[str, str]:
-    """Give the headers of an answer that no key paid for, names in lower case."""
+    """Return the credit headers of a response without a key, with lower-case names."""
     return {
         "x-credits-limit": "0",
         "x-credits-remaining": "0",

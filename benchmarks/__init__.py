@@ -1,1 +1,1 @@
-"""Benchmarks of `presage bench`: our figures beside a named rival's or limit's, measured in the same run."""
+"""Benchmarks of `presage bench`: our figures beside a named rival or limit, measured in the same run."""

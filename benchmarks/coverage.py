@@ -1,4 +1,4 @@
-"""How fast a day is counted against the exchange's list and filled in, and a database saved and restored."""
+"""Coverage benchmark: reconcile a day against the exchange's list and backfill it; back up and restore a database."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from api.schemas.requests import EARLIEST, LATEST
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from orchestration.coverage import days
-from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.exchange import ExchangeClient
 from sql import backup
 from sql.database import connect
 from sql.queries import coverage as queries
-from upstream.polymarket.data_api.trades import Trade
+from upstream.polymarket.data_api.trades import DataApiTrade
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 MARKETS, TRADES, GAPS = 2_000, 200_000, 200_000
 DAY_S = 86_400
-# Seven million fills a day are some three million trades of takers: counted within half an hour.
+# Seven million fills a day are some three million taker trades: reconciled within half an hour.
 COUNTED = Target("value", ">=", 1_700)
 QUICK, ASKED = Target("value", "<", 50), 200
 CATALOGUE = """
@@ -50,12 +50,12 @@ CATALOGUE = """
 """
 
 
-class Listing(Exchange):
-    """An exchange that has its list in memory: what the network takes is not ours."""
+class MemoryExchange(ExchangeClient):
+    """An exchange client with its trade list in memory, to exclude network time."""
 
     def __init__(self, day: date, trades: int) -> None:
         super().__init__("", "", "", "")
-        self.by_second: dict[int, list[Trade]] = defaultdict(list)
+        self.by_second: dict[int, list[DataApiTrade]] = defaultdict(list)
         start = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
         for nth in range(trades):
             at = start + nth * DAY_S // trades
@@ -63,18 +63,18 @@ class Listing(Exchange):
             tx = f"0x{hashlib.sha256(str(nth).encode()).hexdigest()}"
             price, size = 10_000 + nth * 31 % 980_000, 1_000_000 + nth * 977 % 900_000_000
             instant = datetime.fromtimestamp(at, UTC)
-            self.by_second[at].append(Trade(str(token), "0x", instant, 1, price, size, tx, "0x"))
+            self.by_second[at].append(DataApiTrade(str(token), "0x", instant, 1, price, size, tx, "0x"))
 
-    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Trade]:  # noqa: ARG002 (of all markets)
-        """Give what was traded in a stretch of time, newest first."""
+    def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[DataApiTrade]:  # noqa: ARG002 (of all markets)
+        """Return the trades of a time range, newest first."""
         seconds = range((to_ms + 999) // 1000, from_ms // 1000 - 1, -1)
         return [trade for second in seconds for trade in reversed(self.by_second.get(second, ()))]
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Fill a day in, count it again, ask what is held, save and restore all of it."""
+    """Backfill a day, reconcile it again, query coverage, back up and restore."""
     day = datetime.now(UTC).date() - timedelta(days=2)
-    listing = Listing(day, TRADES)
+    listing = MemoryExchange(day, TRADES)
     with fresh(report) as bench:
         with connect(bench.url, autocommit=True) as conn:
             psycopg.ClientCursor(conn).execute(CATALOGUE, {"markets": MARKETS, "gaps": GAPS})
@@ -83,7 +83,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             again = [timed(lambda: days.reconcile_trades(conn, listing, day)) for _ in range(options.repetitions)]
             counted_s = statistics.median(again)
             yield figure("a day's trades, none missing: counted", TRADES / counted_s, "trades/s", target=COUNTED)
-            conn.execute("vacuum (analyze)")  # as the server does by itself, later
+            conn.execute("vacuum (analyze)")  # as autovacuum would, later
             detail = {"gaps": float(GAPS)}
             for name, ask in (("what is held", lambda: queries.kinds(conn)), ("a page of gaps", lambda: page(conn))):
                 took = [timed(ask) * 1000 for _ in range(ASKED)]
@@ -101,13 +101,13 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def page(conn: psycopg.Connection[Any]) -> list[Any]:
-    """Ask for the newest gaps, of all kinds and states."""
+    """Return the newest gaps, of all kinds and states."""
     newest = {"kind": None, "status": None, "since": EARLIEST, "until": LATEST, "before_ts": LATEST, "before_place": 0}
     return list(queries.gaps(conn, **newest, limit=101))
 
 
 def timed(work: Callable[[], Any]) -> float:
-    """Do something once; seconds."""
+    """Run a function once; return the seconds."""
     began = time.perf_counter()
     work()
     return time.perf_counter() - began

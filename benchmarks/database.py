@@ -1,4 +1,4 @@
-"""A database of a benchmark's own, fresh, and gone afterwards."""
+"""A temporary database for a benchmark."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Bench(NamedTuple):
-    """Where to measure."""
+    """The benchmark's folder, database URL and psql."""
 
     folder: Path
     url: str
@@ -21,13 +21,13 @@ class Bench(NamedTuple):
 
 @contextlib.contextmanager
 def fresh(report: Callable[[str], None]) -> Iterator[Bench]:
-    """Start an embedded server with the schema; it runs with the settings that the demo's has."""
+    """Start an embedded server with the schema, with the same settings as the demo's."""
     from sql import migrate
     from sql.embedded import Cluster
 
     with tempfile.TemporaryDirectory(prefix="presage-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o711)  # the server may run as another user, who has to get through
+        folder.chmod(0o711)  # the server may run as another user, who needs access
         with Cluster(folder / "database") as cluster:
             cluster.create_database("presage")
             migrate.upgrade(cluster.url("presage"))

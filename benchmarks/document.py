@@ -1,11 +1,11 @@
-"""Figures in a document: a table that each run of a benchmark writes anew, between two marks."""
+"""Figures in a document: a table between two marks, rewritten by each run of a benchmark."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from benchmarks.api import report as api_report
+from benchmarks.api import report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def write(file: Path, benchmark: str, figures: Sequence[Figure], load: tuple[float, float, float]) -> None:
-    """Put a benchmark's figures in place of those that were measured before."""
+    """Replace a benchmark's previous figures."""
     busy = ", ".join(f"{each:.2f}" for each in load)
-    where = f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC on {api_report.machine()}. Load average before: {busy}."
-    begin = api_report.BEGIN.replace("bench api", f"bench {benchmark}")
-    api_report.write(file, f"{where}\n\n{table(figures)}", begin=begin)
+    where = f"Measured {datetime.now(UTC):%Y-%m-%d %H:%M} UTC on {report.machine()}. Load average before: {busy}."
+    begin = report.BEGIN.replace("bench api", f"bench {benchmark}")
+    report.write(file, f"{where}\n\n{table(figures)}", begin=begin)
 
 
 def table(figures: Sequence[Figure]) -> str:
-    """Give a row for each figure."""
+    """Return a table with a row per figure."""
     lines = ["| figure | value | rival | its | ratio | target |", "| --- | ---: | --- | ---: | ---: | --- |"]
     for each in figures:
         verdict = "" if each.met is None else f"{each.target}: {'met' if each.met else 'missed'}"

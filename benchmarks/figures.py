@@ -1,4 +1,4 @@
-"""What a benchmark says: figures, each with its rival and its target."""
+"""Benchmark results: figures, each with its rival and its target."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RELATIONS: dict[str, Callable[[float, float], bool]] = {
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What a figure must reach: `Target("ratio", ">=", 0.6)`."""
+    """A figure's target: `Target("ratio", ">=", 0.6)`."""
 
     of: str  # value or ratio
     relation: str
@@ -31,7 +31,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Figure(msgspec.Struct, kw_only=True):
-    """One measured number. `ratio` is value / rival_value; `met` is null where there is no target."""
+    """One measured number. `ratio` is value / rival_value; `met` is null without a target."""
 
     figure: str
     value: float
@@ -55,7 +55,7 @@ def figure(
     spread: tuple[float, float] | None = None,
     detail: dict[str, float] | None = None,
 ) -> Figure:
-    """Work out ratio and verdict."""
+    """Return a figure with its ratio and whether it meets the target."""
     ratio = value / rival[1] if rival and rival[1] else None
     met = None
     if target is not None:
@@ -76,5 +76,5 @@ def figure(
 
 
 def _short(number: float) -> float:
-    """Keep four significant digits: more would pretend."""
+    """Round to four significant digits: more would imply false precision."""
     return float(f"{number:.4g}")

@@ -15,7 +15,7 @@ VERDICTS = {None: "", True: "[green]met[/]", False: "[red]missed[/]"}
 
 
 def table(figures: Sequence[Figure]) -> Table:
-    """One row a figure."""
+    """Return a table with one row per figure."""
     made = Table(title="Benchmarks", title_justify="left")
     made.add_column("figure")
     made.add_column("value", justify="right")

@@ -1,4 +1,4 @@
-"""API keys from the command line."""
+"""Create and list API keys for the command line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEMO_APP = "presage demo"
 
 
 def create(url: str, email: str, app_name: str, tier: str) -> str:
-    """Make a key."""
+    """Create a key and return it."""
     from api.metering import keys
     from sql.database import connect
 
@@ -22,7 +22,7 @@ def create(url: str, email: str, app_name: str, tier: str) -> str:
 
 
 def ready_key(url: str, file: Path) -> str:
-    """Give the demo's own key: the one that an earlier run left, if it still holds, or a new one."""
+    """Return the demo's key: an earlier run's if it is still valid, or a new one."""
     from sql.database import connect
 
     if file.exists():
@@ -34,7 +34,7 @@ def ready_key(url: str, file: Path) -> str:
             ).fetchone()
         if known is not None:
             return key
-    # An account of its own each time: an earlier key whose file was deleted must not use up the account's room.
+    # A new account each time: an earlier key whose file was deleted must not count against the account's limit.
     key = create(url, f"demo-{secrets.token_hex(4)}@presage.example", DEMO_APP, "pro")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.touch(0o600)
@@ -50,8 +50,8 @@ def show(url: str) -> None:
     from sql.database import connect
     from sql.queries import figures as queries
 
-    # By its prefix a key is named to other commands: however narrow the terminal, that stands there whole.
-    table = Table(Column("key", no_wrap=True), "email", "for", "tier", "made", "used this month", "of", "revoked")
+    # Other commands identify a key by its prefix, so it is never wrapped or cut, however narrow the terminal.
+    table = Table(Column("key", no_wrap=True), "email", "app", "tier", "created", "used this month", "limit", "revoked")
     with connect(url) as conn:
         for prefix, email, app_name, tier, created_at, used, limit, revoked_at in queries.keys(conn):
             table.add_row(

@@ -1,6 +1,6 @@
-"""Log lines, alike in every process: one of JSON each, with the request or the run they belong to; or text to read.
+"""Structured logging, the same in every process: one JSON object per line with its request or run ID, or plain text.
 
-A process calls `configure` once at its door. Who embeds us and has set up logging (pytest, a script) is left alone.
+A process calls `configure` once at startup. If the embedding program (pytest, a script) has set up logging, it is kept.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Format = Literal["json", "text"]
 OURS = ("api", "cli", "orchestration", "presage", "sql", "upstream")
 
 request_id: ContextVar[str | None] = ContextVar("request_id", default=None)
-"""The request that this greenlet or task answers."""
+"""The request that this greenlet or task handles."""
 
 _of_process: dict[str, Any] = {}
 
 
 def configure(process: str) -> None:
-    """Write what is logged to stderr, in the settings' format, as lines of this process."""
+    """Log to stderr in the format from the settings, with this process's name on each line."""
     bind(process=process)
     root = logging.getLogger()
     if any(not _by_default(handler) for handler in root.handlers):
@@ -40,10 +40,10 @@ def configure(process: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(settings.get().log_format))
     root.addHandler(handler)
-    root.setLevel(logging.WARNING)  # libraries tell of each request, with addresses that may hold keys
+    root.setLevel(logging.WARNING)  # libraries log every request, with addresses that may contain keys
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
-    for name in ("dagster", "uvicorn", "uvicorn.access"):  # their own handlers, by their command lines: each line once
+    for name in ("dagster", "uvicorn", "uvicorn.access"):  # their command lines install own handlers: no line twice
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
     logging.captureWarnings(capture=True)
@@ -52,12 +52,12 @@ def configure(process: str) -> None:
 
 
 def bind(**known: Any) -> None:
-    """Say what every further line of this process has: its run, its job."""
+    """Bind fields, such as the run and the job, to all further log lines of this process."""
     _of_process.update(known)
 
 
 def formatter(format_: Format) -> logging.Formatter:
-    """Make lines of one format out of whatever is logged, by whomever."""
+    """Return a formatter that renders our own and library log records in one format."""
     last: list[Processor]
     if format_ == "json":
         last = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
@@ -78,7 +78,7 @@ def formatter(format_: Format) -> logging.Formatter:
 
 
 def readable(line: str) -> str:
-    """Give a line of a log as one reads it; what is no JSON of ours stays as it is."""
+    """Render a JSON log line as readable text; return any other line unchanged."""
     try:
         told = json.loads(line)
         said = f"{told['level'].upper()}: {told['event']}"
@@ -88,7 +88,7 @@ def readable(line: str) -> str:
 
 
 def _by_default(handler: logging.Handler) -> bool:
-    # What `logging.warning` adds to the root by itself, if somebody calls it before anything is set up; Dagster does.
+    # The handler that `logging.warning` adds to the root if it is called before logging is set up; Dagster does so.
     return type(handler) is logging.StreamHandler and getattr(handler.formatter, "_fmt", "") == logging.BASIC_FORMAT
 
 
@@ -101,7 +101,7 @@ def _belonging(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 def _of_a_run(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    # Dagster's own name for what a step logs; the message proper is beside it.
+    # Dagster's own name for what a step logs; the message itself is in a separate field.
     if (told := getattr(event["_record"], "dagster_meta", None)) is not None:
         event["event"] = told["orig_message"]
         known = {"run_id": told["run_id"], "job": told["job_name"], "step": told["step_key"]}
@@ -112,7 +112,7 @@ def _of_a_run(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 
 def _of_a_request(_logger: Any, _method: str, event: EventDict) -> EventDict:
-    # gunicorn's access log: its parts, under names that say what they are.
+    # gunicorn's access log: its positional parts, under descriptive field names.
     parts = event.pop("positional_args", None)
     if event["_record"].name == "gunicorn.access" and isinstance(parts, dict):
         event.update(
@@ -138,5 +138,5 @@ def _died(
     if error is None or issubclass(kind, (KeyboardInterrupt, SystemExit)):
         sys.__excepthook__(kind, error or kind(), trace)
         return
-    whose = "nobody caught this" if thread is None else f"nobody caught this in thread {thread.name}"
+    whose = "uncaught exception" if thread is None else f"uncaught exception in thread {thread.name}"
     logging.getLogger("presage").critical(whose, exc_info=(kind, error, trace))

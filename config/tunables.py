@@ -1,8 +1,8 @@
-"""Parameters: what an administrator changes while everything runs, with `presage set NAME VALUE`.
+"""Tunables: values that an administrator changes at run time with `presage set NAME VALUE`.
 
-Unlike a setting, which a process reads once at its door, a parameter is a row of the database: whoever uses one asks
-for it in the transaction that it is used in, so a change acts at once, everywhere, without a restart. What nobody has
-changed has its default, and takes no row.
+Unlike a setting, which a process reads once at startup, a tunable is a database row. Code reads it in the transaction
+that uses it, so a change takes effect at once, everywhere, without a restart. A tunable that nobody has changed has its
+default and no row.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ PREFIX = "parameters."
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """One of them; a whole number where its default is one."""
+class Tunable:
+    """One tunable; an integer if its default is an integer."""
 
     name: str
     meaning: str
@@ -31,7 +31,7 @@ class Parameter:
     most: float
 
     def parsed(self, text: str) -> float:
-        """Read a value as people write it; ValueError says what is allowed."""
+        """Parse a value as entered by a person; raise ValueError, naming the allowed values, if it is not allowed."""
         try:
             number = int(text) if isinstance(self.default, int) else float(text)
         except ValueError:
@@ -39,14 +39,14 @@ class Parameter:
         return self.checked(number)
 
     def checked(self, number: float) -> float:
-        """Give the number back if it is allowed."""
-        if not self.least <= number <= self.most:  # neither does a nan pass
-            kind = "a whole number" if isinstance(self.default, int) else "a number"
+        """Return the number if it is allowed, else raise ValueError."""
+        if not self.least <= number <= self.most:  # also rejects nan
+            kind = "an integer" if isinstance(self.default, int) else "a number"
             raise ValueError(f"{self.name} is {kind} from {self.least:,} to {self.most:,} ({self.unit})")
         return number
 
 
-# By when a stage is late, and when stale: the same as its row of `stage_clocks` says, for whoever has set nothing.
+# When a stage becomes late and stale: the same defaults as its row of `stage_clocks`, used while nothing is set.
 THRESHOLDS = {
     "discovery": (900, 1800),
     "ingestion": (15, 60),
@@ -58,9 +58,9 @@ THRESHOLDS = {
 
 _ALL = (
     *(
-        Parameter(
+        Tunable(
             name=f"{stage}_{word}_after_s",
-            meaning=f"How old what the stage `{stage}` last did may be before it is {status}",
+            meaning=f"Age of the last activity of stage `{stage}` at which the stage becomes {status}",
             unit="seconds",
             default=default,
             least=1,
@@ -69,7 +69,7 @@ _ALL = (
         for stage, (late, stale) in THRESHOLDS.items()
         for word, status, default in (("warn", "late", late), ("fail", "stale", stale))
     ),
-    Parameter(
+    Tunable(
         name="whale_alert_usd",
         meaning="A settlement of this value or more becomes a whale_alert signal",
         unit="USD",
@@ -77,170 +77,170 @@ _ALL = (
         least=0.01,
         most=1e9,
     ),
-    Parameter(
+    Tunable(
         name="quality_hold_min",
-        meaning="For how long a failed check of data quality counts against its stage after it last failed",
+        meaning="For how long a failed data-quality check counts against its stage after it last failed",
         unit="minutes",
         default=10,
         least=0,
         most=10_080,
     ),
-    Parameter(
+    Tunable(
         name="signal_min_trades",
-        meaning="Trades of the last hour, over all outcomes, below which nothing is found of a market",
+        meaning="Trades in the last hour, over all outcomes, below which a market has no signals",
         unit="trades",
         default=10,
         least=1,
         most=100_000,
     ),
-    Parameter(
+    Tunable(
         name="signal_min_volume_usd",
-        meaning="What must have been traded in the last hour for anything to be found of a market",
+        meaning="Volume in the last hour, below which a market has no signals",
         unit="USD",
         default=250.0,
         least=0.01,
         most=1e9,
     ),
-    Parameter(
+    Tunable(
         name="signal_min_history_h",
-        meaning="How long ago a market's first trade of 24 hours must lie for its moves and volume to be judged",
+        meaning="Minimum time since a market's first trade of the last 24 hours, for its moves and volume to be judged",
         unit="hours",
         default=8.0,
         least=0.0,
         most=24.0,
     ),
-    Parameter(
+    Tunable(
         name="momentum_min_move",
-        meaning="A smaller move of the price within 65 minutes is no momentum",
+        meaning="Minimum price move within 65 minutes for momentum",
         unit="price, 0 to 1",
         default=0.05,
         least=0.001,
         most=0.99,
     ),
-    Parameter(
+    Tunable(
         name="momentum_factor",
-        meaning="How many times the usual move of an hour a move must have for momentum",
+        meaning="Minimum ratio of a move to the usual hourly move for momentum",
         unit="times",
         default=5.0,
         least=0.0,
         most=1000.0,
     ),
-    Parameter(
+    Tunable(
         name="momentum_cooldown_min",
-        meaning="For how long momentum is not found again of a market in the same direction",
+        meaning="Cool-down of momentum for a market and direction",
         unit="minutes",
         default=60,
         least=1,
         most=1440,
     ),
-    Parameter(
+    Tunable(
         name="volume_spike_ratio",
-        meaning="The last hour's USD over the 24 hours' hourly mean, from which on it is a volume_spike",
+        meaning="Minimum ratio of the last hour's USD to the 24-hour hourly mean for volume_spike",
         unit="times, 24 at most",
         default=5.0,
         least=1.0,
         most=24.0,
     ),
-    Parameter(
+    Tunable(
         name="volume_spike_cooldown_min",
-        meaning="For how long a volume_spike is not found again of a market",
+        meaning="Cool-down of volume_spike for a market",
         unit="minutes",
         default=60,
         least=1,
         most=1440,
     ),
-    Parameter(
+    Tunable(
         name="spread_widening_min_spread",
-        meaning="A smaller spread over five minutes is no spread_widening",
+        meaning="Minimum spread over five minutes for spread_widening",
         unit="price, 0 to 1",
         default=0.03,
         least=0.001,
         most=0.99,
     ),
-    Parameter(
+    Tunable(
         name="spread_widening_factor",
-        meaning="How many times the spread of the hour before a spread must have for spread_widening",
+        meaning="Minimum ratio of the spread to that of the hour before for spread_widening",
         unit="times",
         default=3.0,
         least=1.0,
         most=1000.0,
     ),
-    Parameter(
+    Tunable(
         name="spread_widening_cooldown_min",
-        meaning="For how long spread_widening is not found again of a market",
+        meaning="Cool-down of spread_widening for a market",
         unit="minutes",
         default=60,
         least=1,
         most=1440,
     ),
-    Parameter(
+    Tunable(
         name="book_imbalance_lean",
-        meaning="How far the best levels must lean to one side for book_imbalance: 0 is balanced, 1 all on one side",
+        meaning="Minimum lean of the best levels to one side for book_imbalance: 0 is balanced, 1 all on one side",
         unit="share",
         default=0.7,
         least=0.05,
         most=1.0,
     ),
-    Parameter(
+    Tunable(
         name="book_imbalance_cooldown_min",
-        meaning="For how long book_imbalance is not found again of a market to the same side",
+        meaning="Cool-down of book_imbalance for a market and side",
         unit="minutes",
         default=60,
         least=1,
         most=1440,
     ),
-    Parameter(
+    Tunable(
         name="price_reversal_min_move",
-        meaning="A way out that is smaller than this, within an hour, has nothing to come back from",
+        meaning="Minimum initial price move within an hour for price_reversal",
         unit="price, 0 to 1",
         default=0.05,
         least=0.001,
         most=0.99,
     ),
-    Parameter(
+    Tunable(
         name="price_reversal_factor",
-        meaning="How many times the usual move of an hour the way out must have for price_reversal",
+        meaning="Minimum ratio of the initial move to the usual hourly move for price_reversal",
         unit="times",
         default=4.0,
         least=0.0,
         most=1000.0,
     ),
-    Parameter(
+    Tunable(
         name="price_reversal_share",
-        meaning="Which share of its way out the price must have come back for price_reversal",
+        meaning="Minimum share of the initial move that the price must have reversed for price_reversal",
         unit="share",
         default=0.6,
         least=0.1,
         most=1.0,
     ),
-    Parameter(
+    Tunable(
         name="price_reversal_cooldown_min",
-        meaning="For how long price_reversal is not found again of a market in the same direction",
+        meaning="Cool-down of price_reversal for a market and direction",
         unit="minutes",
         default=60,
         least=1,
         most=1440,
     ),
 )
-PARAMETERS = {parameter.name: parameter for parameter in _ALL}
+TUNABLES = {parameter.name: parameter for parameter in _ALL}
 
 
 def value(conn: psycopg.Connection[Any], name: str) -> float:
-    """Tell what a parameter is right now."""
-    return _value(PARAMETERS[name], queries.stored(conn, name=PREFIX + name))
+    """Return the current value of a tunable."""
+    return _value(TUNABLES[name], queries.stored(conn, name=PREFIX + name))
 
 
 def values(conn: psycopg.Connection[Any]) -> dict[str, float]:
-    """Tell what all of them are right now."""
+    """Return the current values of all tunables."""
     stored = dict(queries.all_stored(conn, prefix=PREFIX))
-    return {name: _value(parameter, stored.get(PREFIX + name)) for name, parameter in PARAMETERS.items()}
+    return {name: _value(parameter, stored.get(PREFIX + name)) for name, parameter in TUNABLES.items()}
 
 
 def set_(conn: psycopg.Connection[Any], name: str, text: str) -> float:
-    """Change a parameter, from the commit on; `default` takes the change back. ValueError where it cannot be."""
-    if name not in PARAMETERS:
-        raise ValueError(f"there is no parameter {name}, only {', '.join(sorted(PARAMETERS))}")
-    parameter = PARAMETERS[name]
+    """Set a tunable, effective on commit; `default` removes the change. Raise ValueError for a value not allowed."""
+    if name not in TUNABLES:
+        raise ValueError(f"there is no parameter {name}, only {', '.join(sorted(TUNABLES))}")
+    parameter = TUNABLES[name]
     if text == "default":
         queries.forget(conn, name=PREFIX + name)
         return parameter.default
@@ -249,9 +249,8 @@ def set_(conn: psycopg.Connection[Any], name: str, text: str) -> float:
     return number
 
 
-def _value(parameter: Parameter, stored: object) -> float:
-    # A row that was changed by hand, or left by another release, must not stop who asks:
-    # what is not allowed is no value.
+def _value(parameter: Tunable, stored: object) -> float:
+    # A row changed by hand, or left by another release, must not break readers: a value that is not allowed is ignored.
     if isinstance(stored, int | float) and not isinstance(stored, bool) and parameter.least <= stored <= parameter.most:
         return int(stored) if isinstance(parameter.default, int) else float(stored)
     return parameter.default

@@ -1,4 +1,4 @@
-"""What must hold of the data at any moment, as plain judgements over the database."""
+"""Data checks: conditions that hold at any moment, evaluated against the database."""
 
 from __future__ import annotations
 
@@ -27,45 +27,45 @@ SILENT_PASSES = 5
 
 @dataclass(frozen=True)
 class Judgement:
-    """Whether something holds, how bad it is if not, and the figures behind."""
+    """Result of a check: whether it holds, how severe a failure is, and the figures behind it."""
 
     holds: bool
-    said: str
+    summary: str
     severity: Severity = "error"
     figures: dict[str, Any] = field(default_factory=dict)
 
 
 def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
-    """Judge how late each stage is."""
+    """Check how late each stage is."""
     judged = {}
     for stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, off, broken in queries.stages(conn):
         if off is not None:
-            judged[stage] = Judgement(holds=True, said=f"off: {off}")
+            judged[stage] = Judgement(holds=True, summary=f"off: {off}")
             continue
         figures = {"warn_after_s": warn_after_s, "fail_after_s": fail_after_s}
         if lag_s is not None:
             figures["lag_s"] = round(float(lag_s), 3)
         figures |= {name: at for name, at in (("last_data_at", last_data_at), ("beat_at", beat_at)) if at is not None}
-        said = f"{status}: " + ("nothing yet" if lag_s is None else f"{lag_s:.1f} s behind")
+        summary = f"{status}: " + ("nothing yet" if lag_s is None else f"{lag_s:.1f} s behind")
         if broken is not None:
-            said, figures["quality"] = f"{said}, broken: {broken}", broken
-        judged[stage] = Judgement(status == "fresh", said, "warn" if status == "late" else "error", figures)
+            summary, figures["quality"] = f"{summary}, broken: {broken}", broken
+        judged[stage] = Judgement(status == "fresh", summary, "warn" if status == "late" else "error", figures)
     return judged
 
 
 def lag_p99(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
-    """Judge the time from the exchange's instant to our commit."""
+    """Check the time from the exchange's timestamp to our commit."""
     counts = lag.merged(row[0] for row in queries.lags(conn, since=now - LAG_OVER))
     p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
     if p50 is None or p99 is None:
-        return Judgement(holds=True, said="nothing was written in five minutes", figures={"messages": 0})
+        return Judgement(holds=True, summary="no rows were written in five minutes", figures={"messages": 0})
     figures = {"p50_ms": p50, "p99_ms": p99, "messages": sum(counts)}
     severity: Severity = "warn" if p99 < LAG_P99_WORST_MS else "error"
     return Judgement(p99 < LAG_P99_MS, f"p50 {p50} ms, p99 {p99} ms", severity, figures)
 
 
 def not_crossed(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge that no book we serve has a bid at or above its best ask."""
+    """Check that no served book has a bid at or above its best ask."""
     books, crossed, doubted, keys = queries.crossed(conn)
     figures = {"books": books, "crossed": crossed, "not_verified": doubted}
     if crossed:
@@ -74,23 +74,23 @@ def not_crossed(conn: psycopg.Connection[Any]) -> Judgement:
 
 
 def complementary(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge that the mid prices of Yes and No add up to 1."""
+    """Check that the mid prices of Yes and No add up to 1."""
     pairs, apart, worst, mean = queries.complements(conn, tolerance=MID_TOLERANCE)
     figures = {"pairs": pairs, "apart": apart, "worst": worst / 1e6, "mean": mean / 1e6}
-    said = f"{apart} of {pairs} pairs are more than {MID_TOLERANCE / 1e6} from 1"
-    return Judgement(apart <= pairs * MIDS_APART_SHARE, said, "warn", figures)
+    summary = f"{apart} of {pairs} pairs are more than {MID_TOLERANCE / 1e6} from 1"
+    return Judgement(apart <= pairs * MIDS_APART_SHARE, summary, "warn", figures)
 
 
 def no_open_gaps(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge that coverage has no gap at this moment."""
+    """Check that coverage has no gap at this moment."""
     still_open, long_open, of_a_day, unfilled = queries.gaps(conn)
     figures = {"open": still_open, "open_over_60_s": long_open, "last_24h": of_a_day, "last_24h_unfilled": unfilled}
-    said = f"{still_open} open, {of_a_day} in 24 hours"
-    return Judgement(still_open == 0, said, "error" if long_open else "warn", figures)
+    summary = f"{still_open} open, {of_a_day} in 24 hours"
+    return Judgement(still_open == 0, summary, "error" if long_open else "warn", figures)
 
 
 def nothing_refused(conn: psycopg.Connection[Any], now: datetime, *, of_chain: bool = False) -> Judgement:
-    """Judge that every payload of the last minutes could be used; the exchange's, or the chain's logs."""
+    """Check that every payload of the last minutes could be used; the exchange's, or the chain's logs."""
     found = queries.refused(conn, since=now - REFUSED_OVER)
     rows = [(source, reason, count) for source, reason, count in found if (source == "chain") == of_chain]
     total = sum(count for _, _, count in rows)
@@ -103,10 +103,10 @@ def nothing_refused(conn: psycopg.Connection[Any], now: datetime, *, of_chain: b
 
 
 def quality_passes(conn: psycopg.Connection[Any], every_s: float) -> Judgement:
-    """Judge that new rows are still being looked at, while there are any."""
+    """Check that new rows are still being validated, while there are any."""
     silent_s = queries.quality_silence(conn)
     if silent_s is None:
-        return Judgement(holds=True, said="nothing to look at", severity="warn")
+        return Judgement(holds=True, summary="nothing to check", severity="warn")
     figures = {"silent_s": round(float(silent_s), 1)}
     holds = silent_s <= max(SILENT_S, SILENT_PASSES * every_s)
-    return Judgement(holds, f"{silent_s:.0f} s without a pass of data quality", "warn", figures)
+    return Judgement(holds, f"{silent_s:.0f} s without a data-quality pass", "warn", figures)

@@ -1,9 +1,9 @@
-"""Dagster's code server, whose runs are forked from a process that has imported everything.
+"""Dagster's code server, with runs forked from a process that has imported everything.
 
 python -m orchestration.code_server [OPTIONS OF `dagster api grpc`]
 
-Dagster starts a new Python for each run, which imports Dagster and our definitions anew: four seconds of processor
-time, a dozen times in the first minute and several times in each after it. A fork takes half a second.
+Dagster starts a new Python for each run, which imports Dagster and our definitions again: four seconds of processor
+time, a dozen times in the first minute and several times in each minute after it. A fork takes half a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PRELOADED = [
 
 
 class CodeServer(server.DagsterApiServer):
-    """Dagster's own, but for how processes of runs begin."""
+    """Dagster's own server, except for how run processes start."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -34,13 +34,13 @@ class CodeServer(server.DagsterApiServer):
 
 
 def preload() -> None:
-    """Start the process that runs are forked from; it imports beside us."""
+    """Start the process that runs are forked from; it imports in parallel with this one."""
     multiprocessing.set_forkserver_preload(PRELOADED)
     forkserver.ensure_running()
 
 
 def main() -> None:
-    """Serve until told to end."""
+    """Serve until asked to stop."""
     preload()
     server.DagsterApiServer = CodeServer  # type: ignore[misc]
     grpc_command()

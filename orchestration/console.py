@@ -1,4 +1,4 @@
-"""What runs log, beside what Dagster keeps of it: lines with the run they belong to."""
+"""Console logging of runs, beside Dagster's own event log: lines with the ID of their run."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from config import settings
 
 
 def install() -> None:
-    """Have every run log so: a logger that `Definitions` names is for those runs alone whose configuration names it."""
+    """Make every run log this way: a logger in `Definitions` applies only to runs whose configuration names it."""
     context_creation_job.default_system_loggers = lambda instance: [(console, {})]  # type: ignore[attr-defined]  # noqa: ARG005
 
 
 @dg.logger(config_schema=None, description="Lines on stderr, in the settings' format, with run, job and step.")
 def console(context: dg.InitLoggerContext) -> logging.Logger:
-    """Log a run's messages, and have what our own modules log in its process name it too."""
+    """Log a run's messages, and add its ID to the log lines of our own modules in its process."""
     known = {"run_id": context.run_id, "job": None if context.job_def is None else context.job_def.name}
     logs.bind(process="run", **{name: value for name, value in known.items() if value is not None})
     handler = logging.StreamHandler(sys.stderr)

@@ -1,4 +1,4 @@
-"""Everything that Dagster runs: a topic is a module in `assets/`, and loading it is all there is to do here."""
+"""All Dagster definitions: each topic is a module in `assets/`, loaded automatically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from orchestration.resources import resources
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """Put the code location `presage` together."""
+    """Return the definitions of code location `presage`."""
     logs.configure("code-server")
     console.install()
     return dg.Definitions.merge(

@@ -1,4 +1,4 @@
-"""What assets and sensors are handed: the database and the exchange."""
+"""Dagster resources of assets and sensors: the database and the exchange."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Database(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def connection(self, *, autocommit: bool = False, name: str = "presage") -> Iterator[psycopg.Connection]:
-        """Open a connection for a block: committed when that ends well, closed in any case."""
+        """Open a connection for a block: committed if the block succeeds, closed in any case."""
         with database.connect(self.url, autocommit=autocommit, name=name) as conn:
             yield conn
 
@@ -40,7 +40,7 @@ class Exchange(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def resources(settings: Settings) -> dict[str, object]:
-    """Name this environment's; the database's address stays an environment variable, so that no page shows it."""
+    """Return this environment's resources; the database address stays an environment variable: no page shows it."""
     return {
         "database": Database(url=dg.EnvVar("DATABASE_URL")),
         "exchange": Exchange(

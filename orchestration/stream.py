@@ -1,4 +1,4 @@
-"""What subscribers are told: messages, numbered last of all in the transaction that wrote what they tell of."""
+"""Stream messages: numbered last in the transaction that wrote the data that they describe."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-PIECE = 500  # events packed at a time
+EVENTS_PER_WRITE = 500  # events encoded at a time
 _COPY = "copy stream_events (seq, ts, type, market_id, wallet, message) from stdin (format binary)"
 _EVENT = struct.Struct(">hiqiq").pack
 _LENGTH = struct.Struct(">i").pack
@@ -23,19 +23,19 @@ _NULL = _LENGTH(-1)
 _encode = msgspec.json.Encoder().encode
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
-    """A message, encoded but for its place in the stream: that is given while the stream's head is held."""
+class StreamMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message, encoded except for its sequence number: that is assigned while the stream's head is locked."""
 
     type: str
     ts: int
-    """Unix milliseconds, as the message has it."""
+    """Unix milliseconds, as in the message."""
     market_id: str | None
     rest: bytes
     wallet: bytes | None = None
-    """Told only to those who follow this wallet."""
+    """Sent only to subscribers who follow this wallet."""
 
     def at(self, seq: int) -> bytes:
-        """Give its text."""
+        """Return the message's text with its sequence number."""
         return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
 
 
@@ -45,15 +45,15 @@ class _Rest(msgspec.Struct, gc=False):
     data: Any
 
 
-def message(type_: str, ts: int, market_id: str | None, data: Any, wallet: bytes | None = None) -> Message:
-    """Put a message together; `data` is a record as the API serves it: a struct, a dict, or JSON as `msgspec.Raw`."""
-    return Message(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:], wallet)
+def message(type_: str, ts: int, market_id: str | None, data: Any, wallet: bytes | None = None) -> StreamMessage:
+    """Build a message; `data` is a record as the API serves it: a struct, a dict, or JSON as `msgspec.Raw`."""
+    return StreamMessage(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:], wallet)
 
 
-def tell(conn: psycopg.Connection[Any], messages: Sequence[Message], now_ms: int) -> int:
-    """Add messages to the stream, in this order; give the last number.
+def publish(conn: psycopg.Connection[Any], messages: Sequence[StreamMessage], now_ms: int) -> int:
+    """Append messages to the stream, in this order; return the last number.
 
-    Called last in a transaction: whoever holds the stream's head keeps all other writers waiting until the commit.
+    Called last in a transaction: whoever locks the stream's head keeps all other writers waiting until the commit.
     """
     if not messages:
         return 0
@@ -61,13 +61,15 @@ def tell(conn: psycopg.Connection[Any], messages: Sequence[Message], now_ms: int
     first = last - len(messages) + 1
     with conn.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.write(HEADER)
-        for start in range(0, len(messages), PIECE):
-            copy.write(_packed(first + start, messages[start : start + PIECE], (now_ms - PG_EPOCH_MS) * 1000))
+        for start in range(0, len(messages), EVENTS_PER_WRITE):
+            copy.write(
+                _packed(first + start, messages[start : start + EVENTS_PER_WRITE], (now_ms - PG_EPOCH_MS) * 1000)
+            )
         copy.write(TRAILER)
     return last
 
 
-def _packed(first: int, messages: Iterable[Message], ts_us: int) -> bytes:
+def _packed(first: int, messages: Iterable[StreamMessage], ts_us: int) -> bytes:
     packed = []
     for seq, each in enumerate(messages, first):
         text = each.at(seq)

@@ -1,4 +1,4 @@
-"""Connections to the database, and the few facts about it that the rest asks for."""
+"""Database connections, and conversions and facts that other modules need."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def connect(
         autocommit=autocommit,
         application_name=name,
         connect_timeout=10,
-        # A peer that vanished without a word (power, firewall) is noticed in half a minute, not in two hours.
+        # A peer that vanished silently (power, firewall) is noticed in half a minute, not in two hours.
         keepalives_idle=15,
         keepalives_interval=5,
         keepalives_count=3,
@@ -34,7 +34,7 @@ def connect(
 
 
 def server_options(url: str, **parameters: str | int) -> str:
-    """Give libpq's `options`: those of the URL, UTC, and the parameters given."""
+    """Return libpq's `options`: those of the URL, UTC, and the parameters given."""
     given = str(conninfo_to_dict(url).get("options") or "")
     ours = {"timezone": "UTC", **parameters}
     escaped = {key: str(value).replace(" ", r"\ ") for key, value in ours.items()}  # a bare space would end the value
@@ -42,10 +42,10 @@ def server_options(url: str, **parameters: str | int) -> str:
 
 
 def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:
-    """Say a libpq URI as SQLAlchemy wants it, a unix socket included."""
+    """Convert a libpq URI, also of a Unix socket, into SQLAlchemy's form."""
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
     host, port = parts.pop("host", None), parts.pop("port", None)
-    if host and (host.startswith("/") or "," in host):  # sockets and several hosts have no place before the slash
+    if host and (host.startswith("/") or "," in host):  # sockets and several hosts cannot be written before the slash
         parts["host"] = host
         if port:
             parts["port"] = port
@@ -62,7 +62,7 @@ def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:
 
 
 def license(conn: psycopg.Connection[Any]) -> License:  # noqa: A001 (the thing's own name; nobody here asks Python for its licence)
-    """Tell which TimescaleDB runs: `timescale` has continuous aggregates and columnstore, `apache` has neither."""
+    """Return TimescaleDB's licence: `timescale` has continuous aggregates and columnstore, `apache` has neither."""
     row = cast("tuple[str | None] | None", conn.execute(LICENSE).fetchone())
     found = row[0] if row else None
     if found not in ("timescale", "apache"):
@@ -70,14 +70,14 @@ def license(conn: psycopg.Connection[Any]) -> License:  # noqa: A001 (the thing'
     return cast("License", found)
 
 
-# Unknown until the extension is loaded, so asked for with the default of null.
+# Unknown until the extension is loaded, so read with the default of null.
 LICENSE: LiteralString = "select current_setting('timescaledb.license', true)"
 
 
 def micro(value: str | float | Decimal) -> int:
-    """Turn a decimal number into micro-units, exactly; a seventh decimal is rounded half even."""
+    """Convert a decimal number into micro-units, exactly; a seventh decimal is rounded half even."""
     try:
-        # A float says its shortest decimal, so that 0.1 is 0.1.
+        # A float counts as its shortest decimal, so that 0.1 is 0.1.
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
         units = _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1)) if number.is_finite() else None
     except (ArithmeticError, TypeError) as error:

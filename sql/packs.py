@@ -1,10 +1,9 @@
-"""Book events of one outcome in few bytes: a whole book, then what changed of it, in columns that compress well.
+"""Book events of one outcome in few bytes: a full book, then its changes, in columns that compress well.
 
-The columnstore does the same on the Community licence. Events are in the order of instant and `seq`, in which applying
-them one after the other gives the book of any moment. A snapshot is kept as the levels in which it differs from the
-book before it, so most of those that the exchange sends after trades cost a byte or two. The exchange's hashes are
-noise to a compressor: they are kept as they are, twenty bytes each. `event_id` is not kept: it is the digest of what
-is.
+The columnstore does the same on the Community licence. Events are ordered by instant and `seq`; applying them in this
+order gives the book of any moment. A snapshot is stored as the levels in which it differs from the book before it, so
+most of those that the exchange sends after trades cost a byte or two. The exchange's hashes are noise to a compressor:
+they are stored raw, twenty bytes each. `event_id` is not stored: it is the digest of the rest.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-MOST = 1000  # events of a pack: read and applied in half a millisecond
+MAX_EVENTS = 1000  # events of a pack: read and applied in half a millisecond
 VERSION = 1
 
-_HEAD = struct.Struct("<BBII")  # version, whether a whole book came before, its levels, bytes of the columns
-_COLUMN = struct.Struct("<IqqB")  # values, the first one, what all the others are multiples of, bytes of each
+_HEAD = struct.Struct("<BBII")  # version, whether a full book came before, its levels, bytes of the columns
+_COLUMN = struct.Struct("<IqqB")  # values, the first one, the common divisor of all others, bytes of each
 _ORDINAL_BITS = 20
 _SAME = 255  # the hash of the event before
 
 Levels = dict[int, int]  # size by key, in micro-units
 
 
-class Event(NamedTuple):
-    """A row of `book_events`, by its instant in microseconds; a change of a level, or with `side` None a whole book."""
+class BookEvent(NamedTuple):
+    """A row of `book_events`, timestamp in microseconds; a change of a level, or with `side` None a full book."""
 
     ts: int
     seq: int
@@ -52,12 +51,12 @@ class Event(NamedTuple):
 
 
 def key(side: int, price: int) -> int:
-    """Name a level in one number."""
+    """Encode a level's side and price as one number."""
     return price << 1 | (side < 0)
 
 
-def whole(event: Event) -> Levels:
-    """Give the levels of a whole book; the last word holds where one is named twice."""
+def whole(event: BookEvent) -> Levels:
+    """Return the levels of a full book; the last value counts if one is named twice."""
     bids = zip(event.bid_prices or (), event.bid_sizes or (), strict=True)
     asks = zip(event.ask_prices or (), event.ask_sizes or (), strict=True)
     levels = {price << 1: size for price, size in bids if size}
@@ -69,15 +68,15 @@ def whole(event: Event) -> Levels:
 class Pack:
     """Some events of one outcome, unpacked."""
 
-    known: bool  # whether `base` is a whole book; otherwise the first snapshot begins one
+    known: bool  # whether `base` is a full book; otherwise the first snapshot starts one
     base: Levels
     ts: Ints  # microseconds
     seq: Ints
     counts: Ints  # levels of each event; of a snapshot, those that differ: -1 for a change, which is always one
-    ends: Ints  # up to where each event's levels go in the two columns below
+    ends: Ints  # end of each event's levels in the two columns below
     keys: Ints
     sizes: Ints
-    lengths: bytes  # of the hashes, which stand one after the other in `noise`
+    lengths: bytes  # of the hashes, concatenated in `noise`
     noise: bytes
 
     def __len__(self) -> int:
@@ -88,12 +87,12 @@ class Pack:
         return int(np.searchsorted(self.ts, ts, side="right"))
 
     def known_at(self, events: int) -> bool:
-        """Tell whether the book after so many events is whole."""
+        """Return whether the book after a number of events is complete."""
         return self.known or bool((self.counts[:events] >= 0).any())
 
     @cached_property
     def hashes(self) -> list[bytes | None]:
-        """The exchange's digest of the book after each event."""
+        """Return the exchange's digest of the book after each event."""
         found: list[bytes | None] = []
         at = 0
         for length in self.lengths:
@@ -105,25 +104,25 @@ class Pack:
         return found
 
     def hash(self, event: int) -> bytes | None:
-        """Give one of them without all the others."""
-        own = len(self.lengths[: event + 1].rstrip(bytes([_SAME])))  # several changes at once have one
+        """Return the hash of one event without decoding the others."""
+        own = len(self.lengths[: event + 1].rstrip(bytes([_SAME])))  # simultaneous changes share one
         before = self.lengths[: own - 1].replace(bytes([_SAME]), b"")
         start = sum(before)
         return self.noise[start : start + self.lengths[own - 1]] or None
 
     def book(self, events: int) -> Levels:
-        """Build the book after so many of its events."""
+        """Build the book after a number of its events."""
         end = int(self.ends[events - 1]) if events else 0
         levels = dict(self.base)
         levels.update(zip(self.keys[:end].tolist(), self.sizes[:end].tolist(), strict=True))
         return {name: size for name, size in levels.items() if size}
 
     def after(self) -> tuple[Levels, bool]:
-        """Give the levels after all of it, and whether they are a whole book."""
+        """Return the levels after all events, and whether they are a full book."""
         return self.book(len(self)), self.known_at(len(self))
 
-    def events(self, *, since: int = 0, upto: int | None = None) -> Iterator[Event]:
-        """Give the rows back, snapshots best first; only those from the place `since` on, before the place `upto`."""
+    def events(self, *, since: int = 0, upto: int | None = None) -> Iterator[BookEvent]:
+        """Yield the rows, snapshots best first; only those from index `since` on, before index `upto`."""
         levels, start = dict(self.base), 0
         keys, sizes = self.keys.tolist(), self.sizes.tolist()
         columns = zip(
@@ -139,14 +138,14 @@ class Pack:
                 pass
             elif count < 0:
                 name = keys[start]
-                yield Event(ts, seq, -1 if name & 1 else 1, name >> 1, sizes[start], None, None, None, None, hash_)
+                yield BookEvent(ts, seq, -1 if name & 1 else 1, name >> 1, sizes[start], None, None, None, None, hash_)
             else:
-                yield Event(ts, seq, None, None, None, *sides(levels), hash_)
+                yield BookEvent(ts, seq, None, None, None, *sides(levels), hash_)
             start = end
 
 
 def sides(levels: Levels) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Give bid prices, bid sizes, ask prices, ask sizes; best first."""
+    """Return bid prices, bid sizes, ask prices, ask sizes; best first."""
     bids = sorted((name for name in levels if not name & 1), reverse=True)
     asks = sorted(name for name in levels if name & 1)
     return (
@@ -157,8 +156,8 @@ def sides(levels: Levels) -> tuple[list[int], list[int], list[int], list[int]]:
     )
 
 
-def pack(events: Sequence[Event], base: Levels, *, known: bool) -> tuple[bytes, Levels]:
-    """Pack events upon the levels before them, which are `known` to be a whole book or not; give those after them."""
+def pack(events: Sequence[BookEvent], base: Levels, *, known: bool) -> tuple[bytes, Levels]:
+    """Pack events on top of the levels before them (`known`: a full book); return pack and levels after them."""
     levels = dict(base)
     names, totals, counts = list(base), list(base.values()), []
     for event in events:
@@ -201,7 +200,7 @@ def pack(events: Sequence[Event], base: Levels, *, known: bool) -> tuple[bytes, 
 
 
 def unpack(data: bytes) -> Pack:
-    """Read a pack."""
+    """Decode a pack."""
     version, known, based, size = _HEAD.unpack_from(data)
     if version != VERSION:
         raise ValueError(f"a pack of version {version}; this release reads {VERSION}")
@@ -230,7 +229,7 @@ def unpack(data: bytes) -> Pack:
 
 
 def _column(values: Ints, first: int = 0) -> bytes:
-    """Write a column of whole numbers from 0 up: over what they have in common, the low bytes of all, then the next."""
+    """Encode a column of integers from 0 up: over their common factors, the low bytes of all, then the next."""
     common = int(np.gcd.reduce(values)) if len(values) else 0
     reduced = values // (common or 1)
     width = (int(reduced.max(initial=0)).bit_length() + 7) // 8
@@ -239,7 +238,7 @@ def _column(values: Ints, first: int = 0) -> bytes:
 
 
 def _values(data: bytes, at: int) -> tuple[Ints, int, int]:
-    """Read a column; give also what stands beside it, and where the next one begins."""
+    """Decode a column; return it with its extra value, and where the next one begins."""
     count, first, common, width = _COLUMN.unpack_from(data, at)
     at += _COLUMN.size
     end = at + count * width
@@ -250,11 +249,11 @@ def _values(data: bytes, at: int) -> tuple[Ints, int, int]:
 
 
 def _folded(values: Ints) -> Ints:
-    """Fold negative numbers in between the others."""
+    """Map signed to unsigned numbers (zigzag)."""
     return (values << 1) ^ (values >> 63)
 
 
-def _hashes(events: Sequence[Event]) -> tuple[list[int], bytes]:
+def _hashes(events: Sequence[BookEvent]) -> tuple[list[int], bytes]:
     lengths, kept = [], []
     before: bytes | None = None
     for event in events:

@@ -1,8 +1,8 @@
-"""A real server for all tests, a database of its own for each that commits, and factories for rows.
+"""Fixtures: a real server for all tests, a separate database for each test that commits, and factories of rows.
 
-`conn` is a connection whose transaction is rolled back. A test that other connections take part in (a server, a pool,
-threads) asks for `database_url`: a fresh database with the whole schema. If it asks for `conn` too, then that one is
-connected to the same database and commits each statement, so that the others see what the factories add.
+`conn` is a connection whose transaction is rolled back. A test with other connections (a server, a pool, threads) uses
+`database_url`: a fresh database with the whole schema. If it also uses `conn`, that one connects to the same database
+and commits each statement, so that the others see what the factories add.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from psycopg import sql
 from sql import database, migrate
 from sql.embedded import Cluster
 from tests import factories
-from tests.chain import Anvil, Chain, Meddler
+from tests.chain import Anvil, Chain, FaultyRpc
 from tests.community import Community
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parent.parent
-# Nothing here outlives the tests, and no test is about a power cut.
-CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+# The data does not outlive the tests, and no test covers a power failure.
+NO_DURABILITY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 # No TimescaleDB workers: each database would get one, and none can be copied or dropped while its worker is connected.
-WORKERLESS = {"timescaledb.max_background_workers": "0"}
+NO_WORKERS = {"timescaledb.max_background_workers": "0"}
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 
 # Deadlines measure the machine more than the code, and so does how long it takes to make an example.
 SLOW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
-# The same examples each time: new ones are looked for by `make fuzz`, and not by whoever changes something else.
+# The same examples each time: only `make fuzz` searches for new ones.
 hypothesis.settings.register_profile(
     "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=SLOW
 )
@@ -52,11 +52,11 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 pytest_plugins = ["tests.licences"]
 
-# What reads the clock: the schema and its queries do, so does the simulated exchange, and a test that says so itself.
+# Tests that read the clock: through the schema's queries, the simulated exchange, or in their own source.
 CLOCKED = {"cluster", "conn", "community", "sandbox"}
 READS_CLOCK = re.compile(r"\bnow\(|\butcnow\(|\btoday\(|\btime\(\)|\bnow_ms\(|\bcurrent_date\b|\bSandbox\(")
 
-LONGEST = (
+SLOWEST = (
     "tests/cli/stack/test_demo.py",
     "tests/api/fuzz/test_fuzz.py",
     "tests/deployment/test_compose.py",
@@ -66,8 +66,8 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what `make test-hours` runs, and begin with the longest files: no worker ends with one of them alone."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    """Mark what `make test-hours` runs, and start with the slowest files, so that no worker ends with one alone."""
+    items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
     reads = functools.cache(lambda path: READS_CLOCK.search(path.read_text()) is not None)
     for item in items:
         if CLOCKED.intersection(getattr(item, "fixturenames", ())) or reads(item.path):
@@ -79,7 +79,7 @@ class Server(Protocol):
 
 
 class GivenServer:
-    """The server that PRESAGE_TEST_DATABASE_URL names."""
+    """The server in PRESAGE_TEST_DATABASE_URL."""
 
     def __init__(self, url: str) -> None:
         self.given = url
@@ -90,21 +90,21 @@ class GivenServer:
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Server]:
-    """The database server of the session: an embedded one, or the one that PRESAGE_TEST_DATABASE_URL names."""
+    """The database server of the session: an embedded one, or the one in PRESAGE_TEST_DATABASE_URL."""
     if given := os.environ.get("PRESAGE_TEST_DATABASE_URL"):
         yield GivenServer(given)
         return
-    # A thousand small files a database: copied in 20 ms in memory, in up to 400 ms on a busy disk.
+    # A database has a thousand small files: copied in 20 ms in memory, in up to 400 ms on a busy disk.
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
     with tempfile.TemporaryDirectory(prefix="presage-", dir=MEMORY if in_memory else None) as folder:
         Path(folder).chmod(0o755)  # as root the server runs as another user
-        with Cluster(Path(folder) / "database", settings=CARELESS | WORKERLESS) as server:
+        with Cluster(Path(folder) / "database", settings=NO_DURABILITY | NO_WORKERS) as server:
             yield server
 
 
 @pytest.fixture
 def named_databases(cluster: Server) -> Iterator[None]:
-    """Taken by a test whose databases have given names: on a given server other processes run tests, too."""
+    """Lock for tests whose databases have fixed names: on a given server, other processes may run tests too."""
     with _admin(cluster) as admin:
         admin.execute("set statement_timeout = 0")
         admin.execute("select pg_advisory_lock(hashtextextended('presage tests: named databases', 0))")
@@ -113,13 +113,13 @@ def named_databases(cluster: Server) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def template(cluster: Server) -> Iterator[str]:
-    """The name of a migrated database that nobody connects to: copy it with `create database … template …`."""
+    """The name of a migrated database without connections: copy it with `create database … template …`."""
     name = f"presage_test_{os.getpid()}"
     with _admin(cluster) as admin:
         admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
         migrate.upgrade(cluster.url(name))
-        # A given server may have TimescaleDB's workers. They keep away from a database that takes no connections; one
-        # that is there already has to go. A copy, unlike its template, takes connections.
+        # A given server may have TimescaleDB workers. They skip a database that allows no connections; one already
+        # connected is terminated. A copy, unlike its template, allows connections.
         admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
         admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [name])
         yield name
@@ -128,14 +128,14 @@ def template(cluster: Server) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def new_database(cluster: Server, template: str) -> Callable[[], AbstractContextManager[str]]:
-    """`with new_database() as url:` gives a fresh database with the whole schema; for fixtures of a wider scope."""
+    """`with new_database() as url:` yields a fresh database with the whole schema; for fixtures of a wider scope."""
     numbers = itertools.count(1)
 
     @contextmanager
     def create() -> Iterator[str]:
         name = f"{template}_{next(numbers)}"
         with _admin(cluster) as admin:
-            # file_copy is a little faster than wal_log, and by far on a template with data.
+            # file_copy is a little faster than wal_log, and much faster on a template with data.
             admin.execute(
                 sql.SQL("create database {} template {} strategy file_copy").format(
                     sql.Identifier(name), sql.Identifier(template)
@@ -159,14 +159,14 @@ def database_url(new_database: Callable[[], AbstractContextManager[str]]) -> Ite
 
 @pytest.fixture(scope="session")
 def _shared_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iterator[str]:
-    """A database in which nothing is ever committed."""
+    """A database in which nothing is committed."""
     with new_database() as url:
         yield url
 
 
 @pytest.fixture
 def conn(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
-    """A connection rolled back when the test ends; see above for what happens beside `database_url`."""
+    """A connection that is rolled back after the test; see the module docstring for use with `database_url`."""
     own = "database_url" in request.fixturenames
     url = request.getfixturevalue("database_url" if own else "_shared_url")
     connection = database.connect(url, autocommit=own, name="presage test")
@@ -190,7 +190,7 @@ def _community_process() -> Iterator[Community]:
 
 @pytest.fixture
 def community(_community_process: Community) -> Community:
-    """TimescaleDB under its Community licence, by WebAssembly: a fresh database with the whole schema."""
+    """TimescaleDB under its Community licence, in WebAssembly: a fresh database with the whole schema."""
     _community_process.fresh()
     return _community_process
 
@@ -209,33 +209,33 @@ def chain(anvil: Anvil) -> Chain:
 
 
 @pytest.fixture
-def meddlers(chain: Chain) -> Iterator[Callable[[int], list[Meddler]]]:
-    """`meddlers(2)`: as many endpoints before the node, each with faults of its own."""
+def faulty_rpcs(chain: Chain) -> Iterator[Callable[[int], list[FaultyRpc]]]:
+    """`faulty_rpcs(2)`: as many endpoints before the node, each with faults of its own."""
     with ExitStack() as stack:
-        yield lambda count: [stack.enter_context(Meddler(chain.url)) for _ in range(count)]
+        yield lambda count: [stack.enter_context(FaultyRpc(chain.url)) for _ in range(count)]
 
 
 @pytest.fixture
-def meddler(meddlers: Callable[[int], list[Meddler]]) -> Meddler:
-    """An endpoint before the node that answers amiss when asked to."""
-    return meddlers(1)[0]
+def faulty_rpc(faulty_rpcs: Callable[[int], list[FaultyRpc]]) -> FaultyRpc:
+    """A proxy of the node that can inject faulty responses."""
+    return faulty_rpcs(1)[0]
 
 
 @pytest.fixture
 def add_market(conn: psycopg.Connection[Any]) -> Callable[..., dict[str, Any]]:
-    """`add_market("rain-tomorrow", status="CLOSED")` inserts a market and its tokens, and gives the market's row."""
+    """`add_market("rain-tomorrow", status="CLOSED")` inserts a market and its tokens, and returns the market's row."""
     return functools.partial(factories.add_market, conn)
 
 
 @pytest.fixture
 def add_trades(conn: psycopg.Connection[Any]) -> Callable[..., list[dict[str, Any]]]:
-    """`add_trades(market, [{"price": "0.52", "size": 10}], outcome=0)` inserts trades, and gives their rows."""
+    """`add_trades(market, [{"price": "0.52", "size": 10}], outcome=0)` inserts trades, and returns their rows."""
     return functools.partial(factories.add_trades, conn)
 
 
 @pytest.fixture(scope="session")
 def recorded() -> Path:
-    """The folder of what the exchange was recorded to send."""
+    """The folder of recordings of the exchange."""
     folder = (ROOT / "../shared/recorded").resolve()
     assert folder.is_dir(), f"the recordings are missing: {folder}"
     return folder

@@ -1,4 +1,4 @@
-"""Rows for tests: say what the test is about, the rest is filled in."""
+"""Factories of database rows: tests give the relevant columns, the rest has defaults."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _numbers = itertools.count(1)
 
 
 def add_market(conn: psycopg.Connection[Any], slug: str | None = None, **columns: Any) -> dict[str, Any]:
-    """Insert a market with its tokens (two outcomes unless told otherwise), and give the whole row."""
+    """Insert a market with its tokens (two outcomes by default), and return the whole row."""
     number = next(_numbers)
     slug = slug or f"market-{number}"
     outcomes = columns.setdefault("outcomes", ["Yes", "No"])
@@ -44,9 +44,9 @@ def add_market(conn: psycopg.Connection[Any], slug: str | None = None, **columns
 def add_trades(
     conn: psycopg.Connection[Any], market: Mapping[str, Any], trades: Iterable[Mapping[str, Any]], *, outcome: int = 0
 ) -> list[dict[str, Any]]:
-    """Insert trades of a market and give their rows; `price` and `size` as people write them ("0.52", 10).
+    """Insert trades of a market and return their rows; `price` and `size` in decimal ("0.52", 10).
 
-    Without a `ts` each comes a millisecond after the one before, the last one now.
+    Without `ts`, trades are a millisecond apart and the last one is now.
     """
     given = list(trades)
     start = dt.datetime.now(dt.UTC) - dt.timedelta(milliseconds=len(given))
@@ -71,7 +71,7 @@ def add_trades(
 
 
 def keep_alive(conn: psycopg.Connection[Any]) -> None:
-    """Have the live feed be alive for a day: without it no price or book is live."""
+    """Mark the live feed as alive for a day: otherwise no price or book is live."""
     conn.execute(
         "update stage_clocks set last_data_at = now(), beat_at = now() + interval '1 day',"
         """ detail = '{"backlog_events": 0}' where stage = 'ingestion'"""
@@ -79,7 +79,7 @@ def keep_alive(conn: psycopg.Connection[Any]) -> None:
 
 
 def go_live(conn: psycopg.Connection[Any], market: Mapping[str, Any], outcome: int = 0, **price: Any) -> dict[str, Any]:
-    """Give an outcome a live price: with a verified book, and a feed that is alive. Gives the price's row."""
+    """Give an outcome a live price with a verified book and an alive feed; return the price's row."""
     keep_alive(conn)
     of = {"market_key": market["market_key"], "outcome": outcome, "ts": dt.datetime.now(dt.UTC)}
     levels: dict[str, Any] = {"bid_prices": [], "bid_sizes": [], "ask_prices": [], "ask_sizes": []}
@@ -88,7 +88,7 @@ def go_live(conn: psycopg.Connection[Any], market: Mapping[str, Any], outcome: i
 
 
 def insert(conn: psycopg.Connection[Any], table: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Insert one row and give all its columns; a dict goes in as JSON."""
+    """Insert one row and return all its columns; dicts are stored as JSON."""
     values = [Jsonb(value) if isinstance(value, dict) else value for value in row.values()]
     statement = sql.SQL("insert into {} ({}) values ({}) returning *").format(
         sql.Identifier(table),

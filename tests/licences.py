@@ -1,4 +1,4 @@
-"""Which licence of TimescaleDB the tests' server has; tests of the other one are left out, and counted."""
+"""Selection of tests by the TimescaleDB licence of the tests' server; others are skipped and counted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LEFT_OUT = pytest.StashKey[int]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find out which licence the server has: the embedded one has Apache's alone."""
+    """Return the server's licence: the embedded one has only Apache's."""
     config.stash[LEFT_OUT] = 0
     given = os.environ.get("PRESAGE_TEST_DATABASE_URL")
     config.stash[SERVER] = _server(given) if given else ("apache", "embedded")
 
 
 def _server(url: str) -> tuple[str, str]:
-    with database.connect(url, name="presage test licence") as conn:  # rolled back: the extension need not stay
+    with database.connect(url, name="presage test licence") as conn:  # rolled back: the extension is not kept
         conn.execute("create extension if not exists timescaledb")
         found = conn.execute(
             "select extversion, current_setting('server_version') from pg_extension where extname = 'timescaledb'"
@@ -33,7 +33,7 @@ def _server(url: str) -> tuple[str, str]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests that are about the other licence of TimescaleDB than the server has."""
+    """Deselect tests of the TimescaleDB licence that the server does not have."""
     license_, _ = config.stash[SERVER]
     about = [item.get_closest_marker("license") for item in items]
     others = [
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Tell a session that runs tests in several processes what each of these left out: the same."""
+    """Report the deselected count of a worker process to the session; it is the same in each."""
     workeroutput = getattr(session.config, "workeroutput", None)
     if workeroutput is not None:
         workeroutput["left_out"] = session.config.stash[LEFT_OUT]
@@ -55,18 +55,18 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any, error: object) -> None:
-    """Take it over from such a process."""
+    """Read the count from a worker process."""
     node.config.stash[LEFT_OUT] = max(node.config.stash[LEFT_OUT], getattr(node, "workeroutput", {}).get("left_out", 0))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say which server the tests run on."""
+    """Print which server the tests run on."""
     license_, server = config.stash[SERVER]
     return f"TimescaleDB: licence {license_} ({server})"
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how many tests were about the other licence."""
+    """Print how many tests of the other licence were skipped."""
     other = "timescale" if config.stash[SERVER][0] == "apache" else "apache"
     terminalreporter.write_line(
         f"{config.stash[LEFT_OUT]} tests of the licence {other} left out: the server has another"

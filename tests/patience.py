@@ -1,4 +1,4 @@
-"""Waiting for what others do: by condition, and longer than any machine needs, as a failure is told soon enough."""
+"""Waiting for a condition, with a timeout longer than any machine needs: it only delays failures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PATIENCE_S = 60.0
 
 
 def until(condition, within_s=PATIENCE_S):
-    """Return what it gives, once that is anything."""
+    """Return the condition's result once it is truthy."""
     began = time.monotonic()
     while not (found := condition()):
         assert time.monotonic() - began < within_s, f"not within {within_s} s"

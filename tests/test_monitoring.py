@@ -1,4 +1,4 @@
-"""The dashboard and the alert rules ask for metrics that the service has, by labels that they have."""
+"""The dashboard and the alert rules use only metrics and labels that the service exports."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MATCHER = re.compile(r'\s*(?P<label>[a-z_]+)\s*(?:=|!=|=~|!~)\s*"(?P<value>[^"]*
 
 
 def expressions():
-    """Every expression, by where it stands."""
+    """Return every expression, by its location."""
     for group in RULES:
         for rule in group["rules"]:
             yield rule.get("alert") or rule["record"], rule["expr"]
@@ -46,16 +46,16 @@ ALL = list(expressions())
 
 @pytest.fixture(scope="module")
 def metrics(new_database):
-    """Each series that the service tells of, with its labels; and those that the rules record."""
-    from api.metering.ledger_location import Opener
+    """Return each series that the service exports, with its labels, and those that the rules record."""
+    from api.metering.ledger_location import LazyLedger
     from api.service import Service
-    from api.stream.hub import Hub
+    from api.stream.hub import StreamHub
     from sql import database
 
     with new_database() as url, database.connect(url, autocommit=True) as conn:
-        pool, ledger = OneConnection(conn), Opener()
+        pool, ledger = OneConnection(conn), LazyLedger()
         client = testing.TestClient(
-            create_app(Service(reads=pool, writes=pool, hub=Hub(pool, ledger.ended), ledger=ledger))
+            create_app(Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger))
         )
         key = generous(conn, "someone@example.com")
         conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
@@ -70,7 +70,7 @@ def metrics(new_database):
 
 
 def tokens(expression):
-    """Cut an expression; what is no PromQL stays over."""
+    """Tokenize an expression; text that is not PromQL is left over."""
     at, cut = 0, []
     expression = expression.strip()
     while at < len(expression):
@@ -82,7 +82,7 @@ def tokens(expression):
 
 
 def labels_after(cut, place):
-    """The names within the brackets that follow `by` and `on`, and where they end."""
+    """Return the names in the parentheses after `by` and `on`, and where they end."""
     assert cut[place + 1][0] == "open"
     end = next(i for i in range(place, len(cut)) if cut[i][0] == "close")
     return [text for kind, text in cut[place + 2 : end] if kind == "name"], end

@@ -1,4 +1,4 @@
-"""What the repository promises about itself."""
+"""Rules that the repository itself must keep."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""Answers kept for a moment, in each process: many who ask the same at once are one question to the database."""
+"""A short-lived response cache, one per process; concurrent identical requests share one database query."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
-class Kept(NamedTuple):
-    """An answer, and until when it may be given again."""
+class CacheEntry(NamedTuple):
+    """A cached response and its expiry, by the monotonic clock."""
 
     until: float
     body: bytes
@@ -21,41 +21,41 @@ class Kept(NamedTuple):
 
 
 class Cache:
-    """Answers by question."""
+    """Responses by request, with single flight: one caller loads, the others wait."""
 
     def __init__(self) -> None:
-        self._kept: dict[Hashable, Kept] = {}
-        self._asking: dict[Hashable, threading.Event] = {}
+        self._entries: dict[Hashable, CacheEntry] = {}
+        self._loading: dict[Hashable, threading.Event] = {}
         self._bytes = 0
 
     def get(
-        self, question: Hashable, seconds: float, ask: Callable[..., tuple[bytes, str]], *about: Any
+        self, request: Hashable, seconds: float, load: Callable[..., tuple[bytes, str]], *about: Any
     ) -> tuple[bytes, str]:
-        """Give the answer to a question, asking (`about` what) only if nobody else has or does."""
+        """Return the body and tag for a request; call `ask(*about)` unless they are cached or being loaded."""
         while True:
-            kept = self._kept.get(question)
-            if kept is not None and kept.until > time.monotonic():
-                return kept.body, kept.tag
-            asking = self._asking.get(question)
-            if asking is None:
+            entry = self._entries.get(request)
+            if entry is not None and entry.until > time.monotonic():
+                return entry.body, entry.tag
+            loading = self._loading.get(request)
+            if loading is None:
                 break
-            asking.wait(timeout=10)  # whoever asks is bound by the statement timeout; if it fails, one of us asks again
-        self._asking[question] = done = threading.Event()
+            loading.wait(timeout=10)  # the loader is bound by the statement timeout; if it fails, a waiter retries
+        self._loading[request] = done = threading.Event()
         try:
-            body, tag = ask(*about)
-            self._keep(question, Kept(time.monotonic() + seconds, body, tag))
+            body, tag = load(*about)
+            self._keep(request, CacheEntry(time.monotonic() + seconds, body, tag))
             return body, tag
         finally:
-            del self._asking[question]
+            del self._loading[request]
             done.set()
 
-    def _keep(self, question: Hashable, kept: Kept) -> None:
-        self._drop(question)
-        self._kept[question] = kept
-        self._bytes += len(kept.body)
-        while self._bytes > MOST_BYTES:  # the longest kept goes; a dict keeps its order
-            self._drop(next(iter(self._kept)))
+    def _keep(self, request: Hashable, entry: CacheEntry) -> None:
+        self._drop(request)
+        self._entries[request] = entry
+        self._bytes += len(entry.body)
+        while self._bytes > MAX_BYTES:  # drop the oldest entry; a dict keeps its order
+            self._drop(next(iter(self._entries)))
 
-    def _drop(self, question: Any) -> None:
-        if (old := self._kept.pop(question, None)) is not None:
+    def _drop(self, request: Any) -> None:
+        if (old := self._entries.pop(request, None)) is not None:
             self._bytes -= len(old.body)

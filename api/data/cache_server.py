@@ -1,4 +1,4 @@
-"""Whether the cache named by REDIS_URL answers. Nothing depends on it; the pipeline status tells."""
+"""Checks whether the cache at REDIS_URL responds. Nothing depends on it; the pipeline status reports it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from urllib.parse import unquote, urlsplit
 if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
-ASKED_S = 5.0  # how long an answer is believed
+CACHE_TTL_S = 5.0  # how long a result is reused
 
 _last: dict[str, tuple[float, bool]] = {}
 
 
-def answers(url: str | None) -> bool:
-    """Tell whether a PING is answered by PONG."""
+def is_up(url: str | None) -> bool:
+    """Return whether the server answers PING with PONG, cached for a few seconds."""
     if not url:
         return False
     asked = _last.get(url)
     if asked is None or asked[0] < time.monotonic():
-        _last[url] = asked = (time.monotonic() + ASKED_S, ping(url))
+        _last[url] = asked = (time.monotonic() + CACHE_TTL_S, ping(url))
     return asked[1]
 
 
-def ping(url: str, patience_s: float = 0.5) -> bool:
-    """Send a PING, with the password if the URL has one."""
+def ping(url: str, timeout_s: float = 0.5) -> bool:
+    """Send PING, after AUTH if the URL has a password; return whether PONG came back."""
     parts = urlsplit(url)
     try:
-        with _connected(parts, patience_s) as connection:
+        with _connected(parts, timeout_s) as connection:
             if parts.password:
                 who = [unquote(parts.username)] if parts.username else []
                 connection.sendall(_command("AUTH", *who, unquote(parts.password)))
@@ -41,15 +41,15 @@ def ping(url: str, patience_s: float = 0.5) -> bool:
         return False
 
 
-def _connected(parts: SplitResult, patience_s: float) -> socket.socket:
+def _connected(parts: SplitResult, timeout_s: float) -> socket.socket:
     if parts.scheme != "unix":
-        connection = socket.create_connection((parts.hostname or "localhost", parts.port or 6379), patience_s)
+        connection = socket.create_connection((parts.hostname or "localhost", parts.port or 6379), timeout_s)
         if parts.scheme == "rediss":
             return ssl.create_default_context().wrap_socket(connection, server_hostname=parts.hostname)
         return connection
     connection = socket.socket(socket.AF_UNIX)
     try:
-        connection.settimeout(patience_s)
+        connection.settimeout(timeout_s)
         connection.connect(parts.path)
     except OSError:
         connection.close()
@@ -58,6 +58,6 @@ def _connected(parts: SplitResult, patience_s: float) -> socket.socket:
 
 
 def _command(*words: str) -> bytes:
-    """Write a command as the protocol wants it (RESP)."""
+    """Encode a command in the Redis protocol (RESP)."""
     said = [word.encode() for word in words]
     return b"*%d\r\n" % len(said) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in said)

@@ -1,4 +1,4 @@
-"""Cursors: where a walk stands, signed so that only we can have written it."""
+"""Pagination cursors, signed with HMAC so that clients cannot forge them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SIGNATURE = 12  # bytes
 
 
 class Cursors:
-    """Signs and reads cursors. The secret is fetched when first needed."""
+    """Encodes and verifies cursors. The secret is fetched on first use."""
 
     def __init__(self, secret: Callable[[], str]) -> None:
         self._fetch = secret
         self._secret = b""
 
-    def write(self, place: msgspec.Struct) -> str:
-        """Say a place as opaque text."""
-        payload = msgspec.msgpack.encode(place)
+    def write(self, position: msgspec.Struct) -> str:
+        """Encode a position as opaque text."""
+        payload = msgspec.msgpack.encode(position)
         return base64.urlsafe_b64encode(self._sign(payload) + payload).decode().rstrip("=")
 
     def read(self, text: str, kind: type[T]) -> T:
-        """Read a place back; what we did not write is refused."""
+        """Decode a position; raise a Problem if the signature is not ours."""
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
             signature, payload = data[:SIGNATURE], data[SIGNATURE:]
@@ -48,15 +48,15 @@ class Cursors:
 
 
 def digest(value: msgspec.Struct) -> bytes:
-    """Give a short digest, to tell whether a cursor is used with the filter it was made for."""
+    """Return a short digest of a filter, to check that a cursor is used with the filter it was made for."""
     return hashlib.blake2b(msgspec.msgpack.encode(value), digest_size=6).digest()
 
 
-def invalid(detail: str = "It was not made by this service, or was changed") -> Problem:
-    """Give the refusal of a cursor."""
+def invalid(detail: str = "It was not issued by this service, or was modified") -> Problem:
+    """Return the Problem for an invalid cursor."""
     return Problem(
         "invalid_cursor",
         detail,
-        hint="Start again without a cursor, then pass on `next_cursor` as it comes",
+        hint="Start again without a cursor, then pass `next_cursor` unchanged",
         errors=[{"name": "cursor", "detail": detail}],
     )

@@ -1,4 +1,4 @@
-"""Which market a request is about: by condition id, by the exchange's number, or by slug."""
+"""Finds the market of a request by condition id, the exchange's numeric id, or slug."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from sql.queries import markets as queries
 if TYPE_CHECKING:
     from api.data.pool import Pool
 
-KNOWN_S = 30.0  # a slug may come to mean another market; what a condition id means never changes
-MOST = 50_000
+CACHE_TTL_S = 30.0  # a slug may be reassigned to another market; a condition id never is
+MAX_CACHED = 50_000
 CONDITION = re.compile(r"0x[0-9a-fA-F]{64}\Z")
 
 
-def spelt(given: str) -> str:
-    """Give the name of a market as it is stored: condition ids are in lower case."""
+def normalized_id(given: str) -> str:
+    """Return a market id as it is stored: condition ids in lower case."""
     return given.lower() if CONDITION.match(given) else given
 
 
 @dataclass(frozen=True, slots=True)
-class Market:
-    """What a request needs to know of a market before it asks for its data."""
+class MarketRef:
+    """The fields of a market that a request needs before it reads the market's data."""
 
     key: int
     market_id: str
@@ -33,7 +33,7 @@ class Market:
     token_ids: list[str]
 
     def outcome(self, given: str) -> int:
-        """Give the index of an outcome said by index or name."""
+        """Return the index of an outcome given by index or name; raise a Problem if there is none."""
         if given.isascii() and given.isdigit() and len(given) < 4 and int(given) < len(self.outcomes):
             return int(given)
         for index, name in enumerate(self.outcomes):
@@ -48,35 +48,35 @@ class Market:
         )
 
     def token(self, outcome: int) -> str:
-        """Give the token of an outcome."""
+        """Return the token id of an outcome, or an empty string."""
         return self.token_ids[outcome] if outcome < len(self.token_ids) else ""
 
 
-class Markets:
-    """The markets that this process was asked for lately."""
+class MarketLookup:
+    """Market lookup with a cache of recently requested markets, one per process."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
-        self._known: dict[str, tuple[float, Market]] = {}
+        self._known: dict[str, tuple[float, MarketRef]] = {}
 
-    def of(self, given: str) -> Market:
-        """Give the market, or refuse."""
+    def of(self, given: str) -> MarketRef:
+        """Return the market; raise `not_found` if there is none."""
         now = time.monotonic()
         known = self._known.get(given)
         if known is not None and known[0] > now:
             return known[1]
-        text = spelt(given)
+        text = normalized_id(given)
         found = None
         if 0 < len(text) <= 500 and "\0" not in text:
             found = self._pool.read(lambda conn: queries.found(conn, id=text))
         if found is None:
             raise Problem(
                 "not_found",
-                "There is no such market",
-                hint="Name it by market_id, slug or the exchange's numeric id; GET /v1/markets lists them",
+                "The market does not exist",
+                hint="Use a market_id, a slug or the exchange's numeric id; GET /v1/markets lists markets",
             )
-        if len(self._known) >= MOST:
+        if len(self._known) >= MAX_CACHED:
             self._known.clear()
-        market = Market(*found)
-        self._known[given] = (now + KNOWN_S, market)
+        market = MarketRef(*found)
+        self._known[given] = (now + CACHE_TTL_S, market)
         return market

@@ -1,4 +1,4 @@
-"""Connections of one API process: the last one used is the next one used, and a broken one is replaced."""
+"""The database connection pool of one API process: last in, first out; broken connections are replaced."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import psycopg
 from psycopg.types.numeric import Int8Dumper
 
 from api.errors import Problem
-from api.metrics.counts import Counts, Number
+from api.metrics.counts import Counter, SharedCounters
 from sql import database
 
 if TYPE_CHECKING:
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
 Connection = psycopg.Connection[tuple[Any, ...]]
 T = TypeVar("T")
 
-NONE: Mapping[str, str | int] = MappingProxyType({})
-RETRY_S = 1.0  # an unreachable database is asked again after this long, by one request and not by all
+NO_PARAMETERS: Mapping[str, str | int] = MappingProxyType({})
+RETRY_S = 1.0  # how long an unreachable database is left alone; then one request tries, not all
 
 
 @dataclass(frozen=True)
-class Told:
-    """Where a pool's use is counted."""
+class PoolCounters:
+    """Where a pool counts its connections in use."""
 
-    counts: Counts
-    busy: Number
+    counts: SharedCounters
+    busy: Counter
 
 
 class Pool:
-    """At most `size` connections, in autocommit, made when first needed."""
+    """At most `size` connections in autocommit, opened on demand."""
 
     def __init__(
         self,
         url: str,
         size: int = 8,
-        parameters: Mapping[str, str | int] = NONE,
+        parameters: Mapping[str, str | int] = NO_PARAMETERS,
         *,
         wait_s: float = 2.0,
-        told: Told | None = None,
+        counters: PoolCounters | None = None,
     ) -> None:
         self.url, self.wait_s, self.parameters = url, wait_s, parameters
-        told = told or Told(Counts(), Number.READS_BUSY)
-        self._counts, self._busy = told.counts, told.busy
+        counters = counters or PoolCounters(SharedCounters(), Counter.READS_BUSY)
+        self._counts, self._busy = counters.counts, counters.busy
         self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()
         for _ in range(size):
             self._idle.put(None)
@@ -57,11 +57,11 @@ class Pool:
 
     @contextmanager
     def connection(self) -> Iterator[Connection]:
-        """Lend a connection. Whatever interrupts its use closes it: a query may still be running on it."""
+        """Lend a connection. An interrupted one is closed, since a query may still be running on it."""
         try:
             conn = self._idle.get(timeout=self.wait_s)
         except queue.Empty:
-            self._counts.add(Number.CONNECTIONS_LACKING)
+            self._counts.add(Counter.CONNECTIONS_LACKING)
             raise overloaded("All database connections are busy") from None
         self._counts.add(self._busy)
         try:
@@ -69,7 +69,7 @@ class Pool:
                 conn = self._connect()
             yield conn
         except BaseException as error:
-            if conn is not None and not conn.closed and not self._at_rest(conn, error):
+            if conn is not None and not conn.closed and not self._is_reusable(conn, error):
                 conn.close()
             raise
         finally:
@@ -77,7 +77,7 @@ class Pool:
             self._idle.put(conn if conn is not None and not conn.closed else None)
 
     def read(self, work: Callable[[Connection], T]) -> T:
-        """Do something that may be done twice: a connection that turns out to be dead is replaced once."""
+        """Run an idempotent `work`; retry it once on a new connection if the connection is dead."""
         for last in (False, True):
             with self.connection() as conn:
                 try:
@@ -85,15 +85,15 @@ class Pool:
                 except psycopg.OperationalError:
                     if last or not conn.closed:
                         raise
-                    self._forget()
+                    self._close_idle()
         raise AssertionError
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
-        self._forget()
+        """Close the idle connections."""
+        self._close_idle()
 
-    def _forget(self) -> None:
-        """Close all idle connections: when one was dead, so are probably the others."""
+    def _close_idle(self) -> None:
+        """Close all idle connections: if one is dead, the others probably are too."""
         idle: list[Connection | None] = []
         with contextlib.suppress(queue.Empty):
             while True:
@@ -111,28 +111,30 @@ class Pool:
         except psycopg.OperationalError:
             self._retry_at = time.monotonic() + RETRY_S
             raise
-        self._counts.add(Number.CONNECTIONS_MADE)
+        self._counts.add(Counter.CONNECTIONS_MADE)
         conn.prepare_threshold = 1
-        conn.adapters.register_dumper(int, Int8Dumper)  # one width: a statement is prepared once, not for each
+        conn.adapters.register_dumper(
+            int, Int8Dumper
+        )  # one integer width, so that a statement is prepared once and not once per width
         return conn
 
     @staticmethod
-    def _at_rest(conn: Connection, error: BaseException) -> bool:
-        """Tell whether the connection is still usable: it is after a failed statement, not after an interrupted one."""
+    def _is_reusable(conn: Connection, error: BaseException) -> bool:
+        """Return whether the connection is reusable: after a failed statement it is, after an interrupted one not."""
         return isinstance(error, Exception) and conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
 def overloaded(detail: str, retry_s: int = 1) -> Problem:
-    """Give the answer for what may work again in a moment."""
-    return Problem("overloaded", detail, hint=f"Try again in {retry_s} s", headers={"Retry-After": str(retry_s)})
+    """Return the Problem for a transient failure, with Retry-After."""
+    return Problem("overloaded", detail, hint=f"Retry in {retry_s} s", headers={"Retry-After": str(retry_s)})
 
 
-def answer(error: psycopg.Error) -> Problem | None:
-    """Give what a client is told of a failure of the database; None when it is our own mistake."""
+def problem_for(error: psycopg.Error) -> Problem | None:
+    """Return the Problem for a database failure; None for an error in our own code."""
     if isinstance(error, psycopg.errors.QueryCanceled):
         return overloaded("The query took too long")
     if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-        return overloaded("The database takes no writes right now")
+        return overloaded("The database is read-only at the moment")
     if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         return overloaded("The database cannot be reached")
     return None

@@ -1,4 +1,4 @@
-"""What is asked of the exchange while a client waits: bounded in time and size, kept for seconds, and given up soon."""
+"""Requests forwarded to the exchange while a client waits: bounded in time and size, cached, circuit-broken."""
 
 from __future__ import annotations
 
@@ -25,52 +25,52 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DEADLINE_S = 5.0  # whatever happens, a client waits no longer
-KEPT_S = 3.0
-MOST_BYTES = 16 << 20
-CLIENT_FAULTS = {400, 404, 414, 422}  # of what a client had us ask
+DEADLINE_S = 5.0  # the longest that a client waits
+CACHE_TTL_S = 3.0
+MAX_BODY_BYTES = 16 << 20
+CLIENT_FAULTS = {400, 404, 414, 422}  # upstream statuses caused by the client's own parameters
 
 
-class OutOfTimeError(UpstreamError):
-    """The exchange may be well, but our client has waited long enough."""
+class DeadlineExceededError(UpstreamError):
+    """The deadline passed; the exchange itself may be healthy."""
 
 
 @dataclass
-class Breaker:
-    """Stops asking someone who failed several times in a row; after a while one question tries again."""
+class CircuitBreaker:
+    """A circuit breaker: opens after consecutive failures, then lets one request probe after a cooldown."""
 
-    patience: int = 5
-    rest_s: float = 10.0
+    threshold: int = 5
+    cooldown_s: float = 10.0
     clock: Callable[[], float] = time.monotonic
     failures: int = 0
-    closed_until: float = 0.0
+    open_until: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def admit(self) -> float:
-        """Give the seconds until it is worth asking, 0 for now."""
+        """Return the seconds until the next request is allowed; 0 means now."""
         with self._lock:
-            if self.failures < self.patience:
+            if self.failures < self.threshold:
                 return 0.0
             now = self.clock()
-            if now < self.closed_until:
-                return self.closed_until - now
-            self.closed_until = now + self.rest_s  # this one tries; nobody else until it is known how it went
+            if now < self.open_until:
+                return self.open_until - now
+            self.open_until = now + self.cooldown_s  # this request probes; others wait for its result
             return 0.0
 
     def succeeded(self) -> None:
-        """Trust again."""
+        """Close the circuit."""
         with self._lock:
             self.failures = 0
 
     def failed(self) -> None:
-        """Count it; enough of them close the way for a while."""
+        """Count a failure; enough of them open the circuit."""
         with self._lock:
             self.failures += 1
-            self.closed_until = self.clock() + self.rest_s
+            self.open_until = self.clock() + self.cooldown_s
 
 
-class Exchange:
-    """The exchange's own interfaces, for endpoints that pass on what they say."""
+class ExchangeProxy:
+    """The exchange's own APIs, for endpoints that forward their responses."""
 
     def __init__(
         self,
@@ -84,67 +84,67 @@ class Exchange:
         self.source, self.deadline_s = source, deadline_s
         self._urls = gamma_url, data_api_url
         self._transport = transport
-        self._kept = Cache()
-        self.breakers = {"gamma": Breaker(), "data_api": Breaker()}
+        self._cache = Cache()
+        self.breakers = {"gamma": CircuitBreaker(), "data_api": CircuitBreaker()}
 
     @cached_property
     def client(self) -> Client:
-        """HTTP, impatient: made when first needed."""
+        """The HTTP client, with short timeouts; created on first use."""
         return Client(
             transport=self._transport,
             connect_s=self.deadline_s * 0.3,
             read_s=self.deadline_s * 0.4,
             total_s=self.deadline_s * 0.8,
             attempts=2,
-            first_backoff_s=0.05,
-            max_body=MOST_BYTES,
-            sleep=_briefly,
+            initial_backoff_s=0.05,
+            max_body=MAX_BODY_BYTES,
+            sleep=_short_sleep,
         )
 
     @cached_property
     def gamma(self) -> Gamma:
-        """The catalogue."""
+        """The Gamma API: the market catalogue."""
         return Gamma(self.client, self._urls[0])
 
     @cached_property
     def data_api(self) -> DataApi:
-        """Trades and positions."""
+        """The Data API: trades and positions."""
         return DataApi(self.client, self._urls[1])
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the HTTP connections."""
         if "client" in self.__dict__:
             self.client.close()
 
-    def tell(self, question: Hashable, of: str, ask: Callable[[], bytes]) -> bytes:
-        """Give what the exchange says, as heard a few seconds ago at most; trouble becomes a problem."""
-        body, _ = self._kept.get((of, question), KEPT_S, lambda: (self._ask(of, ask), ""))
+    def fetch(self, question: Hashable, of: str, ask: Callable[[], bytes]) -> bytes:
+        """Return the exchange's response, at most a few seconds old; raise a Problem on failure."""
+        body, _ = self._cache.get((of, question), CACHE_TTL_S, lambda: (self._ask(of, ask), ""))
         return body
 
-    def in_time(self, several: Iterable[T]) -> Iterator[T]:
-        """Walk pages only as long as a client waits."""
+    def until_deadline(self, several: Iterable[T]) -> Iterator[T]:
+        """Iterate over items until the deadline; then raise."""
         deadline = time.monotonic() + self.deadline_s * 0.8
         for each in several:
             yield each
             if time.monotonic() > deadline:
-                raise OutOfTimeError("the walk takes too long")
+                raise DeadlineExceededError("pagination took too long")
 
     def _ask(self, of: str, ask: Callable[[], bytes]) -> bytes:
         breaker = self.breakers[of]
         if wait_s := breaker.admit():
-            raise _problem("It has failed several times in a row and is left alone for a while", 502, wait_s)
+            raise _problem("It failed several times in a row, so requests to it are paused", 502, wait_s)
         try:
             answer = self._within_deadline(ask)
         except UpstreamError as error:
             if isinstance(error, NotFound) or (isinstance(error, Rejected) and error.status in CLIENT_FAULTS):
-                breaker.succeeded()  # it answers
+                breaker.succeeded()  # it is up
                 raise Problem(
                     "invalid_parameter",
-                    "The exchange refuses what it was asked",
-                    hint="Check the parameters that are passed on to it",
+                    "The exchange rejected the request",
+                    hint="Check the parameters that are forwarded to it",
                 ) from error
             breaker.failed()
-            raise _told(error) from error
+            raise _problem_for(error) from error
         breaker.succeeded()
         return answer
 
@@ -152,38 +152,38 @@ class Exchange:
         deadline = Timeout.start_new(self.deadline_s)
         try:
             return ask()
-        except Timeout as over:  # not an Exception: a client that tries again on errors lets it through
+        except Timeout as over:  # not an Exception, so the client's retries let it through
             if over is not deadline:
                 raise
-            raise OutOfTimeError(f"no answer within {self.deadline_s:g} s") from None
+            raise DeadlineExceededError(f"no answer within {self.deadline_s:g} s") from None
         finally:
             deadline.close()
 
 
-def _told(error: UpstreamError) -> Problem:
-    """Say what a failure of the exchange means to our client."""
-    if isinstance(error, OutOfTimeError) or isinstance(error.__cause__, httpx.TimeoutException):
-        return _problem("It has not answered in time", 504, 2)
+def _problem_for(error: UpstreamError) -> Problem:
+    """Return the Problem for a failure of the exchange."""
+    if isinstance(error, DeadlineExceededError) or isinstance(error.__cause__, httpx.TimeoutException):
+        return _problem("It did not respond in time", 504, 2)
     if isinstance(error, RateLimited):
-        return _problem("It asks us to slow down", 502, error.retry_after_s or 5)
+        return _problem("It is rate limiting us", 502, error.retry_after_s or 5)
     if isinstance(error, Unavailable):
-        return _problem("It cannot be reached, or fails", 502, error.retry_after_s or 2)
-    return _problem("Its answer is not what it should be", 502, 2)
+        return _problem("It is unreachable or failing", 502, error.retry_after_s or 2)
+    return _problem("Its response is not valid", 502, 2)
 
 
 def _problem(detail: str, status: int, retry_s: float) -> Problem:
     seconds = max(1, min(60, round(retry_s + 0.5)))
     return Problem(
         "upstream_unavailable",
-        f"The exchange is in trouble. {detail}",
-        hint=f"Try again in {seconds} s; what is recorded here does not depend on it",
+        f"The exchange is unavailable. {detail}",
+        hint=f"Retry in {seconds} s; data recorded here does not depend on it",
         status=status,
         headers={"Retry-After": str(seconds)},
     )
 
 
-def _briefly(seconds: float) -> None:
-    """Wait for the exchange's rate limit or for a second attempt, though not while a client loses patience."""
+def _short_sleep(seconds: float) -> None:
+    """Sleep for a rate limit or a retry; raise instead if that takes more than a second."""
     if seconds > 1:
         raise RateLimited("too many requests for the exchange", seconds)
     time.sleep(seconds)

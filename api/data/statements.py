@@ -1,7 +1,7 @@
-"""Named queries as prepared statements, run on the connection itself.
+"""Runs named queries as prepared statements, directly on the connection.
 
-A cursor of psycopg's costs this process as much as all else that it does for a question (some 30 µs). What it does is
-done here with psycopg's own parts: its dumpers, its loaders, its errors; statements are prepared once a connection.
+A psycopg cursor costs as much as everything else this process does for a request (about 30 µs). This module does the
+cursor's work with psycopg's own dumpers, loaders and errors; statements are prepared once per connection.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from api.data.pool import Connection
 
-MOST = 200  # statements of a connection: each keeps its plan
+MAX_STATEMENTS = 200  # per connection; each statement keeps its plan
 
 _PARAMETER = re.compile(r"%\((\w+)\)s")
 
 
 @cache
 def numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
-    """Write a query as the server takes it, and name its parameters in their order.
+    """Convert a query to `$n` placeholders; return it with its parameter names in order.
 
     >>> numbered("select %(b)s, %(a)s, %(b)s, '%%'")
     (b"select $1, $2, $1, '%'", ('b', 'a'))
@@ -40,7 +40,7 @@ def numbered(text: str) -> tuple[bytes, tuple[str, ...]]:
 
 
 class Statements:
-    """Those of one connection, which nobody else uses meanwhile."""
+    """The prepared statements of one connection, which the caller uses exclusively."""
 
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
@@ -49,13 +49,13 @@ class Statements:
         self._dumped, self._loaded = (
             Transformer(conn),
             Transformer(conn),
-        )  # each remembers by what: not a new one each time
+        )  # each caches its dumpers or loaders, so both are kept
 
     def rows(self, text: str, arguments: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """Run a query."""
+        """Run a query and return its rows."""
         try:
             return self._rows(text, arguments)
-        except errors.InvalidSqlStatementName:  # after a rollback, psycopg drops all of a session
+        except errors.InvalidSqlStatementName:  # after a rollback, psycopg deallocates all of a session's statements
             self._names.clear()
             return self._rows(text, arguments)
 
@@ -71,7 +71,7 @@ class Statements:
         return self._loaded.load_rows(0, result.ntuples, tuple)
 
     def _prepare(self, query: bytes, types: tuple[int, ...]) -> bytes:
-        if len(self._names) >= MOST:
+        if len(self._names) >= MAX_STATEMENTS:
             oldest = self._names.pop(next(iter(self._names)))
             self._conn.execute(b"deallocate " + oldest)
         self._made += 1
@@ -89,7 +89,7 @@ class Statements:
 
 
 def run(conn: Any, query: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
-    """Run a query of `sql.queries`, and give what it gives: one value, one row, or a list of rows."""
+    """Run a query of `sql.queries`; return one value, one row or a list of rows, as its operation says."""
     statements = conn.__dict__.get("statements")
     if statements is None:
         statements = conn.statements = Statements(conn)
@@ -102,4 +102,4 @@ def run(conn: Any, query: Callable[..., Any], arguments: Mapping[str, Any]) -> A
         case SQLOperationType.SELECT:
             return rows
         case other:
-            raise TypeError(f"a query of kind {other} gives nothing to answer with")
+            raise TypeError(f"a query of kind {other} returns no rows")

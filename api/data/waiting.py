@@ -1,4 +1,4 @@
-"""How psycopg waits under gevent: by one watcher of its loop, a third cheaper than the poll object it would make."""
+"""Makes psycopg wait on a gevent loop watcher, a third cheaper than the poll object it would create."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _poll = monkey.get_original("select", "poll")
 
 
 def install() -> None:
-    """Have every connection of this process wait on gevent's loop, if gevent runs it."""
+    """Make every connection of this process wait on gevent's loop, if gevent has patched the socket module."""
     if monkey.is_module_patched("socket"):
         psycopg.waiting.wait = wait
 
 
 def wait(gen: Generator[Any, Any, Any], fileno: int, interval: float = 0.0, timeout: float | None = None) -> Any:  # noqa: ARG001
-    """Run a psycopg generator to its end; the signature is psycopg's."""
+    """Run a psycopg generator to completion; the signature is psycopg's."""
     until = None if timeout is None else time.monotonic() + timeout
     try:
         wanted = int(next(gen))
@@ -45,18 +45,18 @@ def _waited(hub: Any, watcher: Any, until: float | None) -> bool:
     if until is None:
         hub.wait(watcher)
         return True
-    with Timeout(max(until - time.monotonic(), 0.0)) as patience:
+    with Timeout(max(until - time.monotonic(), 0.0)) as limit:
         try:
             hub.wait(watcher)
         except Timeout as over:
-            if over is not patience:
+            if over is not limit:
                 raise
             return False
     return True
 
 
 def _ready(fileno: int) -> int:
-    """Tell which of both directions is ready."""
+    """Return which directions are ready: 1 for reading, 2 for writing."""
     poll = _poll()
     poll.register(fileno, POLLIN | POLLOUT)
     found = poll.poll(0)

@@ -1,1 +1,1 @@
-"""Endpoints, one folder a topic: its routes, requests, records and resources; table.py lists them all."""
+"""Endpoints, one folder per topic with its routes, requests, records and resources; table.py lists them all."""

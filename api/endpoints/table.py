@@ -1,4 +1,4 @@
-"""The table of endpoints, by topic: routes, checks, prices and the OpenAPI document come from here."""
+"""The endpoint table, by topic: the source of routing, validation, credits and the OpenAPI document."""
 
 from __future__ import annotations
 

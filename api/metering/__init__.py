@@ -1,1 +1,1 @@
-"""API keys, and the credits that requests cost."""
+"""API keys and credits."""

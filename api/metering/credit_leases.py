@@ -1,4 +1,4 @@
-"""Credits on their way between the database and the ledger of this host."""
+"""Leases credits from the database into this host's ledger and returns unspent ones."""
 
 from __future__ import annotations
 
@@ -13,52 +13,52 @@ import psycopg
 
 from api.data.pool import overloaded
 from api.errors import Problem
-from api.metrics.counts import Counts, Number
+from api.metrics.counts import Counter, SharedCounters
 from sql.queries import metering as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from api.data.pool import Pool
-    from api.metering.credit_ledger import Lease, Ledger
+    from api.metering.credit_ledger import CreditLease, CreditLedger
 
 UNLIMITED = 1 << 60
-IDLE_S, SWEEP_S = 600, 60  # a key unused for so long gives its credits back; looked for so often
-CHUNK = 500  # leases ended in one transaction
+IDLE_S, SWEEP_S = 600, 60  # idle keys return their credits after IDLE_S, checked every SWEEP_S
+CHUNK = 500  # leases returned in one transaction
 
 log = logging.getLogger("presage.api")
 
 
 @dataclass
-class Asking:
-    """A lease that is being asked for; others of the same key wait for it."""
+class PendingLease:
+    """A lease request in progress; other requests of the same key wait for it."""
 
     done: threading.Event = field(default_factory=threading.Event)
-    left: int | None = None  # what the database has beyond it
+    left: int | None = None  # what remains in the database
 
 
-class Leases:
-    """Takes credits of the month from the database, some at a time, and gives back what is not spent."""
+class CreditLeases:
+    """Leases the month's credits from the database in portions, and returns unspent ones."""
 
-    def __init__(self, pool: Pool, ledger: Callable[[], Ledger], counts: Counts | None = None) -> None:
-        self._pool, self._ledger, self._counts = pool, ledger, counts or Counts()
-        self._asking: dict[int, Asking] = {}
+    def __init__(self, pool: Pool, ledger: Callable[[], CreditLedger], counts: SharedCounters | None = None) -> None:
+        self._pool, self._ledger, self._counts = pool, ledger, counts or SharedCounters()
+        self._asking: dict[int, PendingLease] = {}
         self._sweep_at = time.monotonic() + SWEEP_S
         self._closed = False
 
     def fetch(self, key_id: int, month: int, wanted: int) -> int | None:
-        """Have more credits in the ledger; tell how many the database has beyond, None when that is not known.
+        """Lease more credits into the ledger; return how many remain in the database, None if unknown.
 
-        Requests of one key that come while it is being asked wait for the first one's answer.
+        Concurrent requests of one key wait for the first one's result.
         """
         if self._closed:
             raise overloaded("The service is stopping")
         asking = self._asking.get(key_id)
         if asking is not None:
-            asking.done.wait(10)  # whoever asks is bound by the statement timeout; if it fails, one of us asks again
+            asking.done.wait(10)  # the first is bound by the statement timeout; if it fails, a waiter retries
             return asking.left
-        self._asking[key_id] = asking = Asking()
-        self._counts.add(Number.LEASES_ASKED)
+        self._asking[key_id] = asking = PendingLease()
+        self._counts.add(Counter.LEASES_ASKED)
         try:
             asking.left = self._ask(self._ledger().lease(key_id, month), wanted)
             self._end_evicted()
@@ -68,7 +68,7 @@ class Leases:
             asking.done.set()
 
     def tidy(self, second: int) -> None:
-        """See to it that now and then one worker sweeps for all."""
+        """Start a sweep from time to time, in one worker for all."""
         now = time.monotonic()
         if now > self._sweep_at:
             self._sweep_at = now + SWEEP_S
@@ -76,20 +76,20 @@ class Leases:
                 threading.Thread(target=self.sweep, args=[second - IDLE_S], daemon=True).start()
 
     def sweep(self, idle_since: int) -> None:
-        """Free the slots that have not been used since a second, and give their credits back."""
+        """Return the credits of keys not used since `idle_since` (Unix seconds), and free their slots."""
         try:
             for lease in self._end(self._ledger().withdraw(idle_since)):
-                self._ask(lease, 0)  # the database knows more of it: then it can be ended next time
+                self._ask(lease, 0)  # the database is ahead: update the ledger so that the next sweep can return it
         except (psycopg.Error, Problem) as error:
             log.warning("credits could not be returned: %s", error)
 
     def close(self) -> None:
-        """Leave the ledger; the last to do so gives back what is not spent. For when all requests are answered."""
+        """Leave the ledger; the last worker returns unspent credits. Call after all requests are answered."""
         if not self._closed:
             self._closed = True
             self._ledger().leave(self._give_back)
 
-    def _ask(self, lease: Lease, wanted: int) -> int:
+    def _ask(self, lease: CreditLease, wanted: int) -> int:
         granted, step, used, left = self._pool.read(
             lambda conn: queries.lease(
                 conn,
@@ -101,8 +101,8 @@ class Leases:
                 wanted=wanted,
             )
         )
-        if not self._ledger().enter(lease, granted, step, used):
-            # Its slot has gone to another: nothing of what has been granted now was spent.
+        if not self._ledger().record(lease, granted, step, used):
+            # Its slot was reassigned: none of the newly granted credits were spent.
             self._ledger().evicted.append(lease._replace(step=step, spent=lease.granted))
         return UNLIMITED if left is None else int(left)
 
@@ -116,19 +116,19 @@ class Leases:
         return not remain
 
     def _end_evicted(self) -> None:
-        """End the leases that have no slot any more, so that nobody spends from them."""
+        """Return the leases that lost their slot; nobody can spend from them."""
         evicted = self._ledger().evicted
         while evicted:
             leases = evicted[:]
             self._end(leases, for_sure=True)
             del evicted[: len(leases)]
 
-    def _end(self, leases: Iterable[Lease], *, for_sure: bool = False) -> list[Lease]:
-        """Return leases to the database and free their slots; give those that have moved on.
+    def _end(self, leases: Iterable[CreditLease], *, for_sure: bool = False) -> list[CreditLease]:
+        """Return leases to the database and free their slots; return those that changed meanwhile.
 
-        `for_sure` none can have: nobody else spends from them.
+        With `for_sure` none can have changed: nobody else spends from them.
         """
-        todo, remain = sorted(leases), []  # in one order on every host, so that none waits for another in a circle
+        todo, remain = sorted(leases), []  # one order on every host, to avoid deadlocks
         for start in range(0, len(todo), CHUNK):
             chunk = todo[start : start + CHUNK]
             with self._pool.connection() as conn:
@@ -149,5 +149,5 @@ class Leases:
         return remain
 
 
-def _begin(lease: Lease) -> datetime:
+def _begin(lease: CreditLease) -> datetime:
     return datetime(lease.month // 12, lease.month % 12 + 1, 1, tzinfo=UTC)

@@ -1,8 +1,8 @@
-"""What the workers of a host know together of each key: what it may still spend, this second's use, whether it holds.
+"""The credit ledger of a host, in shared memory: each key's leased credits, use in this second, and validity.
 
-A key has a slot of 64 bytes, one of the sixteen of its bucket; whoever has been away longest gives way to a newcomer.
-A worker may be killed between any two writes: they are so ordered that no credit is ever spent twice, and that those of
-the requests under way are the only ones lost (and, if sixteen others crowd out a key just then, what it had leased).
+A key has a slot of 64 bytes, one of sixteen in its bucket; the least recently used slot is evicted for a new key.
+A worker may be killed between any two writes. They are ordered so that no credit is ever spent twice, and only those of
+requests in progress can be lost (and a key's whole lease, if sixteen other keys evict it at that moment).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from api.metering.key import Key
 
-VERSION = 1  # of the file; it stands in its name
+VERSION = 1  # of the file format; part of the file's name
 WAYS = 16
-BUCKETS = 1024  # 16,384 keys in use at once, in a megabyte
+BUCKETS = 1024  # 16,384 concurrent keys in one megabyte
 WIDTH = 64
 CELLS = WIDTH // 8
 
@@ -31,28 +31,28 @@ CELLS = WIDTH // 8
 ENDED, SWEPT = 1, 2
 # A slot.
 KEY, GENERATION, LEASE, GRANTED, SPENT, STATE, BASE, WINDOW = range(CELLS)
-STEPS = 40  # bits of STATE that hold the lease's step; above them the month
-UNITS = 29  # bits of WINDOW that hold what was used; above them the second
+STEPS = 40  # low bits of STATE: the lease's step; above them the month
+UNITS = 29  # low bits of WINDOW: the credits used; above them the second
 USED = (1 << UNITS) - 1
-MOST_BURST = 1 << (UNITS - 1)
-LATE_S = 1  # by how much a worker that was held up between clock and lock may be behind another
-UNKNOWN = -1  # BASE of a lease that the database has not answered yet
+MAX_BURST = 1 << (UNITS - 1)
+MAX_CLOCK_LAG_S = 1  # how far a worker delayed between clock and lock may lag behind another
+UNKNOWN = -1  # BASE of a lease that the database has not confirmed yet
 
 Verdict = Literal["paid", "burst", "lacking", "over", "unknown", "stale"]
 
 
-class Standing(msgspec.Struct, gc=False):
-    """How a key stands after it was asked to pay."""
+class ChargeResult(msgspec.Struct, gc=False):
+    """The result of charging a key."""
 
     verdict: Verdict
     used: int = 0  # this month
-    room: int = 0  # leased and not spent
-    burst: int = 0  # used of this second's credits; beyond them: of the next seconds' as well
+    room: int = 0  # leased and unspent
+    burst: int = 0  # credits used of this second; above the limit: of the next seconds too
     lease_id: int = 0
 
 
-class Lease(NamedTuple):
-    """Credits of a month that this host holds."""
+class CreditLease(NamedTuple):
+    """Credits of a month leased to this host."""
 
     key_id: int
     month: int
@@ -62,29 +62,29 @@ class Lease(NamedTuple):
     spent: int
 
 
-class Ledger:
-    """The slots of one host."""
+class CreditLedger:
+    """The credit ledger of one host: its slots in shared memory."""
 
     def __init__(self, shared: SharedFile, buckets: int) -> None:
         self._shared, self._buckets = shared, buckets
         self._cells = shared.cells
         self._places: dict[int, int] = {}
-        self.evicted: list[Lease] = []  # leases without a slot, to be ended
+        self.evicted: list[CreditLease] = []  # leases that lost their slot, to be returned
 
     @classmethod
-    def private(cls, buckets: int = 4) -> Ledger:
-        """Make one for this process alone."""
+    def private(cls, buckets: int = 4) -> CreditLedger:
+        """Create a ledger for this process only."""
         return cls(SharedFile.private(_size(buckets)), buckets)
 
     @classmethod
-    def open(cls, path: Path) -> Ledger:
-        """Use the host's."""
+    def open(cls, path: Path) -> CreditLedger:
+        """Open the host's ledger."""
         return cls(SharedFile.open(path, _size(BUCKETS)), BUCKETS)
 
-    # --- Paying
+    # --- Charging
 
-    def take(self, key: Key, cost: int, second: int, month: int) -> Standing:
-        """Pay for a request if the second and the month allow it."""
+    def charge(self, key: Key, cost: int, second: int, month: int) -> ChargeResult:
+        """Charge a request if the limits of the second and the month allow it."""
         cells, shared = self._cells, self._shared
         while True:
             at = self._place(key.key_id)
@@ -92,31 +92,31 @@ class Ledger:
             try:
                 holder, generation, lease_id, granted, spent, state, base, window = cells[at : at + CELLS].tolist()
                 if holder != key.key_id:
-                    continue  # it had to give way just now
+                    continue  # evicted meanwhile
                 if generation != key.generation:
-                    return Standing("stale")
+                    return ChargeResult("stale")
                 if not lease_id or state >> STEPS != month or base == UNKNOWN:
-                    return Standing("unknown")
+                    return ChargeResult("unknown")
                 used, room = base + spent, granted - spent
-                if window >> UNITS > second + LATE_S:
-                    # The clock was set back: what is used counts from now.
+                if window >> UNITS > second + MAX_CLOCK_LAG_S:
+                    # The clock was set back: count from the current second.
                     cells[at + WINDOW] = window = second << UNITS | window & USED
-                burst, fits = _in_turn(window, key.credits_burst, cost, second)
+                burst, fits = _fits_burst(window, key.credits_burst, cost, second)
                 if not fits:
-                    return Standing("burst", used, room, burst, lease_id)
+                    return ChargeResult("burst", used, room, burst, lease_id)
                 if key.credits_month is not None and used + cost > key.credits_month and room >= cost:
-                    return Standing("over", used, room, burst, lease_id)
+                    return ChargeResult("over", used, room, burst, lease_id)
                 if room < cost:
-                    return Standing("lacking", used, room, burst, lease_id)
-                burst += max(cost, 1)  # what costs nothing counts as one
+                    return ChargeResult("lacking", used, room, burst, lease_id)
+                burst += max(cost, 1)  # a free request counts as one
                 cells[at + WINDOW] = max(second, window >> UNITS) << UNITS | min(burst, USED)
                 cells[at + SPENT] = spent + cost
-                return Standing("paid", used + cost, room - cost, burst, lease_id)
+                return ChargeResult("paid", used + cost, room - cost, burst, lease_id)
             finally:
                 shared.unlock(at * 8, WIDTH)
 
     def refund(self, key_id: int, lease_id: int, cost: int) -> int | None:
-        """Give credits back, if they are of the present lease; gives the month's use, if that is known."""
+        """Refund credits of the current lease; return the month's use, None if unknown."""
         with self._slot(key_id) as at:
             if at is None or self._cells[at + LEASE] != lease_id:
                 return None
@@ -124,7 +124,7 @@ class Ledger:
             return self._cells[at + BASE] + self._cells[at + SPENT]
 
     def used(self, key_id: int, month: int) -> int | None:
-        """Tell what a key has used in a month, if that is known."""
+        """Return the credits that a key has used in a month, None if unknown."""
         with self._slot(key_id) as at:
             if at is None or not self._cells[at + LEASE] or self._cells[at + BASE] == UNKNOWN:
                 return None
@@ -134,39 +134,39 @@ class Ledger:
 
     # --- Leasing
 
-    def lease(self, key_id: int, month: int) -> Lease:
-        """Give the lease of a month, begun if there is none; one of another month is at an end."""
+    def lease(self, key_id: int, month: int) -> CreditLease:
+        """Return the key's lease of a month, created if missing; a lease of another month is evicted."""
         cells = self._cells
         with self._slot(key_id, make=True) as at:
             assert at is not None
             if not cells[at + LEASE] or cells[at + STATE] >> STEPS != month:
                 self._evict(at)
-                cells[at + LEASE] = 0  # until all is in place
+                cells[at + LEASE] = 0  # until all cells are set
                 cells[at + GRANTED] = cells[at + SPENT] = 0
                 cells[at + BASE] = UNKNOWN
                 cells[at + STATE] = month << STEPS
                 cells[at + LEASE] = secrets.randbits(62) + 1
             return self._lease(at)
 
-    def enter(self, lease: Lease, granted: int, step: int, used: int) -> bool:
-        """Write down what the database says of a lease; false if its slot has gone to another."""
+    def record(self, lease: CreditLease, granted: int, step: int, used: int) -> bool:
+        """Record the database's state of a lease; return False if its slot was reassigned."""
         cells = self._cells
         with self._slot(lease.key_id) as at:
             if at is None or cells[at + LEASE] != lease.lease_id:
                 return False
             known = cells[at + STATE] & ((1 << STEPS) - 1)
-            if step < 0:  # it was returned meanwhile: another is to be begun
+            if step < 0:  # it was returned meanwhile: a new lease is needed
                 cells[at + LEASE] = 0
             elif step > known:
                 cells[at + BASE] = used - granted
                 cells[at + STATE] = lease.month << STEPS | step
-                cells[at + GRANTED] = granted  # last: if it is not reached, the database tells it again
+                cells[at + GRANTED] = granted  # written last: after a crash before it, the database returns it again
             elif step == known and granted == cells[at + GRANTED]:
                 cells[at + BASE] = used - granted
             return True
 
-    def withdraw(self, idle_since: int | None = None) -> Iterator[Lease]:
-        """Stop spending from every lease, or from those not used since a second. Once it is returned, `clear` it."""
+    def withdraw(self, idle_since: int | None = None) -> Iterator[CreditLease]:
+        """Stop spending from all leases, or from those idle since a second; yield them. Once returned, `clear` each."""
         cells = self._cells
         for at in self._all():
             if cells[at] and (idle_since is None or cells[at + WINDOW] >> UNITS < idle_since):
@@ -177,8 +177,8 @@ class Ledger:
                     cells[at + GRANTED] = lease.spent
                 yield lease
 
-    def clear(self, lease: Lease) -> None:
-        """Free the slot of a returned lease, unless it has been used since."""
+    def clear(self, lease: CreditLease) -> None:
+        """Free the slot of a returned lease, unless it was used since."""
         cells = self._cells
         with self._slot(lease.key_id) as at:
             if at is not None and self._lease(at) == lease._replace(granted=lease.spent):
@@ -186,45 +186,45 @@ class Ledger:
                 cells[at + LEASE] = 0
 
     def due(self, second: int, every: int) -> bool:
-        """Tell whether something is to be done that one worker does for all, every so often."""
+        """Return True in one worker every `every` seconds, for a task that one worker does for all."""
         with self._locked(0):
             due = not 0 <= second - self._cells[SWEPT] < every
             if due:
                 self._cells[SWEPT] = second
             return due
 
-    def held(self) -> tuple[int, int]:
-        """Tell how many keys have a lease, and how many credits of all leases are not spent."""
+    def totals(self) -> tuple[int, int]:
+        """Return the number of leases and their unspent credits."""
         leases, granted, spent = (self._cells[CELLS + part :: CELLS].tolist() for part in (LEASE, GRANTED, SPENT))
         return sum(map(bool, leases)), sum(granted) - sum(spent)
 
-    # --- Whether a key holds
+    # --- Key invalidation
 
     @property
     def ended(self) -> int:
-        """How many keys have ended, or changed. Whoever reads a key from the database compares before and after."""
+        """The number of revoked or changed keys so far. A reader of keys compares it before and after the query."""
         return self._cells[ENDED]
 
     def generation(self, key_id: int) -> int:
-        """Give the number that changes when what is known of a key no longer holds."""
+        """Return the key's generation, which changes when cached data of the key becomes invalid."""
         return self._cells[self._place(key_id) + GENERATION]
 
     def end(self, key_id: int) -> None:
-        """Have every worker ask the database again for a key that has ended, or changed."""
+        """Invalidate a revoked or changed key in every worker."""
         with self._locked(0):
-            self._cells[ENDED] += 1  # before the other: see `ended`
+            self._cells[ENDED] += 1  # before the generation: see `ended`
         with self._slot(key_id) as at:
             if at is not None:
                 self._cells[at + GENERATION] += 1
 
-    # --- Coming and going
+    # --- Slots
 
-    def leave(self, at_last: Callable[[], bool] = lambda: True) -> None:
-        """Stop using the ledger; the last to leave is asked `at_last`, and removes it if that says so."""
-        self._shared.leave(at_last)
+    def leave(self, on_last: Callable[[], bool] = lambda: True) -> None:
+        """Stop using the ledger; the last to leave calls `on_last` and removes the file if that returns True."""
+        self._shared.leave(on_last)
 
     def _place(self, key_id: int) -> int:
-        """Give the slot of a key, as the number of its first cell; made if there is none."""
+        """Return the first cell of a key's slot, allocated if there is none."""
         at = self._places.get(key_id)
         if at is not None and self._cells[at] == key_id:
             return at
@@ -248,11 +248,11 @@ class Ledger:
                 if at < 0:
                     at = oldest
                     self._evict(at)
-                cells[at] = 0  # until all is in place
+                cells[at] = 0  # until all cells are set
                 cells[at + LEASE] = 0
-                # As if just used, so that it is not the next to give way.
+                # As if just used, so that it is not evicted next.
                 cells[at + WINDOW] = max(cells[other + WINDOW] >> UNITS for other in slots) << UNITS
-                cells[at + GENERATION] = secrets.randbits(62)  # another than any that was known before
+                cells[at + GENERATION] = secrets.randbits(62)  # different from any earlier one
                 cells[at] = key_id
         finally:
             self._shared.unlock(bucket * 8, WAYS * WIDTH)
@@ -263,13 +263,13 @@ class Ledger:
         if self._cells[at + LEASE]:
             self.evicted.append(self._lease(at))
 
-    def _lease(self, at: int) -> Lease:
+    def _lease(self, at: int) -> CreditLease:
         key_id, _, lease_id, granted, spent, state, _, _ = self._cells[at : at + CELLS]
-        return Lease(key_id, state >> STEPS, lease_id, granted, state & ((1 << STEPS) - 1), spent)
+        return CreditLease(key_id, state >> STEPS, lease_id, granted, state & ((1 << STEPS) - 1), spent)
 
     @contextmanager
     def _slot(self, key_id: int, *, make: bool = False) -> Iterator[int | None]:
-        """Hold a key's slot; None if it has none."""
+        """Lock a key's slot and yield its first cell; None if it has none."""
         while True:
             at = self._place(key_id) if make else self._find(key_id)
             if at is None:
@@ -301,14 +301,14 @@ def _size(buckets: int) -> int:
     return WIDTH * (1 + buckets * WAYS)
 
 
-def _in_turn(window: int, burst: int | None, cost: int, second: int) -> tuple[int, bool]:
-    """Tell what is used of a second, and whether a request still fits in.
+def _fits_burst(window: int, burst: int | None, cost: int, second: int) -> tuple[int, bool]:
+    """Return the credits used in a second, and whether a request still fits.
 
-    One that costs more than a whole second's credits waits for an unused second, and takes the following ones as well.
+    A request that costs more than a second's credits needs an unused second and also uses the following ones.
     """
     if burst is None:
         return 0, True
     used, passed = window & USED, second - (window >> UNITS)
     if passed > 0:
-        used = max(0, used - min(burst, MOST_BURST) * passed)
-    return used, (not used and burst > 0) or used + max(cost, 1) <= min(burst, MOST_BURST)
+        used = max(0, used - min(burst, MAX_BURST) * passed)
+    return used, (not used and burst > 0) or used + max(cost, 1) <= min(burst, MAX_BURST)

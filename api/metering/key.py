@@ -1,4 +1,4 @@
-"""An API key as requests know it."""
+"""The API key of a request."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A valid key and what it may do; None is without limit."""
+    """A valid key and its limits; None means unlimited."""
 
     key_id: int
     tier: str
     credits_month: int | None
     credits_burst: int | None
     max_connections: int | None
-    generation: int = 0  # the ledger's, when this was read
-    account_id: int = 0  # whose it is
+    generation: int = 0  # the ledger's, when the key was read
+    account_id: int = 0  # the owner

@@ -1,4 +1,4 @@
-"""API keys: made, found, replaced. The key itself is shown once; what is kept is its SHA-256."""
+"""Issues, finds and rotates API keys. A key is shown once; only its SHA-256 is stored."""
 
 from __future__ import annotations
 
@@ -19,78 +19,80 @@ if TYPE_CHECKING:
     import psycopg
 
     from api.data.pool import Pool
-    from api.metering.credit_ledger import Ledger
+    from api.metering.credit_ledger import CreditLedger
 
 PREFIX = "psg_"
-SHOWN = 12  # characters of a key that are kept for display
-KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a worker remembers a key, and that there is none
-MOST_KEYS = 20_000
+PREFIX_CHARS = 12  # characters of a key that are stored for display
+KNOWN_TTL_S, UNKNOWN_TTL_S = 30.0, 5.0  # how long a worker caches a valid key, and an unknown one
+MAX_KEYS = 20_000
 
 
-class NoRoom(ValueError):  # noqa: N818 (says what it is)
+class KeyLimitReached(ValueError):  # noqa: N818 (says what it is)
     """The account has as many keys as its tier allows."""
 
 
 def normalised(email: str) -> str:
-    """Give the form by which an address is known; ValueError if it is none."""
+    """Return the normalised form of an email address; raise ValueError if it is not valid."""
     checked = email_validator.validate_email(email.strip(), check_deliverability=False)
     return checked.normalized.casefold()
 
 
 def digest(key: str) -> bytes:
-    """Give what is stored of a key: 256 random bits need no slow hash."""
+    """Return the stored hash of a key; 256 random bits need no slow hash."""
     return hashlib.sha256(key.encode()).digest()
 
 
 def create(
     conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
 ) -> str:
-    """Make a key for the account of an address, and give it; NoRoom when the tier allows no more."""
+    """Issue a key for the account of an email address and return it; KeyLimitReached if the tier allows no more."""
     return issue(conn, email, app_name, tier, use_case)[0]
 
 
 def issue(
     conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
 ) -> tuple[str, int | None, int | None]:
-    """Make a key, and give it with its monthly and burst credits."""
+    """Issue a key; return it with its monthly and burst credits."""
     key = PREFIX + secrets.token_urlsafe(32)
     with conn.transaction():
         account = queries.account(conn, email=email, app_name=app_name, use_case=use_case)
         if not queries.room_for_key(conn, account_id=account, tier=tier):
-            raise NoRoom(f"{email} has all the keys that the {tier} tier allows")
-        month, burst = queries.insert_key(conn, account_id=account, key_hash=digest(key), prefix=key[:SHOWN], tier=tier)
+            raise KeyLimitReached(f"{email} has all the keys that the {tier} tier allows")
+        month, burst = queries.insert_key(
+            conn, account_id=account, key_hash=digest(key), prefix=key[:PREFIX_CHARS], tier=tier
+        )
     return key, month, burst
 
 
 def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
-    """Replace a key by a new one with the same tier, limits and use; None when it is not valid."""
+    """Replace a key by a new one with the same tier, limits and usage; None if it is not valid."""
     key = PREFIX + secrets.token_urlsafe(32)
-    replaced = queries.rotate(conn, old_hash=digest(old), key_hash=digest(key), prefix=key[:SHOWN])
+    replaced = queries.rotate(conn, old_hash=digest(old), key_hash=digest(key), prefix=key[:PREFIX_CHARS])
     return None if replaced is None else key
 
 
 class Keys:
-    """The keys that this process has seen lately, and the guesses, which must not reach the database each time."""
+    """Key lookup with caches of recent keys and of unknown ones, so that guesses do not reach the database."""
 
-    def __init__(self, pool: Pool, ledger: Callable[[], Ledger]) -> None:
+    def __init__(self, pool: Pool, ledger: Callable[[], CreditLedger]) -> None:
         self._pool, self._ledger = pool, ledger
         self._known: dict[bytes, tuple[float, Key]] = {}
-        self._unknown: dict[bytes, float] = {}  # apart, so that guesses do not push out what is known
+        self._unknown: dict[bytes, float] = {}  # separate, so that guesses do not evict valid keys
 
     def of(self, text: str | None) -> Key:
-        """Give a valid key, or refuse."""
+        """Return a valid key; raise `invalid_api_key` otherwise."""
         key = self.find(text)
         if key is None:
             raise Problem(
                 "invalid_api_key",
                 "The X-API-Key header is missing" if not text else "The API key is not valid",
-                hint="POST /register gives a key; send it as X-API-Key",
+                hint="POST /register issues a key; send it as X-API-Key",
                 headers={"WWW-Authenticate": 'ApiKey realm="presage", header="X-API-Key"'},
             )
         return key
 
     def find(self, text: str | None) -> Key | None:
-        """Give a valid key, or None."""
+        """Return a valid key, or None."""
         if not text or len(text) > 200:
             return None
         hashed, now = digest(text), time.monotonic()
@@ -102,13 +104,13 @@ class Keys:
         key = self._look_up(hashed)
         if key is None:
             self._known.pop(hashed, None)
-            _keep(self._unknown, hashed, now + UNKNOWN_S)
+            _keep(self._unknown, hashed, now + UNKNOWN_TTL_S)
         else:
-            _keep(self._known, hashed, (now + KNOWN_S, key))
+            _keep(self._known, hashed, (now + KNOWN_TTL_S, key))
         return key
 
     def end(self, key_id: int) -> None:
-        """Have every worker of the host forget a key, before the next request is admitted with it."""
+        """Invalidate a key in every worker of the host, before the next request is admitted with it."""
         self._ledger().end(key_id)
 
     def _look_up(self, hashed: bytes) -> Key | None:
@@ -120,12 +122,12 @@ class Keys:
                 return None
             key_id, tier, month, burst, connections, account_id = row
             key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
-            if ledger.ended == ended:  # otherwise it may have ended after it was read
+            if ledger.ended == ended:  # otherwise it may have been revoked after it was read
                 return key
 
 
 def _keep(kept: dict[bytes, Any], hashed: bytes, value: Any) -> None:
     kept.pop(hashed, None)
-    while len(kept) >= MOST_KEYS:  # the longest known goes; a dict keeps its order
+    while len(kept) >= MAX_KEYS:  # drop the oldest entry; a dict keeps its order
         kept.pop(next(iter(kept)), None)
     kept[hashed] = value

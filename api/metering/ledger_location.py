@@ -1,4 +1,4 @@
-"""Where the ledger of this host lies: a file in memory, one for each database."""
+"""The location of this host's credit ledger: a file in memory, one per database."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from api.metering.credit_ledger import VERSION, Ledger
+from api.metering.credit_ledger import VERSION, CreditLedger
 from sql.queries import metering as queries
 
 if TYPE_CHECKING:
@@ -20,25 +20,25 @@ if TYPE_CHECKING:
 MEMORY = Path("/dev/shm")  # noqa: S108 (the name of the file cannot be guessed, and its owner is checked)
 
 
-class Opener:
-    """The ledger, opened when it is first asked for: the database that it belongs to may not be up any sooner."""
+class LazyLedger:
+    """The ledger, opened on first use, since its database may not be up earlier."""
 
-    def __init__(self, open_: Callable[[], Ledger] = Ledger.private) -> None:
+    def __init__(self, open_: Callable[[], CreditLedger] = CreditLedger.private) -> None:
         self._open = open_
         self._opening = threading.Lock()
-        self._ledger: Ledger | None = None
+        self._ledger: CreditLedger | None = None
 
     @property
     def opened(self) -> bool:
-        """Whether it has been asked for."""
+        """Whether the ledger has been opened."""
         return self._ledger is not None
 
     def ended(self) -> int:
-        """Tell how many keys have ended, or changed, so far."""
+        """Return the number of revoked or changed keys so far."""
         return self().ended
 
-    def __call__(self) -> Ledger:
-        """Give the ledger."""
+    def __call__(self) -> CreditLedger:
+        """Return the ledger, opened on the first call."""
         if self._ledger is None:
             with self._opening:
                 if self._ledger is None:
@@ -46,31 +46,31 @@ class Opener:
         return self._ledger
 
 
-def of_host(pool: Pool, folder: Path) -> Ledger:
-    """Open the ledger that all processes of this host have for a database."""
+def open_host_ledger(pool: Pool, folder: Path) -> CreditLedger:
+    """Open the ledger that all processes of this host share for a database."""
     folder.mkdir(parents=True, exist_ok=True)
-    return Ledger.open(pool.read(lambda conn: path(conn, folder)))
+    return CreditLedger.open(pool.read(lambda conn: path(conn, folder)))
 
 
 def folder(given: Settings) -> Path:
-    """Tell where ledgers are kept."""
+    """Return the folder of the ledgers."""
     if given.metering_dir is not None:
         return given.metering_dir.expanduser()
     return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else given.data_dir.expanduser()
 
 
-def path(conn: Connection, folder: Path, holds: str = f"credits-{VERSION}") -> Path:
-    """Name the ledger of a database, or another file that its processes on a host share."""
+def path(conn: Connection, folder: Path, kind: str = f"credits-{VERSION}") -> Path:
+    """Return the path of a database's ledger, or of another file that its processes on a host share."""
     owner = f"{queries.identity(conn)}:{os.geteuid()}"
-    return folder / f"presage-{holds}-{hashlib.blake2b(owner.encode(), digest_size=12).hexdigest()}"
+    return folder / f"presage-{kind}-{hashlib.blake2b(owner.encode(), digest_size=12).hexdigest()}"
 
 
 def end(conn: Connection, folder: Path, key_id: int) -> bool:
-    """Have the workers of this host, if there are any, ask the database again for a key that has ended or changed."""
+    """Invalidate a revoked or changed key in this host's workers; return False if there are none."""
     found = path(conn, folder)
     if not found.exists():
         return False
-    ledger = Ledger.open(found)
+    ledger = CreditLedger.open(found)
     ledger.end(key_id)
     ledger.leave(lambda: False)
     return True

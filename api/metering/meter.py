@@ -1,6 +1,6 @@
-"""What a request costs, and whether its key can pay: exact in the second and in the month, over all workers of a host.
+"""Charges requests to their keys, with exact limits per second and month over all workers of a host.
 
-Credits are leased from the database, some hundred at a time, into the host's ledger; requests are paid for there.
+Credits are leased from the database into the host's ledger, some hundred at a time, and requests are charged there.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 from api.data.pool import overloaded
 from api.errors import Problem
-from api.metering.credit_leases import Leases
+from api.metering.credit_leases import CreditLeases
 from api.metering.key import Key
 from api.months import Month, unpaid
 
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.data.pool import Pool
-    from api.metering.credit_ledger import Ledger, Standing
-    from api.metrics.counts import Counts
+    from api.metering.credit_ledger import ChargeResult, CreditLedger
+    from api.metrics.counts import SharedCounters
 
-LEAST, MOST = 10, 1000  # credits of a lease: a thousandth of the month's, within these
-DRY_S = 1.0  # how long a key without credits is refused without asking the database
-MOST_DRY = 10_000
-MOST_TURNS = 500  # of one request that waits for credits beside others
+MIN_LEASE, MAX_LEASE = 10, 1000  # bounds of a lease's credits, which are a thousandth of the month's
+EXHAUSTED_TTL_S = 1.0  # how long an exhausted key is refused without a database query
+MAX_EXHAUSTED_KEYS = 10_000
+MAX_ATTEMPTS = 500  # attempts of one request that competes with others for credits
 
 
-class Stale(Exception):  # noqa: N818 (says what it is)
-    """What is known of the key no longer holds: it is to be looked up again."""
+class StaleKey(Exception):  # noqa: N818 (says what it is)
+    """The cached key is outdated and must be looked up again."""
 
 
 class Grant(msgspec.Struct, gc=False):
-    """Leave to answer one request: what it cost, and how the key stands after it."""
+    """An admitted request: its cost and the key's usage after it."""
 
     key: Key
     cost: int
@@ -45,7 +45,7 @@ class Grant(msgspec.Struct, gc=False):
     reset: int
 
     def headers(self) -> dict[str, str]:
-        """Say so to the client, names in lower case."""
+        """Return the credit headers, with lower-case names."""
         limit = self.key.credits_month
         shown = {
             "x-credits-limit": "unlimited" if limit is None else str(limit),
@@ -61,7 +61,7 @@ class Grant(msgspec.Struct, gc=False):
 
 
 class CannotPay(Problem):
-    """A request that its key cannot pay for, and how the key stands."""
+    """The key has too few credits for the request; `grant` holds its usage."""
 
     def __init__(self, grant: Grant, code: str, detail: str, hint: str, wait_s: int) -> None:
         super().__init__(code, detail, hint=hint, headers={"Retry-After": str(max(1, wait_s))})
@@ -69,80 +69,80 @@ class CannotPay(Problem):
 
 
 class Meter:
-    """Counts and refuses."""
+    """Charges requests, and refuses those beyond a key's limits."""
 
     def __init__(
         self,
         pool: Pool,
-        ledger: Callable[[], Ledger],
+        ledger: Callable[[], CreditLedger],
         clock: Callable[[], float] = time.time,
-        counts: Counts | None = None,
+        counts: SharedCounters | None = None,
     ) -> None:
         self._ledger, self._clock = ledger, clock
-        self.leases = Leases(pool, ledger, counts)
+        self.leases = CreditLeases(pool, ledger, counts)
         self._month = Month.of(clock())
-        self._dry: dict[int, tuple[float, int | None]] = {}
+        self._exhausted_keys: dict[int, tuple[float, int | None]] = {}
 
     def month(self, now: float | None = None) -> Month:
-        """Give the present month."""
+        """Return the current month."""
         now = self._clock() if now is None else now
         if not self._month.first <= now < self._month.end:
             self._month = Month.of(now)
         return self._month
 
     def admit(self, key: Key, cost: int) -> Grant:
-        """Take a request's cost from its key; CannotPay if it has not enough, Stale if it must be looked up again."""
+        """Charge a request to its key; raise CannotPay if credits are short, StaleKey if the cached key is outdated."""
         left: int | None = None
-        for _ in range(MOST_TURNS):
+        for _ in range(MAX_ATTEMPTS):
             now = self._clock()
             month = self.month(now)
-            standing = self._ledger().take(key, cost, int(now), month.number)
-            verdict = standing.verdict
+            result = self._ledger().charge(key, cost, int(now), month.number)
+            verdict = result.verdict
             if verdict == "paid":
-                return Grant(key, cost, standing.used, standing.burst, standing.lease_id, month.end)
+                return Grant(key, cost, result.used, result.burst, result.lease_id, month.end)
             if verdict == "stale":
-                raise Stale
+                raise StaleKey
             if verdict == "burst":
-                raise _too_fast(_refused(key, standing, month), cost)
+                raise _too_fast(_refused(key, result, month), cost)
             if verdict == "over":
-                raise self._exhausted(_refused(key, standing, month), cost)
+                raise self._exhausted(_refused(key, result, month), cost)
             if verdict == "lacking":
-                left = 0 if left is None and self._is_dry(key) else left
-                if left is not None and standing.room + left < cost:
-                    self._dry[key.key_id] = time.monotonic() + DRY_S, key.credits_month
-                    raise self._exhausted(_refused(key, standing, month), cost)
-            left = self._fetch(key, month, cost - standing.room)
+                left = 0 if left is None and self._is_exhausted(key) else left
+                if left is not None and result.room + left < cost:
+                    self._exhausted_keys[key.key_id] = time.monotonic() + EXHAUSTED_TTL_S, key.credits_month
+                    raise self._exhausted(_refused(key, result, month), cost)
+            left = self._fetch(key, month, cost - result.room)
         raise overloaded("The credits could not be counted")
 
-    def standing(self, key: Key) -> Grant | None:
-        """Tell how a key stands without asking it for anything, if that is known."""
+    def usage(self, key: Key) -> Grant | None:
+        """Return a key's usage without charging it; None if unknown."""
         month = self.month()
         used = self._ledger().used(key.key_id, month.number)
         return None if used is None else Grant(key, 0, used, 0, 0, month.end)
 
     def refund(self, grant: Grant) -> None:
-        """Give the cost back: the request failed, or there was nothing new to tell."""
+        """Refund the cost, after a failed request or a 304."""
         if grant.cost:
             used = self._ledger().refund(grant.key.key_id, grant.lease_id, grant.cost)
             grant.used = grant.used - grant.cost if used is None else used
             grant.cost = 0
 
-    def nothing(self) -> dict[str, str]:
-        """Give the headers of an answer that no key paid for, names in lower case."""
+    def unpaid_headers(self) -> dict[str, str]:
+        """Return the credit headers of a response without a key, with lower-case names."""
         return unpaid(self.month())
 
     def _fetch(self, key: Key, month: Month, lacking: int) -> int | None:
         quota = key.credits_month
-        size = MOST if quota is None else min(max(quota // 1000, LEAST), MOST)
+        size = MAX_LEASE if quota is None else min(max(quota // 1000, MIN_LEASE), MAX_LEASE)
         left = self.leases.fetch(key.key_id, month.number, max(size, lacking))
         self.leases.tidy(int(self._clock()))
-        if len(self._dry) > MOST_DRY:
-            self._dry.clear()
+        if len(self._exhausted_keys) > MAX_EXHAUSTED_KEYS:
+            self._exhausted_keys.clear()
         return left
 
-    def _is_dry(self, key: Key) -> bool:
-        """Tell whether the database had nothing for a key a moment ago; another quota may be another answer."""
-        until, quota = self._dry.get(key.key_id, (0.0, None))
+    def _is_exhausted(self, key: Key) -> bool:
+        """Return whether a key was exhausted a moment ago; a changed quota invalidates this."""
+        until, quota = self._exhausted_keys.get(key.key_id, (0.0, None))
         return time.monotonic() < until and quota == key.credits_month
 
     def _exhausted(self, grant: Grant, cost: int) -> CannotPay:
@@ -167,5 +167,5 @@ def _too_fast(grant: Grant, cost: int) -> CannotPay:
     )
 
 
-def _refused(key: Key, standing: Standing, month: Month) -> Grant:
-    return Grant(key, 0, standing.used, standing.burst, standing.lease_id, month.end)
+def _refused(key: Key, result: ChargeResult, month: Month) -> Grant:
+    return Grant(key, 0, result.used, result.burst, result.lease_id, month.end)

@@ -1,7 +1,7 @@
-"""What the workers of a server have done, counted in memory that they share.
+"""Counters of all workers of a server, in shared memory.
 
-Each worker writes to a row of its own, so none waits for another; whoever is asked adds the rows up. A row outlives its
-worker and goes, with its counts, to the one that comes after: `kill -9` loses nothing, and the memory does not grow.
+Each worker writes to its own row without locking; readers add the rows up. A row outlives its worker and passes, with
+its counts, to a later one: `kill -9` loses nothing, and the memory does not grow.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from enum import IntEnum, auto
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from api.shared_memory.memory import Shared, lives
+from api.shared_memory.memory import SharedMemory, is_alive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROWS = 64  # workers at once; those beyond count for themselves
-PLACES = 200  # endpoints, and one for what is none
-CODES = 40  # of problems
+ROWS = 64  # concurrent workers; further ones count privately
+MAX_SLOTS = 200  # endpoints, and one slot for unknown paths
+MAX_CODES = 40  # problem codes
 STATUSES = (
     *(101, 200, 201, 204, 304, 400, 401, 402, 403, 404, 405, 406, 409, 410, 411, 413, 414, 415, 422, 426, 429, 431),
     *(500, 502, 503, 504),
@@ -31,8 +31,8 @@ _STATUS = {status: number for number, status in enumerate(STATUSES)}
 _OTHER = len(STATUSES)  # any other status
 
 
-class Number(IntEnum):
-    """What is counted beside requests. Those of `NOW` are what holds this moment, and die with their worker."""
+class Counter(IntEnum):
+    """Counters besides those of requests. The ones in `GAUGES` are gauges, which end with their worker."""
 
     IN_FLIGHT = auto()
     SUBSCRIBERS = auto()
@@ -50,26 +50,26 @@ class Number(IntEnum):
     CONNECTIONS_MADE = auto()
 
 
-NOW = (
-    *(Number.IN_FLIGHT, Number.SUBSCRIBERS, Number.STREAM_POSITION),
-    *(Number.READS_BUSY, Number.WRITES_BUSY, Number.EVENTS_BUSY),
+GAUGES = (
+    *(Counter.IN_FLIGHT, Counter.SUBSCRIBERS, Counter.STREAM_POSITION),
+    *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY),
 )
 
-# A row, in cells: the process, the numbers, problems by code, then for each endpoint its statuses, buckets and seconds.
+# Cells of a row: process id, counters, problems by code, then statuses, duration buckets and seconds per endpoint.
 _PID = 0
-_PROBLEMS = len(Number) + 1
-_ENDPOINTS = _PROBLEMS + CODES
+_PROBLEMS = len(Counter) + 1
+_ENDPOINTS = _PROBLEMS + MAX_CODES
 _BUCKETS = len(STATUSES) + 1
 _SECONDS = _BUCKETS + len(BOUNDS) + 1
 _PLACE = _SECONDS + 1
-_ROW = _ENDPOINTS + PLACES * _PLACE
+_ROW = _ENDPOINTS + MAX_SLOTS * _PLACE
 
 
-class Answered(NamedTuple):
-    """What was answered at one place."""
+class EndpointCounts(NamedTuple):
+    """The requests of one endpoint."""
 
     statuses: dict[str, int]
-    buckets: list[tuple[str, int]]  # up to so many seconds, so many
+    buckets: list[tuple[str, int]]  # upper bound in seconds, cumulative count
     seconds: float
 
 
@@ -77,77 +77,77 @@ _pid = os.getpid()
 
 
 def _forked() -> None:
-    global _pid  # noqa: PLW0603 (asked for with every count, and a call of the system's each time)
+    global _pid  # noqa: PLW0603 (read with every count; os.getpid() is a system call)
     _pid = os.getpid()
 
 
 os.register_at_fork(after_in_child=_forked)
 
 
-class Counts:
-    """The rows of one server."""
+class SharedCounters:
+    """The shared counters of one server."""
 
     def __init__(self) -> None:
-        self._shared = Shared(ROWS * _ROW * 8)
+        self._shared = SharedMemory(ROWS * _ROW * 8)
         self._cells = memoryview(self._shared.memory).cast("q")
         self._pid, self._mine = 0, self._cells[:0]
 
     # --- Counting
 
     def join(self) -> None:
-        """Be among the workers before there is anything to count."""
+        """Claim a row before anything is counted."""
         self._row()
 
-    def add(self, number: Number, by: int = 1) -> None:
-        """Count up, or down."""
+    def add(self, number: Counter, by: int = 1) -> None:
+        """Add to a counter; `by` may be negative."""
         self._row()[number] += by
 
-    def put(self, number: Number, value: int) -> None:
-        """Write down what holds this moment."""
+    def put(self, number: Counter, value: int) -> None:
+        """Set a gauge."""
         self._row()[number] = value
 
     def answer(self, place: int, status: int, seconds: float | None, credits_: int) -> None:
-        """Count a request that is over, and what it cost; one that had no end of its own has no duration."""
+        """Count a finished request and its credits; streams have no duration."""
         row, at = self._row(), _ENDPOINTS + place * _PLACE
-        row[Number.IN_FLIGHT] -= 1
-        row[Number.CREDITS_SPENT] += credits_
+        row[Counter.IN_FLIGHT] -= 1
+        row[Counter.CREDITS_SPENT] += credits_
         row[at + _STATUS.get(status, _OTHER)] += 1
         if seconds is not None:
             row[at + _BUCKETS + bisect_left(BOUNDS, seconds)] += 1
             row[at + _SECONDS] += int(seconds * NANO)
 
     def problem(self, code: int) -> None:
-        """Count a failure."""
+        """Count a problem, by the code's number."""
         self._row()[_PROBLEMS + code] += 1
 
-    # --- Telling
+    # --- Reading
 
     def workers(self) -> int:
-        """Tell how many workers live."""
-        return sum(1 for _ in self._living())
+        """Return the number of live workers."""
+        return sum(1 for _ in self._alive_rows())
 
-    def of(self, number: Number) -> int:
-        """Add up what all workers have counted; of this moment, what those who live have."""
-        rows = self._living() if number in NOW else self._used()
+    def of(self, number: Counter) -> int:
+        """Return a counter's sum over all workers; a gauge's over live workers."""
+        rows = self._alive_rows() if number in GAUGES else self._used()
         return sum(row[number] for row in rows)
 
-    def each(self, number: Number) -> list[int]:
-        """Give a number of every worker that lives."""
-        return [row[number] for row in self._living()]
+    def each(self, number: Counter) -> list[int]:
+        """Return a counter's value in each live worker."""
+        return [row[number] for row in self._alive_rows()]
 
     def problems(self) -> list[int]:
-        """Give the failures by code."""
+        """Return the number of problems by code."""
         return self._summed(_PROBLEMS, _ENDPOINTS)
 
-    def answered(self, place: int) -> Answered | None:
-        """Give what was answered at a place; None where nothing was."""
+    def answered(self, place: int) -> EndpointCounts | None:
+        """Return the counts of an endpoint's slot; None if it has no requests."""
         at = _ENDPOINTS + place * _PLACE
         cells = self._summed(at, at + _PLACE)
         if not any(cells):
             return None
         names = [*map(str, STATUSES), "other"]
         bounds = [*map(str, BOUNDS), "+Inf"]
-        return Answered(
+        return EndpointCounts(
             {name: count for name, count in zip(names, cells[:_BUCKETS], strict=True) if count},
             list(zip(bounds, accumulate(cells[_BUCKETS:_SECONDS]), strict=True)),
             cells[_SECONDS] / NANO,
@@ -165,12 +165,12 @@ class Counts:
         return self._mine
 
     def _claim(self) -> None:
-        """Take the row of a worker that is no more, or one that nobody has had."""
+        """Claim the row of a dead worker, or an unused row."""
         self._pid = _pid
         with self._shared.locked():
             for row in self._rows():
-                if not row[_PID] or row[_PID] == self._pid or not lives(row[_PID]):
-                    for number in NOW:
+                if not row[_PID] or row[_PID] == self._pid or not is_alive(row[_PID]):
+                    for number in GAUGES:
                         row[number] = 0
                     row[_PID] = self._pid
                     self._mine = row
@@ -186,5 +186,5 @@ class Counts:
                 return
             yield row
 
-    def _living(self) -> Iterator[memoryview[int]]:
-        return (row for row in self._used() if row[_PID] == self._pid or lives(row[_PID]))
+    def _alive_rows(self) -> Iterator[memoryview[int]]:
+        return (row for row in self._used() if row[_PID] == self._pid or is_alive(row[_PID]))

@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document, made from the endpoint table: `python -m api.openapi.document` prints it."""
+"""Builds the OpenAPI 3.1 document from the endpoint table: `python -m api.openapi.document` prints it."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from api.endpoints.base.endpoint import Endpoint
 
 REF = "#/components/schemas/{name}"
-EXPLAINED = {
+PATH_DESCRIPTIONS = {
     "id": "The market: its market_id, its slug, or the exchange's numeric id",
 }
 ADDRESS = {"type": "string", "pattern": "^0x[0-9a-fA-F]{40}$", "examples": ["0x" + "5d" * 20]}
 USUAL = ("invalid_parameter", "unknown_parameter")  # of a bad request
-# What is refused before it is known which endpoint it was for.
+# Responses to requests that are refused before routing.
 UNREAD = {414: "The request line is longer than 8,192 bytes", 431: "The headers are longer than 16,384 bytes"}
-ALSO = {"upstream_unavailable": (504,)}  # when the exchange does not answer in time
+ALSO = {"upstream_unavailable": (504,)}  # when the exchange does not respond in time
 TAGS = {
-    "Keys": "Getting an API key, and replacing it.",
-    "Service": "The service itself: that it lives, what time it has, how fresh its data is.",
-    "Markets": "What is traded.",
-    "Prices": "What it costs, now and over time.",
-    "Trades": "Who bought and sold what.",
-    "Charts": "A data feed for TradingView's charting library, by its UDF protocol.",
-    "Signals": "What stands out.",
+    "Keys": "Registering and rotating API keys.",
+    "Service": "The service itself: health, time, totals, data freshness and coverage.",
+    "Markets": "Markets: lists, search, rankings and detail.",
+    "Prices": "Prices, candles and order books, live and historical.",
+    "Trades": "Trades of a market or of all markets.",
+    "Charts": "A data feed for TradingView's charting library (UDF protocol).",
+    "Signals": "Signals: values beyond their thresholds.",
     "Taxonomy": "Events, categories, tags and series.",
-    "Positions": "Who holds what, as the exchange tells it.",
-    "Wallets": "What wallets did on chain, what they hold and have earned.",
-    "Stream": "Everything as it happens.",
-    "Webhooks": "Being told of it, signed and in order, at an address of one's own.",
-    "Exports": "Whole days as Parquet and CSV files.",
-    "Debug": "What the service holds, as it holds it: for whoever runs it.",
+    "Positions": "Positions, as reported by the exchange.",
+    "Wallets": "On-chain activity, positions and profit of wallets.",
+    "Stream": "Live events and replays over WebSocket.",
+    "Webhooks": "Events delivered to your own URL, signed and in order.",
+    "Exports": "Full days as Parquet and CSV files.",
+    "Debug": "The service's stored state in raw form, for operators.",
 }
 HEADERS: dict[str, dict[str, Any]] = {
     "X-Credits-Limit": {"description": "Credits of the key in a month", "schema": {"type": "string"}},
@@ -53,32 +53,32 @@ HEADERS: dict[str, dict[str, Any]] = {
     "X-Credits-Used": {"description": "Credits used this month", "schema": {"type": "string"}},
     "X-Credits-Reset": {"description": "When the next month begins: Unix seconds, UTC", "schema": {"type": "string"}},
     "X-Request-Cost": {"description": "Credits that this request cost", "schema": {"type": "string"}},
-    "X-Request-Id": {"description": "The request's name, to quote in a report", "schema": {"type": "string"}},
+    "X-Request-Id": {"description": "The request's id, to quote in a report", "schema": {"type": "string"}},
     "RateLimit-Policy": {
-        "description": "Credits of the key in a second (q); absent where they are not limited",
+        "description": "Credits of the key per second (q); absent if unlimited",
         "schema": {"type": "string", "examples": ['"burst";q=25;w=1']},
     },
     "RateLimit": {
-        "description": "What is left of them in this second (r), and when the next begins (t)",
+        "description": "Credits left in this second (r), and seconds until the next one (t)",
         "schema": {"type": "string", "examples": ['"burst";r=24;t=1']},
     },
-    "Retry-After": {"description": "Seconds until it may work", "schema": {"type": "string"}},
+    "Retry-After": {"description": "Seconds until a retry may succeed", "schema": {"type": "string"}},
 }
-WAITING = {402, 429, 502, 503, 504}  # statuses that say when to come back
-INTRODUCTION = """Prediction markets, recorded completely and served live.
+WAITING = {402, 429, 502, 503, 504}  # statuses that carry Retry-After
+INTRODUCTION = """Complete recorded history and live data of prediction markets.
 
-Every `/v1` path needs an API key in the header `X-API-Key`; `POST /register` gives one. Each request costs credits
-(`x-credits`), counted in a window of a second and in a month; every answer says what is left. A failed request and an
-answer of 304 cost none.
+Every `/v1` path needs an API key in the header `X-API-Key`; `POST /register` issues one. Each request costs credits
+(`x-credits`), limited per second and per month; response headers show what is left. Failed requests and 304 responses
+are free.
 
 Prices are probabilities from 0 to 1 and sizes are shares, as JSON numbers; fields that end in `_usd` are US dollars.
-`null` means unknown. Fields that end in `_at` or `_time` are Unix seconds, those named `ts` Unix milliseconds. Failures
-are `application/problem+json` (RFC 9457); their `code` is what a program should look at.
+`null` means unknown. Fields that end in `_at` or `_time` are Unix seconds, those named `ts` Unix milliseconds. Errors
+are `application/problem+json` (RFC 9457); programs should check `code`.
 """
 
 
 def document() -> dict[str, Any]:
-    """Make the document."""
+    """Return the document."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
@@ -110,7 +110,7 @@ def document() -> dict[str, Any]:
 
 @cache
 def encoded() -> bytes:
-    """Give the document as JSON."""
+    """Return the document as JSON, encoded once."""
     return msgspec.json.encode(document())
 
 
@@ -152,7 +152,7 @@ def _parameters(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 @cache
 def _shared_parameters() -> dict[str, dict[str, Any]]:
-    """Give what parameters of a name mostly are: those that several endpoints have alike."""
+    """Return the most common definition of each parameter name that several endpoints share."""
     met: dict[str, list[dict[str, Any]]] = {}
     for endpoint in ENDPOINTS:
         for parameter in _described(endpoint):
@@ -167,7 +167,7 @@ def _described(endpoint: Endpoint) -> list[dict[str, Any]]:
             "name": name,
             "in": "path",
             "required": True,
-            "description": endpoint.explained.get(name) or EXPLAINED[name],
+            "description": endpoint.path_descriptions.get(name) or PATH_DESCRIPTIONS[name],
             "schema": ADDRESS if name == "address" else {"type": "string", "minLength": 1, "maxLength": 500},
         }
         for name in endpoint.path_parameters
@@ -175,7 +175,7 @@ def _described(endpoint: Endpoint) -> list[dict[str, Any]]:
     required = {field.encode_name for field in msgspec.structs.fields(endpoint.parameters) if field.required}
     for name, described in fields(endpoint.parameters).items():
         if endpoint.key in {"query", "either"} and name == "api_key":
-            continue  # it is the security scheme's
+            continue  # described by the security scheme
         schema = _without_null(described)
         parameter = {"name": name, "in": "query", "required": name in required, "schema": schema}
         if text := schema.pop("description", None):
@@ -185,7 +185,7 @@ def _described(endpoint: Endpoint) -> list[dict[str, Any]]:
 
 
 def _without_null(described: dict[str, Any]) -> dict[str, Any]:
-    """Say a parameter that may be left out: a query string has no null."""
+    """Return an optional parameter's schema without null, which a query string cannot express."""
     schema = dict(described)
     if options := schema.pop("anyOf", None):
         schema |= next(option for option in options if option.get("type") != "null")
@@ -207,7 +207,7 @@ def _responses(endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _failures(endpoint: Endpoint) -> list[tuple[int, tuple[str, ...]]]:
-    """Tell with which statuses an endpoint fails, and by which codes."""
+    """Return the error statuses of an endpoint, each with its codes."""
     by_status: dict[int, tuple[str, ...]] = dict.fromkeys(UNREAD, ("invalid_parameter",))
     for code in _codes(endpoint):
         for status in (CATALOGUE[code][0], *ALSO.get(code, ())):
@@ -216,15 +216,15 @@ def _failures(endpoint: Endpoint) -> list[tuple[int, tuple[str, ...]]]:
 
 
 def _name(status: int, codes: tuple[str, ...]) -> str:
-    """Name a response by its codes, and by its status where that is not their usual one."""
+    """Return a response's name: its codes, and its status if that is not the usual one."""
     words = [word for code in codes if code != USUAL[1] for word in code.split("_")]
     return "".join(word.capitalize() for word in words) + ("" if status == CATALOGUE[codes[0]][0] else str(status))
 
 
 def _failed(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
-    told = UNREAD.get(status) or "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes)
+    description = UNREAD.get(status) or "; ".join(f"`{code}`: {CATALOGUE[code][1].lower()}" for code in codes)
     return {
-        "description": told,
+        "description": description,
         "headers": _headers(status),
         "content": {
             MEDIA_TYPE: {
@@ -237,7 +237,7 @@ def _failed(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
 
 def _shared_responses() -> dict[str, Any]:
     said = {_name(*failure): _failed(*failure) for endpoint in ENDPOINTS for failure in _failures(endpoint)}
-    said["NotModified"] = {"description": "As the client has it (If-None-Match)", "headers": _headers()}
+    said["NotModified"] = {"description": "Not modified since the client's copy (If-None-Match)", "headers": _headers()}
     return dict(sorted(said.items()))
 
 
@@ -258,7 +258,7 @@ def _headers(status: int = 200) -> dict[str, Any]:
 
 
 def _codes(endpoint: Endpoint) -> Iterable[str]:
-    """List what can go wrong with an endpoint."""
+    """Return the error codes of an endpoint."""
     codes = [*USUAL]
     codes += (
         []
@@ -290,7 +290,7 @@ def _example(code: str, status: int) -> dict[str, Any]:
 
 
 def _schema(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Describe a type, and by their names those that it is made of."""
+    """Return a type's schema, and the named schemas that it refers to."""
     (schema,), named = msgspec.json.schema_components([kind], ref_template=REF, schema_hook=schema_of)
     return schema, named
 
@@ -307,12 +307,12 @@ def _schemas() -> dict[str, Any]:
 
 
 def _beyond(base: type[msgspec.Struct], schema: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
-    """Say a record that has all of another's fields, and more, by reference."""
+    """Return the schema of a record that extends `base` as `allOf` with a reference."""
     shared = components[base.__name__]["properties"]
-    told = schema.get("properties", {})
-    if shared == told or any(told.get(name) != field for name, field in shared.items()):
+    properties = schema.get("properties", {})
+    if shared == properties or any(properties.get(name) != field for name, field in shared.items()):
         return schema
-    more = {"properties": {name: field for name, field in told.items() if name not in shared}}
+    more = {"properties": {name: field for name, field in properties.items() if name not in shared}}
     required = [name for name in schema["required"] if name not in shared]
     about: dict[str, Any] = {name: schema[name] for name in ("title", "description") if name in schema}
     return {
@@ -328,7 +328,7 @@ def _structs(kind: Any) -> set[Any]:
 
 
 def _messages() -> dict[str, Any]:
-    """Describe what is said on the stream."""
+    """Return examples of the stream's messages."""
     return {
         "client": {
             "subscribe": {"action": "subscribe", "markets": ["0x…"], "types": ["trade", "price"], "resume_from": 1234},

@@ -1,4 +1,4 @@
-"""Answers made up for the document: of each field its example, or the least that it may be."""
+"""Generates example responses for the document: each field's example, or a minimal value."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMED = "will-it-rain-tomorrow"  # what an answer by name is about
-LEAST = {"string": "…", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+NAMED = "will-it-rain-tomorrow"  # the key in example objects
+MINIMAL = {"string": "…", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
 
 def of(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
-    """Make up a value; `named` has the schemas that this one refers to.
+    """Return an example value of a schema; `named` holds the schemas that it refers to.
 
     >>> of({"type": "array", "items": {"$ref": "#/components/schemas/Side"}}, {"Side": {"enum": ["BUY", "SELL"]}})
     ['BUY']
@@ -38,5 +38,5 @@ def of(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
         case {"additionalProperties": dict(inner)}:
             made = {NAMED: of(inner, named)}
         case _:
-            made = LEAST[schema.get("type", "object")]
+            made = MINIMAL[schema.get("type", "object")]
     return made

@@ -1,4 +1,4 @@
-"""The reference page, written from an OpenAPI document."""
+"""Renders the API reference page from an OpenAPI document."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 Document = dict[str, Any]
 
 
-class Page:
-    """The page of one document, and what a browser may do with it."""
+class ReferencePage:
+    """The HTML page of a document and its Content-Security-Policy."""
 
     def __init__(self, document: Document) -> None:
         files = resources.files(__package__)
@@ -88,22 +88,22 @@ class Page:
         name = operation["operationId"]
         parameters = [self._resolved(each) for each in operation.get("parameters", [])]
         body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-        told = [
+        parts = [
             f'<article id="{name}"><h3><span class="{method.lower()}">{method}</span> {code(path)}</h3>',
             f"<p><strong>{line(operation['summary'])}</strong></p>{prose(operation.get('description', ''))}",
             f"<p><small>Credits: {line(str(operation['x-credits']))}. {self._secured(operation)}</small></p>",
         ]
         if parameters:
-            told.append(_table(("Parameter", "Type", "", "Meaning"), [_parameter(each) for each in parameters]))
+            parts.append(_table(("Parameter", "Type", "", "Meaning"), [_parameter(each) for each in parameters]))
         if body is not None:
-            told.append(f"<p>Body: {kind(body)}</p>")
-        told.append(self._answers(operation))
+            parts.append(f"<p>Body: {kind(body)}</p>")
+        parts.append(self._answers(operation))
         if "x-messages" in operation:
             messages = _json(operation["x-messages"])
-            told.append(f"<details><summary>Messages</summary><pre>{messages}</pre></details>")
+            parts.append(f"<details><summary>Messages</summary><pre>{messages}</pre></details>")
         else:
-            told.append(self._form(method, path, parameters, body, operation))
-        return "".join(told) + "</article>"
+            parts.append(self._form(method, path, parameters, body, operation))
+        return "".join(parts) + "</article>"
 
     def _secured(self, operation: dict[str, Any]) -> str:
         schemes = self._document["components"]["securitySchemes"]

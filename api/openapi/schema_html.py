@@ -1,14 +1,18 @@
-"""Words for what a JSON schema says, as HTML."""
+"""Renders JSON schemas as HTML text."""
 
 from __future__ import annotations
 
 import re
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CODE = re.compile(r"`([^`]+)`")
 BOUNDS = {
     "minimum": "at least {}",
+    "exclusiveMinimum": "more than {}",
     "maximum": "at most {}",
     "minLength": "{} characters or more",
     "maxLength": "up to {} characters",
@@ -18,23 +22,23 @@ BOUNDS = {
 
 
 def prose(text: str) -> str:
-    """Give a description: what stands in backticks is code, an empty line makes a paragraph."""
+    """Return a description as HTML: backticks mark code, an empty line separates paragraphs."""
     paragraphs = [CODE.sub(r"<code>\1</code>", escape(part)) for part in text.split("\n\n") if part.strip()]
     return "".join(f"<p>{paragraph}</p>" for paragraph in paragraphs)
 
 
 def line(text: str) -> str:
-    """Give a description within a line."""
+    """Return a description as inline HTML."""
     return CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def code(value: object) -> str:
-    """Give a value as it is written."""
+    """Return a value as a code element."""
     return f"<code>{escape(str(value))}</code>"
 
 
 def kind(schema: dict[str, Any]) -> str:
-    """Say of what type a value is; a record is named and linked."""
+    """Return a schema's type as HTML; a record is linked by name."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#schema-{escape(name)}">{escape(name)}</a>'
@@ -49,17 +53,23 @@ def kind(schema: dict[str, Any]) -> str:
     return escape(of)
 
 
+def bounds(schema: dict[str, Any], write: Callable[[object], str]) -> list[str]:
+    """Return a schema's bounds and default in words; `write` formats each value."""
+    parts = [
+        pattern.format(write(option[name]))
+        for option in (schema, *schema.get("anyOf", ()))
+        for name, pattern in BOUNDS.items()
+        if name in option
+    ]
+    return [*parts, f"default {write(schema['default'])}"] if "default" in schema else parts
+
+
 def limits(schema: dict[str, Any]) -> str:
-    """Say what bounds a value has, and its default."""
-    told = [pattern.format(code(schema[name])) for name, pattern in BOUNDS.items() if name in schema]
-    for option in schema.get("anyOf", ()):
-        told += [pattern.format(code(option[name])) for name, pattern in BOUNDS.items() if name in option]
-    if "default" in schema:
-        told.append(f"default {code(schema['default'])}")
-    return ", ".join(told)
+    """Return a schema's bounds and default as HTML."""
+    return ", ".join(bounds(schema, code))
 
 
 def example(schema: dict[str, Any]) -> str:
-    """Give an example of a value, if there is one."""
+    """Return a schema's first example, or an empty string."""
     examples = schema.get("examples") or [None]
     return "" if examples[0] is None else str(examples[0])

@@ -1,1 +1,1 @@
-"""The past, told again: in the exchange's own words or in ours."""
+"""Replays of stored data, in the exchange's own protocol or in the stream's."""

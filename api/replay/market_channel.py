@@ -1,4 +1,4 @@
-"""The exchange's market channel, as a client of it knows it: what it may say, and what that does to a replay."""
+"""The exchange's market channel protocol: handles a client's requests to a replay."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from api.replay.exchange_encoder import Words
-from api.replay.history import Course
+from api.replay.exchange_encoder import ExchangeEncoder
+from api.replay.history import HistoryReader
 from api.replay.player import Player
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.replay.history import Rows
-    from api.replay.player import Span
+    from api.replay.player import ReplaySpan
 
-MOST_TOKENS = 500  # of one connection, as at the exchange
+MAX_TOKENS = 500  # per connection, as at the exchange
 PONG, INVALID = b"PONG", b"INVALID OPERATION"
 
 
 class Request(msgspec.Struct):
-    """What a client sends: the first with a `type`, later ones with an `operation`."""
+    """A client's request: the first has a `type`, later ones an `operation`."""
 
     assets_ids: list[str] = []
     type: str = ""
@@ -33,29 +33,29 @@ class Request(msgspec.Struct):
 _decode = msgspec.json.Decoder(Request).decode
 
 
-class Channel:
-    """One connection to the market channel of the past.
+class ReplayChannel:
+    """One connection to the replayed market channel.
 
-    `push` sends at once, `send` waits until there is room; `rows` runs a query and gives its rows.
+    `push` sends immediately, `send` waits for room; `rows` runs a query and returns its rows.
     """
 
     def __init__(
         self,
         rows: Rows,
-        span: Span,
+        span: ReplaySpan,
         *,
         send: Callable[[bytes], object],
         push: Callable[[bytes], object],
         pause: Callable[[], object] = lambda: None,
     ) -> None:
         self._push = push
-        self._words = Words()
-        self._course = Course(rows, pause)
+        self._encoder = ExchangeEncoder()
+        self._history = HistoryReader(rows, pause)
         self._tokens: set[str] = set()
-        self.player = Player(self._course, self._words, span, send)
+        self.player = Player(self._history, self._encoder, span, send)
 
-    def hear(self, said: str) -> None:
-        """Take what a client said."""
+    def receive(self, said: str) -> None:
+        """Handle a client's message."""
         if said.strip().upper() == "PING":
             self._push(PONG)
             return
@@ -66,17 +66,17 @@ class Channel:
             return
         operation = request.operation or ("subscribe" if request.type.lower() == "market" else "")
         wanted = {token for token in request.assets_ids if token.isascii() and token.isdigit()}
-        if operation == "subscribe" and len(self._tokens | wanted) <= MOST_TOKENS:
+        if operation == "subscribe" and len(self._tokens | wanted) <= MAX_TOKENS:
             self._tokens |= wanted
-            self.player.wish(lambda: self._follow(request))
+            self.player.enqueue(lambda: self._follow(request))
         elif operation == "unsubscribe":
             self._tokens -= wanted
-            self.player.wish(lambda: self.player.leave(wanted))
+            self.player.enqueue(lambda: self.player.unfollow(wanted))
         else:
             self._push(INVALID)
 
     def _follow(self, request: Request) -> None:
         if request.custom_feature_enabled is not None:
-            self._words.custom = request.custom_feature_enabled
+            self._encoder.custom = request.custom_feature_enabled
         tokens = dict.fromkeys(token for token in request.assets_ids if token in self._tokens)
-        self.player.follow(self._course.places(tokens))
+        self.player.follow(self._history.places(tokens))

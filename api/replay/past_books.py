@@ -1,6 +1,6 @@
-"""Order books of past moments: the last whole book before, and what became of each level since.
+"""Rebuilds past order books from the last full book before a moment and the level changes since.
 
-On the Apache licence the events of past days stand in packs, each of which begins with a whole book (`sql/packs.py`).
+On the Apache licence the events of past days are stored in packs, each starting with a full book (`sql/packs.py`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import numpy as np
 
 from api.schemas.books import BookAt, BookHistory
 from api.schemas.records import BookGap, Integrity, Level, Orderbook
-from sql.packs import Event, Levels, unpack
+from sql.packs import BookEvent, Levels, unpack
 from sql.queries import books
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Literal
 
-    from api.data.lookup import Market
+    from api.data.lookup import MarketRef
 
 MICRO = 1_000_000
-MOST_PACKS = 100_000  # of a day: no outcome has as many
+MAX_PACKS = 100_000  # per day; more than any outcome has
 
 
-class Sides:
+class BookSides:
     """Both sides of a book: sizes by price, in micro-units."""
 
     def __init__(self) -> None:
@@ -35,17 +35,17 @@ class Sides:
         self.asks: dict[int, int] = {}
 
     def replace(self, bid_prices: list[int], bid_sizes: list[int], ask_prices: list[int], ask_sizes: list[int]) -> None:
-        """Take a whole book."""
+        """Set a full book."""
         self.bids = dict(zip(bid_prices, bid_sizes, strict=True))
         self.asks = dict(zip(ask_prices, ask_sizes, strict=True))
 
     def take(self, levels: Levels) -> None:
-        """Take a whole book out of a pack."""
+        """Set a full book from a pack."""
         self.bids = {key >> 1: size for key, size in levels.items() if not key & 1}
         self.asks = {key >> 1: size for key, size in levels.items() if key & 1}
 
-    def hear(self, event: Event) -> None:
-        """Take an event, after all that come before it."""
+    def apply(self, event: BookEvent) -> None:
+        """Apply an event; events must be applied in order."""
         if event.side is None:
             whole = (event.bid_prices, event.bid_sizes, event.ask_prices, event.ask_sizes)
             self.replace(*(list(column or ()) for column in whole))
@@ -67,32 +67,32 @@ class Sides:
         return max(self.bids, default=None), min(self.asks, default=None)
 
     @property
-    def worth(self) -> int:
+    def value(self) -> int:
         """Price times size over both sides, in micro-units squared."""
-        return _worth(self.bids) + _worth(self.asks)
+        return _value(self.bids) + _value(self.asks)
 
     def levels(self, most: int | None = None) -> tuple[list[Level], list[Level]]:
-        """Give bids and asks, best first."""
+        """Return bids and asks, best first."""
         bids = sorted(self.bids.items(), reverse=True)[:most]
         asks = sorted(self.asks.items())[:most]
         return _levels(bids), _levels(asks)
 
 
-class Past:
-    """The past of one outcome's book.
+class PastBooks:
+    """Past order books of one outcome.
 
-    `rows` runs a query and gives its rows. What is packed meanwhile is seen twice rather than not at all: rows are
-    asked for first.
+    `rows` runs a query and returns its rows. Rows are read before packs, so that events packed meanwhile are read twice
+    rather than missed.
     """
 
-    def __init__(self, rows: Callable[..., list[tuple[Any, ...]]], market: Market, outcome: int) -> None:
+    def __init__(self, rows: Callable[..., list[tuple[Any, ...]]], market: MarketRef, outcome: int) -> None:
         self._rows = rows
         self._market = market
         self._outcome = outcome
 
     def book(self, at: datetime) -> Orderbook | None:
-        """Build the book of a moment; None when no whole book is held from before."""
-        sides = Sides()
+        """Return the book at a moment; None if no full book is stored before it."""
+        sides = BookSides()
         found = self.build(sides, at)
         if found is None:
             return None
@@ -100,7 +100,7 @@ class Past:
         bid, ask = sides.best
         bids, asks = sides.levels()
         gap = next(iter(self._gaps(at, at)), None)
-        status = _status(gap, sides.best, self._told([at]).get(1))
+        status = _status(gap, sides.best, self._published_best([at]).get(1))
         return Orderbook(
             self._market.market_id,
             self._outcome,
@@ -111,7 +111,7 @@ class Past:
             number(ask),
             mid(bid, ask),
             spread(bid, ask),
-            sides.worth // MICRO / MICRO,
+            sides.value // MICRO / MICRO,
             None,
             hash_.hex() if hash_ else None,
             str(seq),
@@ -120,10 +120,10 @@ class Past:
         )
 
     def history(self, since: datetime, until: datetime, *, step_s: int, depth: int) -> BookHistory:
-        """Build the book at even steps from `since` on; those before the first whole book are left out."""
+        """Return the book at even steps from `since` on; steps before the first full book are omitted."""
         step = timedelta(seconds=step_s)
         instants = [since + n * step for n in range(int((until - since) / step) + 1)]
-        sides = Sides()
+        sides = BookSides()
         known = self.build(sides, since) is not None
         span = {"since": since, "until": instants[-1], "step_ms": step_s * 1000}
         whole = {row[0]: row[1:] for row in self._of(books.snapshots, **span)}
@@ -132,13 +132,13 @@ class Past:
             changes[n].append(change)
         packed = self._packed_steps(since, instants[-1], step_s * 1_000_000, changes)
         gaps = self._gaps(since, instants[-1])
-        told = self._told(instants)
+        published = self._published_best(instants)
         data = []
         for n, instant in enumerate(instants):
             known = _advance(sides, whole.get(n), changes.get(n, ())) or n in packed or known
             if known:
                 gap = _gap_at(gaps, _ms(instant))
-                data.append(_point(sides, instant, depth, _status(gap, sides.best, told.get(n + 1))))
+                data.append(_point(sides, instant, depth, _status(gap, sides.best, published.get(n + 1))))
         return BookHistory(
             self._market.market_id,
             self._outcome,
@@ -150,8 +150,8 @@ class Past:
             gaps,
         )
 
-    def build(self, sides: Sides, at: datetime) -> tuple[tuple[datetime, int, bytes | None], datetime, int] | None:
-        """Build a book; give the last event in it (instant, seq, hash), the anchor's instant, and the changes since."""
+    def build(self, sides: BookSides, at: datetime) -> tuple[tuple[datetime, int, bytes | None], datetime, int] | None:
+        """Build a book; return its last event (instant, seq, hash), the anchor's instant, and the number of changes."""
         anchors = self._of(books.anchor, at=at)
         since, after_seq = anchors[0][-2:] if anchors else (None, -1)
         changes = self._of(books.changes, since=since, after_seq=after_seq, until=at) if anchors else []
@@ -169,19 +169,19 @@ class Past:
         return last, ts, len(changes)
 
     def _unpack(
-        self, sides: Sides, at: datetime, packed: list[tuple[Any, ...]]
+        self, sides: BookSides, at: datetime, packed: list[tuple[Any, ...]]
     ) -> tuple[tuple[datetime, int, bytes | None], datetime, int] | None:
-        """Build a book from a pack and the rows beside it, and give likewise; the pack's beginning is the anchor."""
+        """Build a book from a pack and additional rows; return the same as `build`. The pack's start is the anchor."""
         pack = unpack(packed[0][0])
         count = pack.upto(_us(at))
-        rows = [Event(*row[1:]) for row in packed[1:]]
+        rows = [BookEvent(*row[1:]) for row in packed[1:]]
         if not (pack.known_at(count) or any(event.side is None for event in rows)):
             return None
         last = (int(pack.ts[count - 1]), int(pack.seq[count - 1]), pack.hash(count - 1))
-        if rows:  # few, and seldom: late ones, and the last snapshot of an outcome that has been quiet since
+        if rows:  # few and rare: late rows, and the last snapshot of an outcome that is quiet since
             sides.take(pack.base)
             for event in sorted([*pack.events(upto=count), *rows], key=lambda event: (event.ts, event.seq)):
-                sides.hear(event)
+                sides.apply(event)
                 last = max(last, (event.ts, event.seq, event.hash), key=lambda known: known[:2])
         else:
             sides.take(pack.book(count))
@@ -191,11 +191,11 @@ class Past:
     def _packed_steps(
         self, since: datetime, until: datetime, step_us: int, changes: dict[int, list[Sequence[Any]]]
     ) -> set[int]:
-        """Add what packs say became of each level in each step; give the steps that hold a whole book."""
+        """Add the level changes from packs to each step; return the steps that contain a full book."""
         place = {"market_keys": [self._market.key], "outcomes": [self._outcome]}
         begin, end = _us(since), _us(until)
         wholes: set[int] = set()
-        for _, _, data in self._rows(books.packs, **place, since=since, until=until, most=MOST_PACKS):
+        for _, _, data in self._rows(books.packs, **place, since=since, until=until, most=MAX_PACKS):
             pack = unpack(data)
             first, last = pack.upto(begin), pack.upto(end)
             steps = -((begin - pack.ts[first:last]) // step_us)  # rounded up
@@ -219,8 +219,8 @@ class Past:
     def _of(self, query: Callable[..., Any], **asked: Any) -> list[tuple[Any, ...]]:
         return self._rows(query, market_key=self._market.key, outcome=self._outcome, **asked)
 
-    def _told(self, instants: Sequence[datetime]) -> dict[int, tuple[int | None, int | None]]:
-        """Give the best prices that were in force, by the instant's place from 1."""
+    def _published_best(self, instants: Sequence[datetime]) -> dict[int, tuple[int | None, int | None]]:
+        """Return the exchange's best prices at each instant, by its number from 1."""
         return {n: (bid, ask) for n, bid, ask in self._of(books.best_at, instants=list(instants))}
 
     def _gaps(self, since: datetime, until: datetime) -> list[BookGap]:
@@ -228,8 +228,8 @@ class Past:
         return [BookGap(*row) for row in rows]
 
 
-def _advance(sides: Sides, whole: tuple[Any, ...] | None, changes: Iterable[Sequence[Any]]) -> bool:
-    """Take what a step brought; say whether there was a whole book in it."""
+def _advance(sides: BookSides, whole: tuple[Any, ...] | None, changes: Iterable[Sequence[Any]]) -> bool:
+    """Apply a step's changes; return whether it contained a full book."""
     since = None
     if whole is not None:
         ts, seq, *levels = whole
@@ -241,7 +241,7 @@ def _advance(sides: Sides, whole: tuple[Any, ...] | None, changes: Iterable[Sequ
     return whole is not None
 
 
-def _point(sides: Sides, instant: datetime, depth: int, status: Literal["verified", "unverified", "gap"]) -> BookAt:
+def _point(sides: BookSides, instant: datetime, depth: int, status: Literal["verified", "unverified", "gap"]) -> BookAt:
     bid, ask = sides.best
     micro = None
     if bid is not None and ask is not None:
@@ -259,19 +259,19 @@ def _point(sides: Sides, instant: datetime, depth: int, status: Literal["verifie
         mid(bid, ask),
         spread(bid, ask),
         micro,
-        _worth(sides.bids) // MICRO / MICRO,
-        _worth(sides.asks) // MICRO / MICRO,
+        _value(sides.bids) // MICRO / MICRO,
+        _value(sides.asks) // MICRO / MICRO,
         (bid_shares - ask_shares) / shares if shares else None,
         status,
     )
 
 
 def _status(
-    gap: BookGap | None, best: tuple[int | None, int | None], told: tuple[int | None, int | None] | None
+    gap: BookGap | None, best: tuple[int | None, int | None], published: tuple[int | None, int | None] | None
 ) -> Literal["verified", "unverified", "gap"]:
     if gap is not None:
         return "gap"
-    return "verified" if told == best else "unverified"
+    return "verified" if published == best else "unverified"
 
 
 def _gap_at(gaps: Iterable[BookGap], ms: int) -> BookGap | None:
@@ -282,22 +282,22 @@ def _levels(levels: Iterable[tuple[int, int]]) -> list[Level]:
     return [Level(price / MICRO, size / MICRO) for price, size in levels]
 
 
-def _worth(levels: dict[int, int]) -> int:
+def _value(levels: dict[int, int]) -> int:
     return sum(price * size for price, size in levels.items())
 
 
 def number(micro: int | None) -> float | None:
-    """Say micro-units as answers do."""
+    """Convert micro-units to a float."""
     return None if micro is None else micro / MICRO
 
 
 def mid(bid: int | None, ask: int | None) -> float | None:
-    """Give the middle of the best prices; None while a side is empty."""
+    """Return the midpoint of the best prices; None while a side is empty."""
     return None if bid is None or ask is None else (bid + ask) / 2 / MICRO
 
 
 def spread(bid: int | None, ask: int | None) -> float | None:
-    """Give how far the best prices are apart; None while a side is empty."""
+    """Return the spread of the best prices; None while a side is empty."""
     return None if bid is None or ask is None else (ask - bid) / MICRO
 
 

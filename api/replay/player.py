@@ -1,4 +1,4 @@
-"""Plays a stretch of the past to one client, as fast as it wishes: by a clock that runs with it, or without one."""
+"""Plays a time range of stored events to one client, at a chosen speed or without a clock."""
 
 from __future__ import annotations
 
@@ -15,113 +15,115 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
-    from api.replay.history import Course, Happening, Place, Standing
+    from api.replay.history import HistoricEvent, HistoryReader, OutcomeRef, OutcomeState
 
-IDLE_S = 10.0  # a client that wants nothing for so long is sent away, as the exchange does
+IDLE_S = 10.0  # a client without subscriptions is disconnected after this, as at the exchange
 
 
-class Span(NamedTuple):
-    """What is played: all that happened in (since, until], so many times as fast as it happened; 0: without a clock."""
+class ReplaySpan(NamedTuple):
+    """The range of a replay, (since, until], and its speed as a multiple of real time; 0: without a clock."""
 
     since: datetime
     until: datetime
     speed: float
 
 
-class Words(Protocol):
-    """How what happened is said."""
+class Encoder(Protocol):
+    """Encodes events as messages of a protocol."""
 
-    def greet(self, standing: Sequence[Standing]) -> Iterator[bytes]:
-        """Say how outcomes stand that are followed from now on."""
+    def encode_initial(self, states: Sequence[OutcomeState]) -> Iterator[bytes]:
+        """Encode the current state of newly followed outcomes."""
 
-    def tell(self, happenings: Iterable[Happening], standing: Mapping[Place, Standing]) -> Iterator[bytes]:
-        """Say what happened in one instant, and let `standing` change with it."""
+    def encode_events(
+        self, events: Iterable[HistoricEvent], states: Mapping[OutcomeRef, OutcomeState]
+    ) -> Iterator[bytes]:
+        """Encode the events of one instant and update the states."""
 
 
 class Player:
     """One replay. `send` takes a message and returns once there is room for another; it raises to end the replay.
 
-    What a client wishes is done by the one who plays, between two instants: others hand it over by `wish`.
+    Changes that a client requests are queued by `enqueue` and applied by the playing greenlet between two instants.
     """
 
     def __init__(
         self,
-        course: Course,
-        words: Words,
-        span: Span,
+        history: HistoryReader,
+        encoder: Encoder,
+        span: ReplaySpan,
         send: Callable[[bytes], object],
         completed: Callable[[], object] = lambda: None,
     ) -> None:
-        self._course, self._words, self._span, self._send = course, words, span, send
+        self._history, self._encoder, self._span, self._send = history, encoder, span, send
         self._completed = completed
-        self._standing: dict[Place, Standing] = {}
-        self._wishes: deque[Callable[[], object]] = deque()
+        self._states: dict[OutcomeRef, OutcomeState] = {}
+        self._changes: deque[Callable[[], object]] = deque()
         self._woken = Signal()
         self._began = 0.0
         self._over = False
-        self.position = span.since  # all that happened up to here has been told
+        self.position = span.since  # all events up to here have been sent
 
-    def wish(self, change: Callable[[], object]) -> None:
-        """Have something changed; from any thread."""
-        self._wishes.append(change)
+    def enqueue(self, change: Callable[[], object]) -> None:
+        """Queue a change; callable from any thread."""
+        self._changes.append(change)
         self._woken.set()
 
     def stop(self) -> None:
-        """End it; from any thread."""
+        """End the replay; callable from any thread."""
         self._over = True
         self._woken.set()
 
-    def follow(self, places: Iterable[Place]) -> None:
-        """Tell of these too, beginning with how they stand."""
-        fresh = [place for place in dict.fromkeys(places) if place not in self._standing]
-        standing = [self._course.standing(place, self.position) for place in fresh]
-        self._standing |= zip(fresh, standing, strict=True)
-        for message in self._words.greet(standing):
+    def follow(self, places: Iterable[OutcomeRef]) -> None:
+        """Follow more outcomes, starting with their current state."""
+        fresh = [place for place in dict.fromkeys(places) if place not in self._states]
+        states = [self._history.state(place, self.position) for place in fresh]
+        self._states |= zip(fresh, states, strict=True)
+        for message in self._encoder.encode_initial(states):
             self._send(message)
 
-    def leave(self, token_ids: Iterable[str]) -> None:
-        """Tell of these no longer."""
+    def unfollow(self, token_ids: Iterable[str]) -> None:
+        """Stop following outcomes."""
         gone = set(token_ids)
-        self._standing = {place: now for place, now in self._standing.items() if place.token_id not in gone}
+        self._states = {place: now for place, now in self._states.items() if place.token_id not in gone}
 
     def play(self) -> bool:
-        """Play to the end, and say True; False when it is stopped or nobody wants to hear anything."""
+        """Play to the end and return True; False if stopped, or if nothing was subscribed to in time."""
         if not self._await_followers():
             return False
         self._began = time.monotonic()
         while self.position < self._span.until:
             if not self._await_followers():
                 return False
-            page, upto = self._course.next([*self._standing], self.position, self._span.until)
+            page, upto = self._history.next([*self._states], self.position, self._span.until)
             self._tell(page, upto)
         self._completed()
         return not self._over
 
     def _await_followers(self) -> bool:
-        """Do what is wished; wait for somebody to be followed."""
+        """Apply queued changes; wait until an outcome is followed."""
         until = time.monotonic() + IDLE_S
         while True:
             self._woken.clear()
-            while self._wishes:
-                self._wishes.popleft()()
-            if self._over or self._standing:
+            while self._changes:
+                self._changes.popleft()()
+            if self._over or self._states:
                 return not self._over
             if not self._woken.wait(until - time.monotonic()):
                 return False
 
-    def _tell(self, page: list[Happening], upto: datetime) -> None:
-        """Tell what was read, each instant at its time; a wish interrupts it, and what comes then is read anew."""
-        for us, happenings in groupby(page, key=itemgetter(0)):
+    def _tell(self, page: list[HistoricEvent], upto: datetime) -> None:
+        """Send events, each instant when it is due; a queued change interrupts this, and the rest is read again."""
+        for us, events in groupby(page, key=itemgetter(0)):
             if not self._wait(at_us(us)):
                 return
-            for message in self._words.tell(happenings, self._standing):
+            for message in self._encoder.encode_events(events, self._states):
                 self._send(message)
             self.position = at_us(us)
         if self._wait(upto):
             self.position = upto
 
     def _wait(self, instant: datetime) -> bool:
-        """Wait for an instant to come; tell whether it has, and was not interrupted."""
+        """Wait until an instant is due; return False if interrupted."""
         span, speed = self._span, self._span.speed
         if speed:
             due = self._began + (instant - span.since).total_seconds() / speed
@@ -130,7 +132,7 @@ class Player:
                 return True
         if not self._woken.is_set():
             return True
-        if speed:  # who is followed from now on begins now, not with what was told last
+        if speed:  # newly followed outcomes start now, not at the last event sent
             now = span.since + (time.monotonic() - self._began) * speed * 1_000_000 * MICROSECOND
             self.position = max(self.position, min(now, instant - MICROSECOND))
         return False

@@ -1,4 +1,4 @@
-"""The replays that one worker plays: each to a socket of its own, at the pace at which it is read."""
+"""The replay sessions of one worker, each paced by how fast its client reads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import gevent
 import psycopg
 
 from api.errors import Problem
-from api.stream.frames import GOING_AWAY, NORMAL, NOT_ALLOWED, TRY_LATER, Gone, frame
+from api.stream.frames import GOING_AWAY, NORMAL, NOT_ALLOWED, TRY_LATER, ConnectionLost, frame
 from api.stream.socket import PING
 
 if TYPE_CHECKING:
@@ -21,78 +21,78 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("presage.replay")
 
-ROOM = 256 << 10  # bytes that may be owed to a client
-TURN = 50  # messages before others get a turn
-LOOK_S = 0.005
-STALL_S = 30.0  # a client that takes nothing in for so long is let go
+ROOM = 256 << 10  # bytes that may be buffered for a client
+TURN = 50  # messages before yielding to other greenlets
+POLL_S = 0.005
+STALL_S = 30.0  # a client that reads nothing for this long is disconnected
 PING_S, DEAD_S = 25.0, 60.0
-STOP_S = 0.3  # for a client's own close, when the server stops
+STOP_S = 0.3  # to wait for a client's close frame when the server stops
 
 
-class Session(NamedTuple):
-    """A client, what is played to it, and whether it still may hear it."""
+class ReplaySession(NamedTuple):
+    """A client's socket, its player, and a check that its key is still valid."""
 
     socket: Socket
     player: Player
     allowed: Callable[[], bool]
 
 
-class Sessions:
-    """All of a worker's."""
+class ReplaySessions:
+    """All replay sessions of a worker."""
 
     def __init__(self) -> None:
-        self._open: set[Session] = set()
-        self._looking: gevent.Greenlet | None = None
+        self._open: set[ReplaySession] = set()
+        self._maintaining: gevent.Greenlet | None = None
         self._stopping: int | None = None
 
-    def run(self, session: Session, hear: Callable[[str], object]) -> None:
-        """Play, and hear what the client says meanwhile; until one of both ends it."""
+    def run(self, session: ReplaySession, on_message: Callable[[str], object]) -> None:
+        """Play and handle the client's messages until either side ends the session."""
         self._open.add(session)
         if self._stopping is not None:
             self.stop(self._stopping)
-        if self._looking is None or self._looking.dead:
-            self._looking = gevent.spawn(self._look_after)
+        if self._maintaining is None or self._maintaining.dead:
+            self._maintaining = gevent.spawn(self._maintain)
         playing = gevent.spawn(_play, session)
         try:
             while (said := session.socket.receive()) is not None:
-                hear(said)
+                on_message(said)
         finally:
             session.player.stop()
-            session.socket.close(GOING_AWAY)  # if it went without a word: who waits for it to read need not
+            session.socket.close(GOING_AWAY)  # if it disconnected: release a sender that waits for it to read
             self._open.discard(session)
             playing.join()
 
     def stop(self, code: int = GOING_AWAY) -> None:
-        """Send everyone away."""
+        """Close all sessions."""
         self._stopping = code
         for session in list(self._open):
             session.player.stop()
-            session.socket.close(code, "the service stops", linger_s=STOP_S)
+            session.socket.close(code, "the service is stopping", linger_s=STOP_S)
 
-    def _look_after(self) -> None:
-        """Ping, and send those away whose key has ended."""
+    def _maintain(self) -> None:
+        """Ping clients, and disconnect dead ones and those whose key was revoked."""
         while self._open:
             gevent.sleep(PING_S)
             for session in list(self._open):
-                if time.monotonic() - session.socket.heard_at > DEAD_S:
-                    session.socket.hang_up()
+                if time.monotonic() - session.socket.received_at > DEAD_S:
+                    session.socket.disconnect()
                     continue
                 session.socket.push(PING)
                 try:
                     if not session.allowed():
                         session.socket.close(NOT_ALLOWED, "the key is no longer valid")
                 except (psycopg.Error, Problem):
-                    continue  # not to be known right now; the next look is soon
+                    continue  # cannot be checked now; checked again at the next ping
 
 
 def sender(socket: Socket) -> Callable[[bytes], None]:
-    """Give what sends a message, and waits until there is room for another."""
+    """Return a function that sends a message and waits until there is room for another."""
     since_turn = 0
 
     def send(message: bytes) -> None:
         nonlocal since_turn
         if socket.closed:
-            raise Gone
+            raise ConnectionLost
         socket.push(frame(message))
         since_turn += 1
         if socket.owed > ROOM:
@@ -105,29 +105,29 @@ def sender(socket: Socket) -> Callable[[bytes], None]:
 
 
 def _await(socket: Socket, most: int) -> None:
-    """Wait until no more than that is owed."""
+    """Wait until at most that many bytes are buffered."""
     owed, moved_at = socket.owed, time.monotonic()
     while socket.owed > most:
-        gevent.sleep(LOOK_S)
+        gevent.sleep(POLL_S)
         if socket.closed:
-            raise Gone
+            raise ConnectionLost
         if socket.owed != owed:
             owed, moved_at = socket.owed, time.monotonic()
         elif time.monotonic() - moved_at > STALL_S:
-            socket.let_go()
-            raise Gone
+            socket.close_slow()
+            raise ConnectionLost
 
 
-def _play(session: Session) -> None:
+def _play(session: ReplaySession) -> None:
     socket = session.socket
     try:
         ended = session.player.play()
         _await(socket, 0)
-    except Gone:
+    except ConnectionLost:
         return
     except (psycopg.Error, Problem) as error:
         log.warning("a replay is interrupted: %s", error)
-        socket.close(TRY_LATER, "the past cannot be read right now")
+        socket.close(TRY_LATER, "stored data cannot be read right now")
     except Exception:
         log.exception("a replay failed")
         socket.close(TRY_LATER, "the replay failed")

@@ -1,22 +1,22 @@
-"""Which stretch of the past a replay plays."""
+"""Validates the time range of a replay."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from api.errors import invalid
-from api.replay.player import Span
+from api.replay.player import ReplaySpan
 
 
-def span_of(since: datetime | None, until: datetime | None, speed: float) -> Span | None:
-    """Give the stretch asked for; up to now, when no end is named, and None where no beginning is."""
+def replay_span(since: datetime | None, until: datetime | None, speed: float) -> ReplaySpan | None:
+    """Return the requested range, ending now by default; None without a start."""
     now = datetime.now(UTC)
     if since is None:
         if until is not None:
-            raise invalid("replay_to", "goes with `replay_from`", "nothing, without it")
+            raise invalid("replay_to", "needs `replay_from`", "only together with `replay_from`")
         return None
     if since >= now:
-        raise invalid("from", "is not past yet", "a moment of the past")
+        raise invalid("from", "is in the future", "a moment in the past")
     if until is not None and until <= since:
-        raise invalid("to", "lies before the beginning", "a moment after it")
-    return Span(since, min(until or now, now), speed)
+        raise invalid("to", "is not after the start", "a moment after the start")
+    return ReplaySpan(since, min(until or now, now), speed)

@@ -1,4 +1,4 @@
-"""A replay in the words of our own stream."""
+"""Encodes a replay as messages of our own stream."""
 
 from __future__ import annotations
 
@@ -6,68 +6,70 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from api.replay.history import Tick, Trade
+from api.replay.history import TickChange, TradeRecord
 from api.replay.past_books import mid, number, spread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from api.replay.history import Happening, Place, Standing
-    from sql.packs import Event
+    from api.replay.history import HistoricEvent, OutcomeRef, OutcomeState
+    from sql.packs import BookEvent
 
 MICRO = 1_000_000
-TYPES = ("trade", "orderbook", "price")  # what the store keeps for ever
+TYPES = ("trade", "orderbook", "price")  # the types that are stored for ever
 
 _encode = msgspec.json.Encoder().encode
 
 
-class Words:
-    """Says what happens as the stream does; `seq` counts what was said, whatever of it a client leaves out."""
+class StreamEncoder:
+    """Encodes events as stream messages; `seq` counts all messages, including those skipped by `after`."""
 
     def __init__(self) -> None:
         self.types = frozenset(TYPES)
         self.seq = 0
-        self.after = 0  # what was said up to here is not said again
+        self.after = 0  # messages up to this seq are skipped
 
-    def greet(self, standing: Sequence[Standing]) -> Iterator[bytes]:
-        """Say how outcomes stand that were just subscribed to."""
-        for now in standing:
+    def encode_initial(self, states: Sequence[OutcomeState]) -> Iterator[bytes]:
+        """Encode the current state of newly subscribed outcomes."""
+        for now in states:
             if now.whole:
-                now.told = now.sides.best
+                now.published_best = now.sides.best
                 yield from self._say("orderbook", now, now.ms, _book(now, "snapshot", *now.sides.levels()))
                 yield from self._say("price", now, now.ms, _price(now, now.ms))
 
-    def tell(self, happenings: Iterable[Happening], standing: Mapping[Place, Standing]) -> Iterator[bytes]:
-        """Say what happened in one instant: trades, then what became of each book, then prices that moved."""
-        changed: dict[Place, dict[int, int] | None] = {}  # totals by level, bids above 0; None: the whole book
-        moved: dict[Place, Standing] = {}
+    def encode_events(
+        self, events: Iterable[HistoricEvent], states: Mapping[OutcomeRef, OutcomeState]
+    ) -> Iterator[bytes]:
+        """Encode the events of one instant: trades, then each changed book, then changed prices."""
+        changed: dict[OutcomeRef, dict[int, int] | None] = {}  # totals by level, bids above 0; None: the whole book
+        moved: dict[OutcomeRef, OutcomeState] = {}
         ms = 0
-        for happening in happenings:
-            place, what, ms = happening.place, happening.what, happening.us // 1000
-            now = standing[place]
-            if isinstance(what, Trade):
+        for event in events:
+            place, what, ms = event.place, event.what, event.us // 1000
+            now = states[place]
+            if isinstance(what, TradeRecord):
                 now.last, now.last_ms = what.price, ms
                 moved[place] = now
                 yield from self._say("trade", now, ms, _trade(place, what, ms))
-            elif isinstance(what, Tick):
+            elif isinstance(what, TickChange):
                 now.tick_size = what.tick_size
             else:
-                _hear(now, what, changed)
+                _apply(now, what, changed)
         for place, totals in changed.items():
-            now = standing[place]
+            now = states[place]
             if not now.whole:
                 continue
             if totals is None:
                 yield from self._say("orderbook", now, ms, _book(now, "snapshot", *now.sides.levels()))
             else:
                 yield from self._say("orderbook", now, ms, _delta(now, totals))
-            if now.sides.best != now.told:
-                now.told = now.sides.best
+            if now.sides.best != now.published_best:
+                now.published_best = now.sides.best
                 moved[place] = now
         for now in moved.values():
             yield from self._say("price", now, ms, _price(now, ms))
 
-    def _say(self, kind: str, now: Standing, ms: int, data: dict[str, Any]) -> Iterator[bytes]:
+    def _say(self, kind: str, now: OutcomeState, ms: int, data: dict[str, Any]) -> Iterator[bytes]:
         if kind in self.types:
             self.seq += 1
             if self.seq > self.after:
@@ -75,26 +77,26 @@ class Words:
                 yield _encode({"type": kind, "seq": self.seq, "ts": ms, "market_id": market_id, "data": data})
 
 
-def _hear(now: Standing, event: Event, changed: dict[Place, dict[int, int] | None]) -> None:
+def _apply(now: OutcomeState, event: BookEvent, changed: dict[OutcomeRef, dict[int, int] | None]) -> None:
     if event.side is None:
         before = (now.sides.bids, now.sides.asks, now.whole)
-        now.hear(event)
+        now.apply(event)
         if before != (now.sides.bids, now.sides.asks, True):
             changed[now.place] = None
         return
-    now.hear(event)
+    now.apply(event)
     totals = changed.setdefault(now.place, {})
     if totals is not None:
         totals[event.side * (event.price or 0)] = event.size or 0
 
 
-def _delta(now: Standing, totals: dict[int, int]) -> dict[str, Any]:
+def _delta(now: OutcomeState, totals: dict[int, int]) -> dict[str, Any]:
     bids = [{"price": at / MICRO, "size": totals[at] / MICRO} for at in sorted(totals, reverse=True) if at > 0]
     asks = [{"price": -at / MICRO, "size": totals[at] / MICRO} for at in sorted(totals, reverse=True) if at < 0]
     return _book(now, "delta", bids, asks)
 
 
-def _book(now: Standing, kind: str, bids: Sequence[Any], asks: Sequence[Any]) -> dict[str, Any]:
+def _book(now: OutcomeState, kind: str, bids: Sequence[Any], asks: Sequence[Any]) -> dict[str, Any]:
     bid, ask = now.sides.best
     return {
         "market_id": now.place.market_id,
@@ -107,7 +109,7 @@ def _book(now: Standing, kind: str, bids: Sequence[Any], asks: Sequence[Any]) ->
         "best_ask": number(ask),
         "mid": mid(bid, ask),
         "spread": spread(bid, ask),
-        "depth_usd": now.sides.worth // MICRO / MICRO,
+        "depth_usd": now.sides.value // MICRO / MICRO,
         "tick_size": number(now.tick_size),
         "hash": now.hash,
         "seq": str(now.seq),
@@ -115,7 +117,7 @@ def _book(now: Standing, kind: str, bids: Sequence[Any], asks: Sequence[Any]) ->
     }
 
 
-def _price(now: Standing, ms: int) -> dict[str, Any]:
+def _price(now: OutcomeState, ms: int) -> dict[str, Any]:
     (bid, ask), sides = now.sides.best, now.sides
     return {
         "market_id": now.place.market_id,
@@ -129,13 +131,13 @@ def _price(now: Standing, ms: int) -> dict[str, Any]:
         "ask_size": None if ask is None else number(sides.asks[ask]),
         "last": number(now.last),
         "last_ts": now.last_ms,
-        "volume_24h_usd": None,  # of then, it is not known
+        "volume_24h_usd": None,  # unknown for the past
         "ts": ms,
         "age_ms": 0,
     }
 
 
-def _trade(place: Place, trade: Trade, ms: int) -> dict[str, Any]:
+def _trade(place: OutcomeRef, trade: TradeRecord, ms: int) -> dict[str, Any]:
     return {
         "id": str(trade.trade_id),
         "market_id": place.market_id,

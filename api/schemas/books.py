@@ -1,4 +1,4 @@
-"""Order books of the past."""
+"""Past order books."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from api.schemas.records import BookGap, Count, Level, MarketId, Outcome, Price0
 
 
 class BookAt(Struct):
-    """The book at one moment: its top, and figures of all of it."""
+    """The book at one moment: its top levels, and figures of the full book."""
 
     ts: UnixMs
     bids: list[Level]
@@ -21,13 +21,13 @@ class BookAt(Struct):
     spread: Spread | None
     microprice: Annotated[
         Price01 | None,
-        Meta(description="The best prices, each weighted by what stands on the other side"),
+        Meta(description="The best prices, each weighted by the size on the opposite side"),
     ]
     bid_depth_usd: Annotated[Usd, Meta(description="Price times size, over all bids")]
     ask_depth_usd: Annotated[Usd, Meta(description="Price times size, over all asks")]
     imbalance: Annotated[
         float | None,
-        Meta(description="(bids - asks) / (bids + asks), by shares over the whole book: -1 to 1"),
+        Meta(description="(bids - asks) / (bids + asks), in shares over the full book: -1 to 1"),
     ]
     status: Annotated[Literal["verified", "unverified", "gap"], Meta(examples=["verified"])]
 
@@ -42,4 +42,4 @@ class BookHistory(Struct):
     depth: Count
     data: list[BookAt]
     count: Count
-    gaps: Annotated[list[BookGap], Meta(description="Those that touch the time asked for")]
+    gaps: Annotated[list[BookGap], Meta(description="Gaps that overlap the requested range")]

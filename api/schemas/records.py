@@ -1,4 +1,4 @@
-"""What endpoints answer, for the document: PostgreSQL builds the JSON itself, and tests hold both together."""
+"""Response records for the OpenAPI document. PostgreSQL builds the JSON; tests check that both agree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UnixMs = Annotated[int, Meta(description="Unix milliseconds", examples=[17952624
 
 
 class Health(Struct):
-    """That this process answers."""
+    """The process is alive."""
 
     status: Annotated[Literal["ok"], Meta(examples=["ok"])]
     service: Annotated[str, Meta(examples=["api"])]
@@ -50,7 +50,7 @@ class Time(Struct):
 
 
 class NewKey(Struct):
-    """A new key. It is shown this once."""
+    """A new key, shown only once."""
 
     key: Annotated[str, Meta(examples=["psg_…"])]
     app_name: Annotated[str, Meta(examples=["my-bot"])]
@@ -61,7 +61,7 @@ class NewKey(Struct):
 
 
 class Rotation(Struct):
-    """The key that replaces the one it was asked with. It is shown this once."""
+    """The key that replaces the request's key, shown only once."""
 
     key: Annotated[str, Meta(examples=["psg_…"])]
     message: str
@@ -82,19 +82,20 @@ class Market(Struct):
     outcomes: Annotated[list[str], Meta(examples=[["Yes", "No"]])]
     token_ids: Annotated[list[TokenId], Meta(examples=[["7132", "8261"]])]
     outcome_prices: Annotated[
-        list[Price01], Meta(description="The exchange's own, in the order of the outcomes", examples=[[0.52, 0.48]])
+        list[Price01],
+        Meta(description="The exchange's own prices, in the order of the outcomes", examples=[[0.52, 0.48]]),
     ]
     start_time: UnixSeconds | None
-    end_time: Annotated[UnixSeconds | None, Meta(description="When it is planned to end: Unix seconds")]
+    end_time: Annotated[UnixSeconds | None, Meta(description="Planned end: Unix seconds")]
     created_at: UnixSeconds | None
     resolved_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
     winning_outcome: Annotated[Outcome | None, Meta(examples=[None])]
-    volume_usd: Annotated[Usd | None, Meta(description="US dollars ever traded, as the exchange counts them")]
+    volume_usd: Annotated[Usd | None, Meta(description="US dollars traded in total, as counted by the exchange")]
     volume_24h_usd: Annotated[Usd | None, Meta(description=f"{VOLUME_24H}; null with `source=polymarket`")]
     exchange_volume_24h_usd: Annotated[
-        Usd | None, Meta(description="US dollars traded in 24 hours, as the exchange counted them when last asked")
+        Usd | None, Meta(description="US dollars traded in 24 hours, as last reported by the exchange")
     ]
-    liquidity_usd: Annotated[Usd | None, Meta(description="US dollars in the order books, as the exchange says")]
+    liquidity_usd: Annotated[Usd | None, Meta(description="US dollars in the order books, as reported by the exchange")]
     neg_risk: bool
     image: Annotated[str | None, Meta(examples=["https://example.com/rain.png"])]
     url: Annotated[str | None, Meta(examples=["https://example.com/event/rain"])]
@@ -103,7 +104,7 @@ class Market(Struct):
 
 
 class Price(Struct):
-    """What an outcome costs right now: while its market is active, its book verified and the feed alive."""
+    """An outcome's live price, while its market is active, its book verified and the feed alive."""
 
     market_id: MarketId
     outcome: Outcome
@@ -118,18 +119,18 @@ class Price(Struct):
     last_ts: UnixMs | None
     volume_24h_usd: Annotated[Usd | None, Meta(description=f"{VOLUME_24H}; null in replays")]
     ts: UnixMs
-    age_ms: Annotated[int, Meta(ge=0, description="How old this is", examples=[120])]
+    age_ms: Annotated[int, Meta(ge=0, description="Age in milliseconds", examples=[120])]
 
 
 class Level(Struct):
-    """One price of an order book."""
+    """A price level of an order book."""
 
     price: Price01
     size: Shares
 
 
 class BookGap(Struct):
-    """A stretch of time in which changes of the book may have been missed."""
+    """A time range in which book changes may have been missed."""
 
     from_ts: UnixMs
     to_ts: UnixMs | None
@@ -137,22 +138,23 @@ class BookGap(Struct):
 
 
 class Integrity(Struct):
-    """How far a book of the past can be relied on."""
+    """The reliability of a past book."""
 
     status: Annotated[
         Literal["verified", "unverified", "gap"],
         Meta(
-            description="`verified`: its best prices are those that the exchange told at that moment; `unverified`: "
-            "they differ, or none were told yet; `gap`: it lies in a stretch in which changes may have been missed"
+            description="`verified`: its best prices equal those that the exchange published for that moment; "
+            "`unverified`: "
+            "they differ, or none were published yet; `gap`: changes may have been missed around that moment"
         ),
     ]
-    anchor_ts: Annotated[UnixMs, Meta(description="The whole book that it was built from")]
-    changes: Annotated[Count, Meta(description="Levels that changed since")]
+    anchor_ts: Annotated[UnixMs, Meta(description="Time of the full book that it was built from")]
+    changes: Annotated[Count, Meta(description="Level changes applied since")]
     gap: BookGap | None = None
 
 
 class Orderbook(Struct):
-    """An order book, best prices first. It agrees with the exchange's own best prices, or it is not shown."""
+    """An order book, best prices first. A live book is returned only if it agrees with the exchange's best prices."""
 
     market_id: MarketId
     outcome: Outcome
@@ -179,13 +181,13 @@ class Orderbook(Struct):
 
 
 class BookState(Struct):
-    """Whether there is an order book, and its top."""
+    """The order book's status and best prices."""
 
     status: Annotated[
         Literal["live", "unverified", "missing"],
         Meta(
-            description="`unverified`: it disagrees with the exchange's best prices and is being fetched again, or the "
-            "live feed is late; `missing`: there is none, or the market has ended"
+            description="`unverified`: it disagrees with the exchange's best prices and is being refetched, or the "
+            "live feed is late; `missing`: there is no book, or the market has ended"
         ),
     ]
     best_bid: Price01 | None
@@ -197,14 +199,14 @@ class BookState(Struct):
 
 
 class Stats(Struct):
-    """24 hours of an outcome."""
+    """24-hour statistics of an outcome."""
 
     open: Price01
     high: Price01
     low: Price01
     close: Price01
     volume: Shares
-    volume_usd: Annotated[Usd, Meta(description="US dollars traded of this outcome alone")]
+    volume_usd: Annotated[Usd, Meta(description="US dollars traded, of this outcome only")]
     trades: Count
     price_change: Change
     price_change_pct: Percent | None
@@ -214,7 +216,7 @@ class Stats(Struct):
 
 
 class MarketDetail(Market):
-    """A market, with its live price, the state of its order book, and its last 24 hours."""
+    """A market, with its live price, order book state and 24-hour statistics."""
 
     description: str | None
     price: Price | None
@@ -223,31 +225,30 @@ class MarketDetail(Market):
 
 
 class RankedMarket(Market):
-    """A market in the list of all."""
+    """A market in the market list."""
 
     period_volume_usd: Annotated[
         Usd | None,
         Meta(
-            description="US dollars traded in 24 hours, over all outcomes, when the list was ranked by it; the same on "
-            "all pages of a walk. Null before the first ranking; with `source=polymarket` there is none",
+            description="US dollars traded in 24 hours, over all outcomes, when the list was ranked by it; constant "
+            "over "
+            "all pages of a list. Null before the first ranking; absent with `source=polymarket`",
         ),
     ] = None
 
 
 class MarketPage(Struct):
-    """Some markets, and where to go on."""
+    """A page of markets."""
 
     data: list[RankedMarket]
-    next_cursor: Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
+    next_cursor: Annotated[str, Meta(description="Pass as `cursor` to get the next page; empty on the last page")]
     has_more: bool
 
 
 class Trade(Struct):
     """A trade. The side is the taker's."""
 
-    id: Annotated[
-        str, Meta(description="The same from whichever source it was seen", examples=["-5102938475610293847"])
-    ]
+    id: Annotated[str, Meta(description="Stable id, the same from every source", examples=["-5102938475610293847"])]
     market_id: MarketId
     token_id: TokenId
     outcome: Outcome
@@ -260,7 +261,7 @@ class Trade(Struct):
 
 
 class Candle(Struct):
-    """Open, high, low and close of one stretch of time, which begins at `ts`."""
+    """Open, high, low and close of the time bucket that starts at `ts`."""
 
     ts: UnixMs
     open: Price01
@@ -273,7 +274,7 @@ class Candle(Struct):
 
 
 class Bars(Struct):
-    """Candles column by column, as charting libraries take them (UDF)."""
+    """Candles in the UDF column format of charting libraries."""
 
     s: Annotated[Literal["ok", "no_data"], Meta(examples=["ok"])]
     t: list[UnixSeconds] = field(default_factory=list)
@@ -286,24 +287,24 @@ class Bars(Struct):
 
 
 class PlatformStats(Struct):
-    """Everything, counted."""
+    """Totals of the platform."""
 
     total_markets: Count
     active_markets: Count
     volume_24h_usd: Annotated[Usd, Meta(description="US dollars traded in the last 24 hours, over all markets")]
     trades_24h: Count
     onchain_trades_total: Annotated[
-        int | None, Meta(description="Settled on the chain, of all that was ever read; null while it is not read")
+        int | None, Meta(description="Settlements indexed from the chain; null while the chain is not indexed")
     ]
     last_ingested_at: UnixSeconds | None
     computed_at: Annotated[
         UnixSeconds | None,
-        Meta(description="When the 24 hours' figures were computed: Unix seconds; null: nothing was traded in them"),
+        Meta(description="When the 24-hour figures were computed: Unix seconds; null: nothing was traded"),
     ]
 
 
 class Stage(Struct):
-    """How fresh the data of one stage is."""
+    """The freshness of one pipeline stage."""
 
     stage: Annotated[str, Meta(examples=["ingestion"])]
     status: Literal["fresh", "late", "stale", "missing"]
@@ -315,16 +316,16 @@ class Stage(Struct):
 
 
 class Pipeline(Struct):
-    """How fresh the data is, stage by stage; the worst stage gives the whole its status."""
+    """The freshness of each pipeline stage; `status` is that of the worst stage."""
 
     status: Literal["fresh", "late", "stale", "missing"]
-    redis_up: Annotated[bool, Meta(description="Whether a configured cache answers; nothing depends on it")]
+    redis_up: Annotated[bool, Meta(description="Whether the configured cache responds; nothing depends on it")]
     stages: list[Stage]
     checked_at: Annotated[str, Meta(examples=["2026-11-21T12:00:00Z"])]
 
 
 class Problem(Struct):
-    """A failure (RFC 9457)."""
+    """An error (RFC 9457)."""
 
     type: str
     title: str

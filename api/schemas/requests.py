@@ -1,4 +1,4 @@
-"""What endpoints can be asked: typed, bounded and described once, for checking and for the OpenAPI document."""
+"""Request parameters: types, bounds and descriptions, for validation and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Exchange = Annotated[Literal["polymarket"], Meta(description="The exchange that 
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 CursorText = Annotated[str, Meta(min_length=1, max_length=500)]
-Wallet = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{40}$", max_length=42)]  # `$` alone lets a line break through
+Wallet = Annotated[str, Meta(pattern="^0x[0-9a-fA-F]{40}$", max_length=42)]  # `$` alone would accept a trailing newline
 Seconds = Annotated[int, Meta(ge=0, le=253_370_764_800)]
 Sequence = Annotated[int, Meta(ge=0, le=2**53)]
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
-MOST_BUCKETS = 20_000
-LONGEST_LIST = 7000  # what fits a request line: a hundred condition ids
+MAX_BUCKETS = 20_000
+MAX_LIST_LENGTH = 7000  # what fits in a request line: a hundred condition ids
 
 
 class Instant(datetime):
@@ -35,7 +35,7 @@ class Parameters(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     """No parameters."""
 
 
-class OfOutcome(Parameters, frozen=True, kw_only=True):
+class OutcomeParameters(Parameters, frozen=True, kw_only=True):
     """One outcome of a market."""
 
     outcome: Annotated[
@@ -43,155 +43,154 @@ class OfOutcome(Parameters, frozen=True, kw_only=True):
         Meta(
             min_length=1,
             max_length=200,
-            description="The outcome: its index from 0, or its name",
+            description="The outcome: its index from 0 or its name",
             examples=["0", "Yes"],
         ),
     ] = "0"
 
 
-class Range(OfOutcome, frozen=True, kw_only=True):
-    """A stretch of time of one outcome."""
+class RangeParameters(OutcomeParameters, frozen=True, kw_only=True):
+    """A time range of one outcome."""
 
     from_: Annotated[Instant | None, Meta(description="Only from this moment on: RFC 3339 or Unix milliseconds")] = (
         msgspec.field(default=None, name="from")
     )
     to: Annotated[
-        Instant | None, Meta(description="Only before this moment: RFC 3339 or Unix milliseconds; now when left out")
+        Instant | None, Meta(description="Only before this moment: RFC 3339 or Unix milliseconds; default: now")
     ] = None
 
 
-class MarketFilter(Parameters, frozen=True, kw_only=True):
+class MarketParameters(Parameters, frozen=True, kw_only=True):
     """Which markets to list."""
 
     status: Annotated[
-        Status | None, Meta(description="Only markets in this state; with `source=polymarket` not CLOSED")
+        Status | None,
+        Meta(description="Only markets with this status; CLOSED is not available with `source=polymarket`"),
     ] = None
     category: Annotated[
         Text | None,
         Meta(
-            description="Only this category, by its slug; with `source=polymarket` not together with a tag",
+            description="Only this category, by its slug; with `source=polymarket` not combined with a tag",
             examples=["politics"],
         ),
     ] = None
     tag: Annotated[
         Text | None,
-        Meta(description="Only markets with this tag, by its slug; with `source=polymarket` not with a category"),
+        Meta(
+            description="Only markets with this tag, by its slug; with `source=polymarket` not combined with a category"
+        ),
     ] = None
     series: Annotated[
-        Text | None, Meta(description="Only markets of this series, by its name; with `source=local` only")
+        Text | None, Meta(description="Only markets of this series, by its name; only with `source=local`")
     ] = None
     exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")] = "polymarket"
     source: Annotated[
         Literal["local", "polymarket"],
-        Meta(description="`local`: as recorded here; `polymarket`: asked of the exchange right now"),
+        Meta(description="`local`: as recorded here; `polymarket`: requested live from the exchange"),
     ] = "local"
-    limit: Annotated[int, Meta(ge=1, le=200, description="Markets in one answer")] = 50
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of markets in the response")] = 50
     offset: Annotated[
         int,
         Meta(
             ge=0,
             le=1_000_000,
-            description="Markets to pass over; not together with a cursor, and with `source=local` only",
+            description="Number of markets to skip; not combined with a cursor, and only with `source=local`",
         ),
     ] = 0
-    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the answer before, to go on after it")] = (
-        None
-    )
+    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the previous page")] = None
 
 
-class Ids(Parameters, frozen=True, kw_only=True):
+class PriceParameters(Parameters, frozen=True, kw_only=True):
     """Several markets at once."""
 
     ids: Annotated[
         str,
         Meta(
             min_length=1,
-            max_length=LONGEST_LIST,
+            max_length=MAX_LIST_LENGTH,
             description="Up to 100 markets, separated by commas: ids or slugs",
             examples=["will-it-rain-tomorrow"],
         ),
     ]
 
 
-ALL = "all"  # outcomes; one that is so named is asked for by its index
+ALL = "all"  # all outcomes; an outcome with this name is requested by its index
 
 
-class TradesOf(Range, frozen=True, kw_only=True):
+class TradeParameters(RangeParameters, frozen=True, kw_only=True):
     """Trades of one outcome, or of all."""
 
     outcome: Annotated[
         Text | None,
         Meta(
-            description="The outcome: its index from 0, its name, or `all`. When left out: 0, and with `wallet` all",
+            description="The outcome: its index from 0, its name, or `all`. Default: 0, or `all` with `wallet`",
             examples=["0", "Yes", "all"],
         ),
-    ] = None  # type: ignore[assignment]  # what it is when left out depends on the wallet
+    ] = None  # type: ignore[assignment]  # the default depends on the wallet
 
-    limit: Annotated[int, Meta(ge=1, le=5000, description="Trades in one answer")] = 100
+    limit: Annotated[int, Meta(ge=1, le=5000, description="Maximum number of trades in the response")] = 100
     source: Annotated[
         Literal["local", "data-api"],
-        Meta(description="`local`: as recorded here; `data-api`: asked of the exchange right now"),
+        Meta(description="`local`: as recorded here; `data-api`: requested live from the exchange"),
     ] = "local"
     wallet: Annotated[Wallet | None, Meta(description="Only trades of this wallet; needs `source=data-api`")] = None
 
 
-class HistoryOf(Range, frozen=True, kw_only=True):
+class PriceHistoryParameters(RangeParameters, frozen=True, kw_only=True):
     """Candles of one outcome."""
 
     resolution: Annotated[Literal["1s", "1m", "5m", "1h"], Meta(description="The width of a candle")] = "1m"
-    limit: Annotated[int, Meta(ge=1, le=MOST_BUCKETS, description="Candles in one answer: the newest of the range")] = (
-        500
-    )
+    limit: Annotated[
+        int, Meta(ge=1, le=MAX_BUCKETS, description="Maximum number of candles: the newest of the range")
+    ] = 500
     fill: Annotated[
         Literal["none", "previous"],
-        Meta(description="`previous`: a stretch without trades repeats the last close; `none`: it is left out"),
+        Meta(description="`previous`: a bucket without trades repeats the last close; `none`: it is omitted"),
     ] = "none"
 
 
-class CandlesOf(OfOutcome, frozen=True, kw_only=True):
-    """Candles as a charting library asks for them."""
+class CandleParameters(OutcomeParameters, frozen=True, kw_only=True):
+    """Candles as requested by a charting library."""
 
-    resolution: Annotated[Literal["1", "60"], Meta(description="Minutes of a bar")] = "1"
+    resolution: Annotated[Literal["1", "60"], Meta(description="Bar width in minutes")] = "1"
     from_: Annotated[Seconds | None, Meta(description="From this moment on: Unix seconds")] = msgspec.field(
         default=None, name="from"
     )
-    to: Annotated[Seconds | None, Meta(description="Only before this moment: Unix seconds; now when left out")] = None
+    to: Annotated[Seconds | None, Meta(description="Only before this moment: Unix seconds; default: now")] = None
 
 
 Speed = Annotated[
     float,
-    Meta(ge=0, le=1_000_000, description="How many times as fast as it happened; 0: as fast as it can be taken in"),
+    Meta(ge=0, le=1_000_000, description="Multiple of real time; 0: as fast as the client reads"),
 ]
 
 
-class Connect(Parameters, frozen=True, kw_only=True):
+class StreamParameters(Parameters, frozen=True, kw_only=True):
     """How to open the stream."""
 
-    api_key: Annotated[str | None, Meta(description="The API key: a browser cannot send it as a header")] = None
-    resume_from: Annotated[Sequence | None, Meta(description="Begin after this `seq`, with what was missed since")] = (
-        None
-    )
+    api_key: Annotated[str | None, Meta(description="The API key, since a browser cannot send it as a header")] = None
+    resume_from: Annotated[
+        Sequence | None, Meta(description="Start after this `seq`, with the events missed since")
+    ] = None
     replay_from: Annotated[
-        Instant | None, Meta(description="Play the past again, from this moment on: RFC 3339 or Unix milliseconds")
+        Instant | None, Meta(description="Replay past events from this moment on: RFC 3339 or Unix milliseconds")
     ] = None
-    replay_to: Annotated[
-        Instant | None, Meta(description="Up to this moment; up to when it is asked for when left out")
-    ] = None
+    replay_to: Annotated[Instant | None, Meta(description="Up to this moment; default: the time of the request")] = None
     speed: Speed = 1.0
 
 
 def parse(kind: type[P], given: Mapping[str, Any]) -> P:
-    """Check and convert a query string's parameters; what is wrong is named, with what would be right."""
+    """Validate and convert query parameters; a Problem names the invalid one and the allowed values."""
     for name, value in given.items():
-        if "\0" in name or "\0" in value:  # of a list as well: PostgreSQL's text holds no such character
-            raise Problem("invalid_parameter", f"`{name[:50]}` holds a NUL character".replace("\0", ""))
+        if "\0" in name or "\0" in value:  # also in a list: PostgreSQL's text type cannot hold it
+            raise Problem("invalid_parameter", f"`{name[:50]}` contains a NUL character".replace("\0", ""))
     try:
         asked = msgspec.convert(given, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise _problem(kind, given, str(error)) from None
     for name, value in given.items():
         if isinstance(value, str) and value.lower() == "null" and _left_out(asked, name):
-            # msgspec reads it as None, as if it had not been said.
+            # msgspec reads it as None, as if it had been omitted.
             raise _problem(kind, given, f"Expected a value - at `$.{name}`")
     return asked
 
@@ -202,18 +201,18 @@ def _left_out(asked: Parameters, name: str) -> bool:
 
 
 def decode(kind: type, value: Any) -> Any:
-    """Read the type that is ours; there is one."""
+    """Decode our only custom type."""
     assert kind is Instant, kind
     return instant(value)
 
 
 def instant(value: Any) -> Instant:
-    """Read RFC 3339 or Unix milliseconds."""
+    """Parse RFC 3339 or Unix milliseconds."""
     try:
         if re.fullmatch(r"\d{1,15}", value):
             moment = EARLIEST + timedelta(milliseconds=int(value))
         else:
-            # In a query string a plus sign means a blank, and so does `…+00:00` when it is not escaped.
+            # In a query string an unescaped plus sign, as in `…+00:00`, is decoded as a space.
             moment = msgspec.convert(value.replace(" ", "+") if value[10:11] in "Tt" else value, datetime)
             moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (TypeError, msgspec.ValidationError):
@@ -228,7 +227,7 @@ def instant(value: Any) -> Instant:
 
 
 def fields(kind: type[Struct]) -> dict[str, dict[str, Any]]:
-    """Describe each parameter as a JSON schema."""
+    """Return the JSON schema of each parameter."""
     schema = msgspec.json.schema(kind, schema_hook=schema_of)
     while "$ref" in schema:
         schema = schema["$defs"][schema["$ref"].rpartition("/")[2]]
@@ -237,7 +236,7 @@ def fields(kind: type[Struct]) -> dict[str, dict[str, Any]]:
 
 
 def schema_of(kind: type) -> dict[str, Any]:
-    """Describe the type that is ours; there is one."""
+    """Return the schema of our only custom type."""
     assert kind is Instant, kind
     return {
         "type": "string",
@@ -258,8 +257,8 @@ def _problem(kind: type[Parameters], given: Mapping[str, Any], message: str) -> 
         name = match[1][:100]
         return Problem(
             "unknown_parameter",
-            f"There is no parameter `{name}` here",
-            hint=f"Parameters: {names}",
+            f"The parameter `{name}` is unknown",
+            hint=f"Allowed parameters: {names}",
             errors=[{"name": name, "detail": "unknown", "allowed": sorted(known)}],
         )
     if match := _MISSING.search(message):
@@ -283,7 +282,7 @@ def _problem(kind: type[Parameters], given: Mapping[str, Any], message: str) -> 
 
 
 def _allowed(schema: dict[str, Any]) -> str | None:
-    """Say in words what a parameter may be."""
+    """Return a parameter's allowed values as text."""
     options = schema.get("anyOf", [schema])
     for option in options:
         if "enum" in option:

@@ -1,4 +1,4 @@
-"""Where a request comes from: the address of the connection, or what a trusted proxy says of it."""
+"""Determines a request's origin: the connection's address, or the one reported by a trusted proxy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Address = IPv4Address | IPv6Address
 
 
 class Networks:
-    """Addresses and networks, given in a list."""
+    """A set of addresses and networks, parsed from a comma-separated list."""
 
     def __init__(self, given: str = "") -> None:
         self._networks: list[IPv4Network | IPv6Network] = [
@@ -16,25 +16,25 @@ class Networks:
         ]
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """Return whether the set is not empty."""
         return bool(self._networks)
 
     def __contains__(self, address: Address | str) -> bool:
-        """Whether an address is among them."""
+        """Return whether an address is in the set."""
         found = _address(address.partition("/")[0]) if isinstance(address, str) else address
         return found is not None and any(found in network for network in self._networks)
 
 
 class Proxies:
-    """The proxies whose X-Forwarded-For is believed."""
+    """The proxies whose X-Forwarded-For is trusted."""
 
     def __init__(self, given: str = "") -> None:
         self._networks = Networks(given)
 
     def origin(self, remote: str, forwarded: str | None = None) -> str:
-        """Name the address a request comes from: an IPv6 site (/64) counts as one.
+        """Return a request's address; IPv6 addresses are grouped by site (/64).
 
-        The list of a proxy is read from its end, as far as it was written by those who are trusted.
+        X-Forwarded-For is read from its end, as far as the entries were added by trusted proxies.
         """
         hop = _address(remote)
         for said in reversed(forwarded.split(",") if forwarded else []):

@@ -1,8 +1,8 @@
-"""How many streams each key has open, counted together by all workers of a host; those of the dead do not count.
+"""Counts each key's open streams over all workers of a host, without those of dead workers.
 
-A worker takes a place by a lock that it holds for as long as it lives, and that the kernel takes back when it dies,
-however it dies. What an earlier worker left in a place is cleared by the next who takes it, and passed over until then:
-process numbers, which the kernel gives out again, play no part.
+A worker claims a place by a lock that it holds while it lives and that the kernel releases when it dies, however it
+dies. Counts that a dead worker left in a place are ignored, and cleared by the next worker that claims it. Process
+ids, which the kernel reuses, play no part.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-HOLDS = "streams-1"  # in the file's name, with its version
-PLACES = 256  # workers at once
-ROWS = 16_384  # keys with open streams, of each worker its own
-CELLS = 2  # of a row: key and place, count
+FILE_KIND = "streams-1"  # in the file's name: kind and format version
+MAX_WORKERS = 256  # concurrent workers
+ROWS = 16_384  # keys with open streams, counted per worker
+CELLS = 2  # per row: key and place, count
 PLACE_BITS = 8
-TABLE = (0, 8)  # the byte range whose lock is held while counting; its cell has how many rows were ever used
-LOCKS = 1 << 41  # the places' locks, far behind what is mapped
+TABLE = (0, 8)  # the byte range locked while counting; its cell holds the number of rows ever used
+LOCKS = 1 << 41  # offset of the places' locks, far beyond the mapped bytes
 SIZE = 8 * (1 + ROWS * CELLS)
 
 
-class Full(RuntimeError):  # noqa: N818 (says what it is)
+class TooManyWorkers(RuntimeError):  # noqa: N818 (says what it is)
     """There are more workers than places."""
 
 
 def private() -> SharedFile:
-    """Make a file for this process alone."""
+    """Create a file for this process only."""
     return SharedFile.private(SIZE)
 
 
 class Connections:
-    """The counts of one host, as one worker sees them. The file is opened when the first connection is counted."""
+    """The open connections of one host, as counted by one worker. The file is opened on first use."""
 
     def __init__(self, open_: Callable[[], SharedFile] = private) -> None:
         self._open = open_
@@ -46,11 +46,11 @@ class Connections:
 
     @classmethod
     def at(cls, path: Callable[[], Path]) -> Connections:
-        """Count together with the host's other workers."""
+        """Return counts that are shared with the host's other workers."""
         return cls(lambda: SharedFile.open(path(), SIZE))
 
     def acquire(self, key_id: int, most: int | None) -> bool:
-        """Count one more, unless that is too many."""
+        """Count a new connection; return False if the key has `most` open already."""
         with self._counting() as shared:
             cells, mine = shared.cells, key_id << PLACE_BITS | self._place
             open_now, row = 0, -1
@@ -60,7 +60,7 @@ class Connections:
                     open_now += count
                     row = at
                 elif count and cells[at] >> PLACE_BITS == key_id:
-                    if self._lives(shared, cells[at] & (PLACES - 1)):
+                    if self._is_held(shared, cells[at] & (MAX_WORKERS - 1)):
                         open_now += count
                     else:
                         cells[at + 1] = 0
@@ -69,7 +69,7 @@ class Connections:
             if most is not None and open_now >= most:
                 return False
             if row < 0:
-                row = _another(cells)
+                row = _new_row(cells)
             if row < 0:
                 return False
             cells[row] = mine
@@ -77,7 +77,7 @@ class Connections:
             return True
 
     def release(self, key_id: int) -> None:
-        """Count one less."""
+        """Count a closed connection."""
         with self._counting() as shared:
             cells, mine = shared.cells, key_id << PLACE_BITS | self._place
             for at in _rows(cells):
@@ -93,7 +93,7 @@ class Connections:
 
     @contextmanager
     def _counting(self) -> Iterator[SharedFile]:
-        """Keep the other workers from counting. Nothing may wait meanwhile."""
+        """Lock the table against other workers. The block must not wait."""
         begins = self._shared is None
         shared = self._shared = self._shared or self._open()
         shared.lock(*TABLE)
@@ -101,14 +101,14 @@ class Connections:
             if begins:
                 self._place = _take_place(shared)
                 for at in _rows(shared.cells):
-                    if shared.cells[at] & (PLACES - 1) == self._place:
+                    if shared.cells[at] & (MAX_WORKERS - 1) == self._place:
                         shared.cells[at + 1] = 0
             yield shared
         finally:
             shared.unlock(*TABLE)
 
-    def _lives(self, shared: SharedFile, place: int) -> bool:
-        """Tell whether another worker holds a place; nobody takes one while the table is locked."""
+    def _is_held(self, shared: SharedFile, place: int) -> bool:
+        """Return whether a live worker holds a place; nobody can claim one while the table is locked."""
         if place == self._place:
             return True
         try:
@@ -123,8 +123,8 @@ def _rows(cells: memoryview) -> range:
     return range(1, 1 + cells[0] * CELLS, CELLS)
 
 
-def _another(cells: memoryview) -> int:
-    """Take a row that was never used; -1 if there is none."""
+def _new_row(cells: memoryview) -> int:
+    """Return a row that was never used; -1 if there is none."""
     used: int = cells[0]
     if used >= ROWS:
         return -1
@@ -133,10 +133,10 @@ def _another(cells: memoryview) -> int:
 
 
 def _take_place(shared: SharedFile) -> int:
-    for place in range(PLACES):
+    for place in range(MAX_WORKERS):
         try:
             fcntl.lockf(shared.file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, LOCKS + place)
         except BlockingIOError:
             continue
         return place
-    raise Full(f"more than {PLACES} workers")
+    raise TooManyWorkers(f"more than {MAX_WORKERS} workers")

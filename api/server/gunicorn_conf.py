@@ -1,4 +1,4 @@
-"""`gunicorn -c python:api.server.gunicorn_conf api.app:app`: the server as the settings want it."""
+"""Gunicorn's configuration from the settings: `gunicorn -c python:api.server.gunicorn_conf api.app:app`."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ worker_class = "api.server.worker.Worker"
 logger_class = "api.server.log.Log"
 bind = f"{_given.api_host}:{_given.api_port}"
 workers = _given.api_workers
-worker_connections = 2000  # of each worker; a stream holds one as long as it is open
+worker_connections = 2000  # per worker; an open stream holds one
 graceful_timeout = 10
 timeout = 30
 keepalive = 30
-control_socket_disable = True  # its default place is one file a user, whatever the number of servers
+control_socket_disable = True  # its default path is one file per user, regardless of the number of servers
 proc_name = "presage api"
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001
-    """Leave what is loaded for good out of every later look for garbage, and look at little at once.
+    """Exclude loaded objects from garbage collection, and collect small generations.
 
-    Requests leave little, connections some twenty objects each. A look at 20,000 of them takes 25 ms, in which nobody
-    is served; at 2,000 it takes two. Older ones, which are many if clients are, are seldom looked at again.
+    Requests leave little garbage, connections some twenty objects each. Collecting 20,000 of them takes 25 ms, in
+    which nobody is served; 2,000 take two. Older objects, which are many if clients are, are seldom collected.
     """
     gc.collect()
     gc.freeze()
@@ -34,5 +34,5 @@ def post_worker_init(worker: Any) -> None:  # noqa: ARG001
 
 
 def on_reload(server: Any) -> None:
-    """Have the workers that are about to be replaced tell their clients that they can come back at once."""
+    """Make workers that are about to be replaced tell their clients to reconnect immediately."""
     host.shared.restarts.up_to(server.worker_age)

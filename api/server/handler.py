@@ -1,7 +1,7 @@
-"""One HTTP connection, hardened: pywsgi's handler with deadlines and limits, a WebSocket only once the app agrees.
+"""A hardened HTTP connection: pywsgi's handler with deadlines and limits; the application accepts WebSockets.
 
-gevent-websocket as it comes answers 101 before the application has seen the request, and pywsgi waits for ever for a
-header; both are made for a friendly network.
+By default, gevent-websocket answers 101 before the application has seen the request, and pywsgi waits for ever for a
+header; both assume a friendly network.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from geventwebsocket.handler import WebSocketHandler
 from gunicorn.workers.ggevent import GeventResponse, PyWSGIHandler
 
 from api import errors
-from api.server.headers import Headers, Refused
+from api.server.headers import BadRequest, Headers
 from api.stream.socket import Socket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ACCEPT = "presage.accept"  # in the WSGI environment of an upgrade: call it to get the socket
-MOST_BODY = 65_536
+MAX_BODY = 65_536
 
-# WEBSOCKET is falcon's word for what ASGI servers hand it: to WSGI middleware it comes unannounced.
+# Falcon treats WEBSOCKET as an ASGI pseudo-method, which its WSGI middleware does not expect.
 _REQUEST_LINE = re.compile(r"(?!WEBSOCKET )[A-Z]{1,20} [\x21-\x7e]+ HTTP/1\.[01]\r\n\Z")
 _SECRETS = frozenset({"api_key", "key", "token"})
 
 
 class BadHandshake(ValueError):  # noqa: N818 (says what it is)
-    """An upgrade that is not a WebSocket's."""
+    """The WebSocket handshake is not valid."""
 
 
 class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
-    """Answers the requests of one connection, one after the other."""
+    """Handles the requests of one connection in sequence."""
 
-    idle_s: ClassVar[float] = 30.0  # between two requests of a connection
-    request_s: ClassVar[float] = 10.0  # for a request line and headers to arrive, and as long again for a body
-    idle: ClassVar[set[Handler]] = set()  # connections between two requests: a stopping worker need not wait for them
+    idle_s: ClassVar[float] = 30.0  # keep-alive timeout between two requests
+    request_s: ClassVar[float] = 10.0  # for the request line and headers, and the same again for a body
+    idle: ClassVar[set[Handler]] = set()  # idle connections, which a stopping worker need not wait for
     stopping: ClassVar[bool] = False
 
     MessageClass = staticmethod(lambda file, _seekable: Headers(file))
     environ: Any
     provided_date: Any
     websocket: Socket | None = None
-    ahead = b""  # what has arrived behind the request line
+    ahead = b""  # bytes received after the request line
     body = b""
-    head = b""  # the application's headers, as they are sent
+    head = b""  # the application's headers, encoded
     served = 0
 
     # --- Reading a request
@@ -71,7 +71,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         return result
 
     def read_requestline(self) -> str:
-        """Give the next request line; nothing when the client has gone quiet."""
+        """Return the next request line; empty after the idle timeout."""
         line: str = ""
         self.ahead = b""
         self.idle.add(self)
@@ -87,22 +87,22 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         return line
 
     def read_request(self, raw_requestline: str) -> bool:
-        """Parse headers and take the whole body in, both within their time."""
+        """Parse the headers and read the full body, each within its deadline."""
         if not _REQUEST_LINE.match(raw_requestline):
-            raise Refused("The request line is malformed")
+            raise BadRequest("The request line is malformed")
         self.body = b""
-        # Most often all headers are here: a deadline, which is not to be had for nothing, is for those that are not.
+        # Usually all headers are here already: the cost of a deadline is paid only if they are not.
         with nullcontext() if b"\r\n\r\n" in self.ahead else self._awaited():
             self._read_headers(raw_requestline)
             if not self.content_length:
                 return True
             with Timeout(self.request_s, False):  # noqa: FBT003
                 return self._read_body(self.content_length)
-        raise Refused(f"The request took longer than {self.request_s:g} s to arrive")
+        raise BadRequest(f"The request took longer than {self.request_s:g} s to arrive")
 
     @contextmanager
     def _awaited(self) -> Iterator[None]:
-        """Allow what is waited for its time; then others have their turn, as many may end their waiting at once."""
+        """Limit the block by the deadline, then yield, since many such waits may end at once."""
         with Timeout(self._deadline_s(), False):  # noqa: FBT003
             try:
                 yield
@@ -110,29 +110,29 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
                 gevent.sleep(0)
 
     def _deadline_s(self) -> float:
-        """Give how long a request may take: not the same for all, as those that began together would end together."""
+        """Return a request's deadline, randomised so that requests that began together do not end together."""
         return self.request_s * (1.0 + random() / 5)  # noqa: S311 (no secret)
 
     def _read_headers(self, raw_requestline: str) -> None:
         super().read_request(raw_requestline)
         if self.request_version == "HTTP/1.1" and self.headers.get("host") is None:
-            raise Refused("There is no Host header")
+            raise BadRequest("The Host header is missing")
         if self.stopping:
             self.close_connection = True
 
     def _read_body(self, length: int) -> bool:
-        if length > MOST_BODY:
-            raise Refused(f"A body is at most {MOST_BODY} bytes", 413, "body_too_large")
+        if length > MAX_BODY:
+            raise BadRequest(f"A body may have at most {MAX_BODY} bytes", 413, "body_too_large")
         if (self.headers.get("expect") or "").lower() == "100-continue":
             self.socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
         self.body = self.rfile.read(length)
         if len(self.body) < length:
-            raise Refused("The body ended early", 400, "invalid_body")
+            raise BadRequest("The body ended early", 400, "invalid_body")
         return True
 
     def _handle_client_error(self, ex: Exception) -> tuple[str, bytes]:
-        """Answer what is not a request. The request line is not logged: it may hold a key."""
-        refused = ex if isinstance(ex, Refused) else Refused("The request is malformed")
+        """Answer a malformed request. The request line is not logged: it may contain a key."""
+        refused = ex if isinstance(ex, BadRequest) else BadRequest("The request is malformed")
         self.log_error("request refused (from %s): %s", self.client_address, refused.detail)
         return str(refused.status), errors.on_the_wire(refused.status, refused.code, refused.detail)
 
@@ -140,23 +140,23 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         return self.headers.environ()
 
     def get_environ(self) -> dict[str, Any]:
-        """Give the WSGI environment; the body in it has been read already."""
+        """Return the WSGI environment, with the body already read."""
         env: dict[str, Any] = super().get_environ()
         env["wsgi.input"] = file = BytesIO(self.body)
         env["wsgi.input_terminated"] = True
         self.wsgi_input = Input(file, None)
         return env
 
-    # --- Answering it
+    # --- Responding
 
     def run_application(self) -> None:
-        """Ask the application; an upgrade is at its hand, not done before."""
+        """Call the application, which may accept a WebSocket upgrade."""
         if self.environ.get("HTTP_UPGRADE", "").lower() == "websocket":
             self.environ[ACCEPT] = self.accept
         PyWSGIHandler.run_application(self)
 
     def accept(self, headers: list[tuple[str, str]]) -> Socket:
-        """Switch this connection to a WebSocket, answering with `headers` as well."""
+        """Switch this connection to a WebSocket, with `headers` added to the response."""
         token = self._token()
         socket = Socket(self.environ, self)
         answer = base64.b64encode(hashlib.sha1((token + self.GUID).encode()).digest()).decode()  # noqa: S324 (RFC 6455 says so)
@@ -172,9 +172,9 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
     def _token(self) -> str:
         env = self.environ
         if env["REQUEST_METHOD"] != "GET" or self.request_version != "HTTP/1.1" or self.body:
-            raise BadHandshake("a WebSocket begins with a GET of HTTP/1.1 without a body")
+            raise BadHandshake("a WebSocket starts with an HTTP/1.1 GET without a body")
         if "upgrade" not in {token.strip().lower() for token in env.get("HTTP_CONNECTION", "").split(",")}:
-            raise BadHandshake("Connection does not say Upgrade")
+            raise BadHandshake("the Connection header does not contain Upgrade")
         if env.get("HTTP_SEC_WEBSOCKET_VERSION") != "13":
             raise BadHandshake("Sec-WebSocket-Version is not 13")
         token: str = env.get("HTTP_SEC_WEBSOCKET_KEY", "")
@@ -187,14 +187,14 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         return token
 
     def start_response(self, status: str, headers: Any, exc_info: Any = None) -> Any:
-        """Take the application's answer; after an upgrade there is none to give.
+        """Start the application's response; after an upgrade there is none.
 
-        What pywsgi does with each header by itself is done here with all of them at once: it cost as much as the
-        application. What is out of the ordinary is left to it.
+        pywsgi processes each header separately, which costs as much as the application; this encodes all of them at
+        once, and leaves unusual cases to pywsgi.
         """
         if self.websocket is not None:
             return lambda _data: None
-        given = dict(headers)  # falcon writes their names in lower case
+        given = dict(headers)  # Falcon uses lower-case names
         if exc_info or "connection" in given or "wsgi.websocket" in self.environ or self.request_version != "HTTP/1.1":
             self.head = b""
             return super().start_response(status, headers, exc_info)
@@ -205,12 +205,12 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         self.status, self._orig_status, self.code = status.encode("latin-1"), status, int(status[:3])
         self.provided_date = given.get("date")
         self.provided_content_length = given.get("content-length")
-        self.response_headers: list[tuple[bytes, bytes]] = []  # what is added to them
+        self.response_headers: list[tuple[bytes, bytes]] = []  # headers added here
         return self.write
 
     def process_result(self) -> None:
-        """Send the answer, or put the socket away."""
-        # What knows each other would stay, with its buffers, until garbage is looked for.
+        """Send the response, or clean up the WebSocket."""
+        # Break reference cycles, which would keep buffers until the next garbage collection.
         socket, self.websocket = self.websocket, None
         self.environ.pop(ACCEPT, None)
         if socket is None:
@@ -222,7 +222,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         self.close_connection = True
 
     def finalize_headers(self) -> None:
-        """Add Date, and Connection: close where it will be."""
+        """Add Date, and Connection: close if the connection closes."""
         if self.provided_date is None:
             self.provided_date = True
             self.response_headers.append((b"Date", _date()))
@@ -231,7 +231,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         super().finalize_headers()
 
     def _write_with_headers(self, data: bytes) -> None:
-        """Send headers and a short body by one call: each costs as much as a header takes to build."""
+        """Send the headers and a short body in one system call, since each call is expensive."""
         self.headers_sent = True
         self.finalize_headers()
         head = bytearray(b"HTTP/1.1 ")
@@ -250,10 +250,10 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         self._sendall(head)
         self._write(data)
 
-    # --- Logging it
+    # --- Logging
 
     def log_request(self) -> None:
-        """Write gunicorn's access log, without the secrets of a query string."""
+        """Write gunicorn's access log, with secrets in the query string redacted."""
         log = self.server.log
         if not log.access_log_enabled:
             return
@@ -273,7 +273,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
 
 
 def redacted(query: str) -> str:
-    """Give a query string without the values of keys and tokens."""
+    """Return a query string with the values of keys and tokens redacted."""
     parts = []
     for part in query.split("&"):
         name, equals, _ = part.partition("=")
@@ -290,7 +290,7 @@ _now: tuple[int, bytes] = (0, b"")
 
 
 def _date() -> bytes:
-    global _now  # noqa: PLW0603 (one text a second, not one a request)
+    global _now  # noqa: PLW0603 (formatted once a second, not per request)
     second = int(time.time())
     if _now[0] != second:
         _now = (second, format_date_time(second))

@@ -1,4 +1,4 @@
-"""What gunicorn logs, in the format of every other process."""
+"""Gunicorn's logger, in the log format of all processes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from config import settings
 
 
 class Log(Logger):  # type: ignore[misc]
-    """gunicorn's two logs, of errors and (where it is told to keep one) of access."""
+    """gunicorn's error log and, if enabled, its access log."""
 
     def setup(self, cfg: Any) -> None:
-        """Set up what gunicorn does, and then how a line looks."""
+        """Set up gunicorn's loggers with our formatter."""
         super().setup(cfg)
         logs.configure("api")
         form = logs.formatter(settings.get().log_format)

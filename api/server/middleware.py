@@ -1,4 +1,4 @@
-"""What every answer carries: who asked, what it cost, and that any page may read it; and that each is counted."""
+"""Middleware that adds the request id, credit and CORS headers to every response, and counts requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import falcon
 
 from api.errors import new_id
-from api.metrics.counts import Number
+from api.metrics.counts import Counter
 from api.metrics.slots import CODE_SLOT
 from config import logging as logs
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from api.metering.meter import Grant, Meter
-    from api.metrics.counts import Counts
+    from api.metrics.counts import SharedCounters
     from api.metrics.slots import EndpointSlots
 
-SANE = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 EXPOSED = (
     "X-Credits-Limit, X-Credits-Remaining, X-Credits-Used, X-Credits-Reset, X-Request-Id, X-Request-Cost, "
     "RateLimit-Policy, RateLimit, Retry-After, ETag, Last-Modified, X-Unknown-Ids"
@@ -32,33 +32,33 @@ PREFLIGHT = {
 }
 
 
-class Answer(falcon.Response):
-    """An answer that takes many headers at once: falcon looks at each, which costs as much as counting the credits."""
+class ApiResponse(falcon.Response):
+    """A response that sets many headers at once; Falcon checks each, which costs as much as charging credits."""
 
     __slots__ = ()
 
-    def carry(self, headers: Mapping[str, str]) -> None:
-        """Add headers as they are: their names in lower case."""
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Add headers unchecked; names must be in lower case."""
         self._headers.update(headers)
 
 
-class EveryAnswer:
-    """Falcon's middleware of the service: one, as falcon takes a microsecond for each."""
+class ResponseMiddleware:
+    """The service's only Falcon middleware, since each one costs a microsecond per request."""
 
-    def __init__(self, meter: Meter, counts: Counts, slots: EndpointSlots) -> None:
+    def __init__(self, meter: Meter, counts: SharedCounters, slots: EndpointSlots) -> None:
         self._meter, self._counts, self._slots = meter, counts, slots
 
     def process_request(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Give the request a name, the client's own if it has one."""
+        """Set the request id, the client's own if it sent one."""
         context, given = req.context, req.env.get("HTTP_X_REQUEST_ID")
         context.began = time.perf_counter()
-        context.id = given if given and SANE.match(given) else new_id()
-        context.grant = context.problem = None  # of a problem the code
+        context.id = given if given and REQUEST_ID.match(given) else new_id()
+        context.grant = context.problem = None  # `problem` is an error code
         logs.request_id.set(context.id)
-        self._counts.add(Number.IN_FLIGHT)
+        self._counts.add(Counter.IN_FLIGHT)
 
-    def process_response(self, req: falcon.Request, resp: Answer, resource: Any, succeeded: bool) -> None:  # noqa: FBT001
-        """Add the headers; what did not give the client anything costs nothing."""
+    def process_response(self, req: falcon.Request, resp: ApiResponse, resource: Any, succeeded: bool) -> None:  # noqa: FBT001
+        """Add the headers; refund a request that returned no data."""
         context, status = req.context, resp.status_code
         grant: Grant | None = context.grant
         try:
@@ -67,20 +67,20 @@ class EveryAnswer:
                     self._meter.refund(grant)
                 headers = grant.headers()
             else:
-                headers = self._meter.nothing()
+                headers = self._meter.unpaid_headers()
             headers["x-request-id"] = context.id
             headers["access-control-allow-origin"] = "*"
-            resp.carry(headers)
+            resp.add_headers(headers)
             if "HTTP_ORIGIN" in req.env:
                 resp.set_header("Access-Control-Expose-Headers", EXPOSED)
                 if req.method == "OPTIONS":
                     resp.set_headers(PREFLIGHT)
-        except Exception:  # falcon makes a 500 of it
+        except Exception:  # Falcon answers it with a 500
             status, context.problem = 500, "internal"
             raise
         finally:
             place, cost = self._slots.of(req.method, req.uri_template), 0 if grant is None else grant.cost
-            if "wsgi.websocket" in req.env:  # a stream ends when its client goes, which is no duration of ours
+            if "wsgi.websocket" in req.env:  # a stream lasts as long as its client stays connected
                 self._counts.answer(place, 101, None, cost)
             else:
                 self._counts.answer(place, status, time.perf_counter() - context.began, cost)

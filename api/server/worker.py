@@ -13,7 +13,7 @@ from gunicorn.http.wsgi import base_environ
 from gunicorn.sock import ssl_context
 from gunicorn.workers.ggevent import VERSION, GeventPyWSGIWorker
 
-from api.server import host  # made in gunicorn's master, shared by its workers
+from api.server import host  # created in gunicorn's master, shared by its workers
 from api.server.handler import Handler
 from api.stream.frames import GOING_AWAY, RESTARTING
 
@@ -22,48 +22,48 @@ if TYPE_CHECKING:
 
     from gevent.pywsgi import WSGIServer
 
-farewells: list[
-    Callable[[int], object]
-] = []  # called in a worker that is told to stop, with a close code; must not wait
-last_words: list[Callable[[], object]] = []  # called when it has answered what it was asked
+on_shutdown: list[Callable[[int], object]] = []  # called with a close code when a worker stops; must not wait
+on_drained: list[Callable[[], object]] = []  # called when all requests are answered
 
-BEAT_S = 1.0  # between two signs of life
-LOOK_S = 0.02  # between two looks whether all is answered
+HEARTBEAT_S = 1.0  # between two heartbeats
+DRAIN_POLL_S = 0.02  # between two checks whether all requests are answered
 
 
 class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
-    """Serves HTTP and WebSockets on one event loop, and stops at once when all is answered."""
+    """Serves HTTP and WebSockets on one event loop, and stops as soon as all requests are answered."""
 
     wsgi_handler = Handler
     alive: bool
 
     def init_process(self) -> None:
-        """Begin in the forked process."""
-        self.told = Event()
+        """Initialise the forked process."""
+        self.stop_requested = Event()
         super().init_process()
 
     def run(self) -> None:
-        """Serve until told to stop."""
+        """Serve until asked to stop."""
         try:
             self._serve()
         finally:
-            self._call(last_words)
+            self._call(on_drained)
 
     def _serve(self) -> None:
-        # gunicorn's own looks once a second whether it is told to stop, and once a second whether it may.
+        # gunicorn's own loop checks only once a second whether it should stop, and once a second whether it can.
         servers = [self._listen(each) for each in self.sockets]
         while self.alive:
             self.notify()
-            self.told.wait(BEAT_S)
+            self.stop_requested.wait(HEARTBEAT_S)
         for server in servers:
             server.close()
         until = time.monotonic() + self.cfg.graceful_timeout
         while any(server.pool.free_count() != server.pool.size for server in servers):
             if time.monotonic() > until:
-                self.log.warning("not all was answered within %s s (process %s)", self.cfg.graceful_timeout, self.pid)
+                self.log.warning(
+                    "not all requests were answered within %s s (process %s)", self.cfg.graceful_timeout, self.pid
+                )
                 return
             self.notify()
-            gevent.sleep(LOOK_S)
+            gevent.sleep(DRAIN_POLL_S)
 
     def _listen(self, socket: Any) -> WSGIServer:
         socket.setblocking(1)
@@ -79,26 +79,26 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
             environ=environ,
             **tls,
         )
-        server.max_accept = 1  # at once, so that workers share what comes, and a crowd at the door holds nobody up
+        server.max_accept = 1  # so that workers share new connections, and a burst of them does not block the worker
         server.start()
         return server
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """Stop: finish what is being answered, close the rest."""
+        """Stop gracefully: finish requests in progress, close the rest."""
         if self.alive:
-            gevent.spawn(self._say_goodbye)
+            gevent.spawn(self._announce_shutdown)
         self.alive = False
 
     def handle_quit(self, sig: int, frame: Any) -> None:
-        """Stop at once, though not without a word."""
-        gevent.spawn(self._say_goodbye)
+        """Stop immediately, after notifying clients."""
+        gevent.spawn(self._announce_shutdown)
         gevent.spawn_later(0.2, super().handle_quit, sig, frame)
 
-    def _say_goodbye(self) -> None:
-        self.told.set()
+    def _announce_shutdown(self) -> None:
+        self.stop_requested.set()
         Handler.stopping = True
         code = RESTARTING if host.shared.restarts.include(self.age) else GOING_AWAY
-        self._call(farewells, code)
+        self._call(on_shutdown, code)
         for handler in list(Handler.idle):
             with contextlib.suppress(OSError):  # gone already
                 handler.socket.shutdown(2)
@@ -108,4 +108,4 @@ class Worker(GeventPyWSGIWorker):  # type: ignore[misc]
             try:
                 each(*arguments)
             except Exception:
-                self.log.exception("stopping, something failed")
+                self.log.exception("a shutdown hook failed")

@@ -1,1 +1,1 @@
-"""Memory that all workers of a host share."""
+"""Memory shared by all workers of a host."""

@@ -1,6 +1,6 @@
-"""Memory that all workers of a host share: made when gunicorn's master imports the worker class, inherited by forks.
+"""Memory shared by all workers: created when gunicorn's master imports the worker class, inherited by forks.
 
-The lock is the kernel's, on the memory's own file: a killed worker lets go of it. Nothing may wait while it holds one.
+The lock is the kernel's, on the memory's file, so that a killed worker releases it. Its holder must not wait.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Shared:
-    """Some bytes, zero at first, and a lock."""
+class SharedMemory:
+    """Shared bytes, initially zero, and a lock."""
 
     def __init__(self, size: int) -> None:
         self._file = os.memfd_create("presage")
@@ -27,7 +27,7 @@ class Shared:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep the other workers out."""
+        """Lock out the other workers."""
         fcntl.lockf(self._file, fcntl.LOCK_EX)
         try:
             yield
@@ -35,8 +35,8 @@ class Shared:
             fcntl.lockf(self._file, fcntl.LOCK_UN)
 
 
-def lives(pid: int) -> bool:
-    """Tell whether a process is there."""
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

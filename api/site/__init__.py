@@ -1,1 +1,1 @@
-"""The site: pages, Markdown for agents, live prices and charts, all of it a client of our own API."""
+"""The site: HTML pages, Markdown for agents, live prices and charts, all read from our own HTTP API."""

@@ -1,4 +1,4 @@
-"""Which of HTML and Markdown a request prefers, by the quality values of its Accept header (RFC 9110, 12.5.1)."""
+"""Content negotiation between HTML and Markdown, by the Accept header's quality values (RFC 9110, 12.5.1)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from typing import NamedTuple
 
 MARKDOWN, HTML = "text/markdown", "text/html"
-MOST_RANGES = 64
+MAX_RANGES = 64
 _WEIGHT = re.compile(r"(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\Z")
 
 
 class Weight(NamedTuple):
-    """How much a kind is wanted, and how precisely it was named: 0 not at all, 1 by `*/*`, 2 by `text/*`, 3 itself."""
+    """A media type's quality, and how precisely it was named: 0 not at all, 1 by `*/*`, 2 by `text/*`, 3 exactly."""
 
     quality: float
     named: int
 
 
 def prefers_markdown(accept: str | None) -> bool:
-    """Tell whether Markdown is wanted: more than HTML, or as much and by its name, which no browser does."""
+    """Return whether Markdown is preferred to HTML, or equal and named exactly, which no browser does."""
     if not accept:
         return False
     markdown, html = weight(accept, MARKDOWN), weight(accept, HTML)
@@ -28,11 +28,11 @@ def prefers_markdown(accept: str | None) -> bool:
 
 
 def weight(accept: str, kind: str) -> Weight:
-    """Say how much a kind is wanted; the most precise range that covers it counts."""
+    """Return a media type's weight; the most precise range that covers it counts."""
     group = kind.partition("/")[0]
     ranks = {"*/*": 1, f"{group}/*": 2, kind: 3}
     found = Weight(0.0, 0)
-    for given in accept.split(",")[:MOST_RANGES]:
+    for given in accept.split(",")[:MAX_RANGES]:
         name, *parameters = (part.strip().lower() for part in given.split(";"))
         rank = ranks.get(name, 0)
         quality = _quality(parameters)
@@ -42,7 +42,7 @@ def weight(accept: str, kind: str) -> Weight:
 
 
 def _quality(parameters: list[str]) -> float | None:
-    """Read the weight; a range whose weight is malformed counts for nothing."""
+    """Return the `q` parameter, 1 by default; None if malformed, and the range is then ignored."""
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name.strip() == "q":

@@ -1,4 +1,4 @@
-"""The application: pages, feeds and files on one site, on a backend that is handed in."""
+"""The Starlette application: pages, data routes and static files over a given backend."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from api.server.address import Proxies
 from api.site.assets import Assets
 from api.site.backend import Backend
 from api.site.credentials import Credentials
-from api.site.feeds import Feeds, failure
+from api.site.feeds import DataRoutes, error_response
 from api.site.guides import Guides
-from api.site.live import Hub
+from api.site.live import LiveHub
 from api.site.mcp.app import Mcp
-from api.site.mcp.sse import Unlogged
-from api.site.middleware import OTHER_THAN_PAGES, Named, Pace, Safety, Siblings
+from api.site.mcp.sse import QueryHidden
+from api.site.middleware import NON_PAGE_PREFIXES, MarkdownSuffix, RateLimit, RequestId, SecurityHeaders
 from api.site.passes import Allowance, Passes
 from api.site.reference import Reference
 from api.site.rendering import Renderer
@@ -62,14 +62,14 @@ TEXTS = {
     "/robots.txt": documents.robots,
     "/sitemap.xml": documents.sitemap,
 }
-MESSAGES = {404: "There is no such page", 405: "This page is only to be read", 500: "Something went wrong on our side"}
+MESSAGES = {404: "There is no such page", 405: "This page only supports GET", 500: "Internal server error"}
 
 
 def create_app(
     site: Site, mcp: Mcp | None = None, *, requests_a_second: int = 20, allowance_a_day: int = 300_000
 ) -> Starlette:
-    """Put the site behind its routes, and the MCP endpoints with it."""
-    renderer, feeds = Renderer(site), Feeds(site, Allowance(allowance_a_day))
+    """Return the application with the site's routes and, if given, the MCP endpoints."""
+    renderer, feeds = Renderer(site), DataRoutes(site, Allowance(allowance_a_day))
 
     def page(view: Callable[[Visit], Awaitable[Page]]) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
@@ -77,7 +77,7 @@ def create_app(
                 return renderer.respond(request, await view(Visit(request, site)))
             except Refusal as refusal:
                 return renderer.refuse(request, refusal)
-            except wallets.Moved as moved:
+            except wallets.Redirect as moved:
                 return RedirectResponse(moved.to + (".md" if request.scope.get("markdown") else ""), 303)
 
         return answer
@@ -90,10 +90,10 @@ def create_app(
 
     async def failed(request: Request, error: Exception) -> Response:
         code = error.status_code if isinstance(error, HTTPException) else 500
-        message = MESSAGES.get(code, "That cannot be done")
-        if request.url.path.startswith(OTHER_THAN_PAGES):
+        message = MESSAGES.get(code, "The request cannot be processed")
+        if request.url.path.startswith(NON_PAGE_PREFIXES):
             name = {404: "not_found", 405: "method_not_allowed"}.get(code, "internal")
-            return failure(code, name, message)
+            return error_response(code, name, message)
         return renderer.refuse(request, Refusal(code, message))
 
     return Starlette(
@@ -111,21 +111,21 @@ def create_app(
             Route("/api/{rest:path}", feeds.unknown, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
         ],
         middleware=[
-            Middleware(Named),
-            Middleware(Unlogged),
-            Middleware(Safety, api_url=site.api_url),
-            Middleware(Pace, proxies=site.proxies, a_second=requests_a_second),
+            Middleware(RequestId),
+            Middleware(QueryHidden),
+            Middleware(SecurityHeaders, api_url=site.api_url),
+            Middleware(RateLimit, proxies=site.proxies, a_second=requests_a_second),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),
-            Middleware(Siblings),
+            Middleware(MarkdownSuffix),
         ],
         exception_handlers={HTTPException: failed, 500: failed},
-        lifespan=partial(_living, site, mcp),
+        lifespan=partial(_lifespan, site, mcp),
     )
 
 
 @contextlib.asynccontextmanager
-async def _living(site: Site, mcp: Mcp | None, app: Starlette) -> AsyncIterator[None]:
-    """Follow the stream for as long as the site runs."""
+async def _lifespan(site: Site, mcp: Mcp | None, app: Starlette) -> AsyncIterator[None]:
+    """Run the stream subscription for as long as the application runs."""
     app.state.site = site
     following = asyncio.create_task(site.hub.run())
     try:
@@ -138,7 +138,7 @@ async def _living(site: Site, mcp: Mcp | None, app: Starlette) -> AsyncIterator[
 
 
 def site_of(given: Settings) -> Site:
-    """Put together what the settings name."""
+    """Build the site from the settings."""
     if given.database_url is None:
         raise LookupError("DATABASE_URL is not set: `presage up` sets it for the embedded database")
     credentials = Credentials(given.database_url.get_secret_value())
@@ -146,7 +146,7 @@ def site_of(given: Settings) -> Site:
     names = ("tier", "credits_month", "credits_burst", "max_keys", "max_webhooks", "max_connections")
     return Site(
         backend=backend,
-        hub=Hub(backend, credentials),
+        hub=LiveHub(backend, credentials),
         assets=Assets(given.node_modules),
         guides=Guides(),
         reference=Reference(openapi.document()),
@@ -173,7 +173,7 @@ def _app() -> Starlette:
 
 
 def __getattr__(name: str) -> Any:
-    """Make `app` when a server asks for it, so that importing this module needs no database."""
+    """Create `app` on first access, so that importing this module needs no database."""
     if name == "app":
         return _app()
     raise AttributeError(name)

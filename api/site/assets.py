@@ -1,4 +1,4 @@
-"""The files that pages load: ours, and those that npm has brought. All lie under an address that changes with them."""
+"""Static files of the pages: our own and those from npm, under a URL that contains a hash of their contents."""
 
 from __future__ import annotations
 
@@ -21,20 +21,23 @@ KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-FROM_NPM = {"lightweight-charts.js": "lightweight-charts/dist/lightweight-charts.standalone.production.js"}
-FOREVER = "public, max-age=31536000, immutable"
+FROM_NPM = {
+    "lightweight-charts.js": "lightweight-charts/dist/lightweight-charts.standalone.production.js",
+    "mermaid.js": "mermaid/dist/mermaid.min.js",
+}
+IMMUTABLE = "public, max-age=31536000, immutable"
 
 
-class File(NamedTuple):
-    """A file as it is sent."""
+class Asset(NamedTuple):
+    """A static file: media type, body and gzipped body."""
 
     kind: str
     body: bytes
-    packed: bytes
+    gzipped: bytes
 
 
 class Assets:
-    """The files, held in memory."""
+    """The static files, held in memory."""
 
     def __init__(self, node_modules: Path) -> None:
         found = {path.name: path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
@@ -42,28 +45,28 @@ class Assets:
             if (path := node_modules / where).is_file():
                 found[name] = path
             else:
-                log.warning("%s is missing: charts are not drawn until `npm install` has run", path)
-        self._files = {name: _file(path) for name, path in found.items()}
+                log.warning("%s is missing: charts or diagrams are not drawn until `npm install` has run", path)
+        self._files = {name: _asset(path) for name, path in found.items()}
         together = hashlib.sha256(b"".join(file.body for file in self._files.values()))
         self.version = together.hexdigest()[:12]
 
     def url(self, name: str) -> str:
-        """Give the address of a file; imports from one file to another stay within the version."""
+        """Return a file's URL; imports from one file to another stay within the version."""
         return f"/static/{self.version}/{name}"
 
     async def serve(self, request: Request) -> Response:
-        """Answer with a file."""
+        """Serve a file; gzipped if the client accepts it."""
         file = self._files.get(request.path_params["name"])
         if file is None:
             return Response("There is no such file\n", 404, media_type="text/plain")
         headers = {"Vary": "Accept-Encoding", "Content-Type": file.kind, "Cache-Control": "no-cache"}
         if request.path_params["version"] == self.version:
-            headers["Cache-Control"] = FOREVER
+            headers["Cache-Control"] = IMMUTABLE
         if "gzip" in request.headers.get("Accept-Encoding", ""):
-            return Response(file.packed, headers=headers | {"Content-Encoding": "gzip"})
+            return Response(file.gzipped, headers=headers | {"Content-Encoding": "gzip"})
         return Response(file.body, headers=headers)
 
 
-def _file(path: Path) -> File:
+def _asset(path: Path) -> Asset:
     body = path.read_bytes()
-    return File(KINDS[path.suffix], body, gzip.compress(body, mtime=0))
+    return Asset(KINDS[path.suffix], body, gzip.compress(body, mtime=0))

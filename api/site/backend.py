@@ -1,4 +1,4 @@
-"""Our own API, asked by the site: answers kept for a moment, and many who ask the same at once are one request."""
+"""Client of our own API: responses are cached briefly, and concurrent identical requests are sent once."""
 
 from __future__ import annotations
 
@@ -23,20 +23,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FRESH_S = 1.0  # how long an answer is given again, unless told otherwise
-STALE_S = 120.0  # how much longer, while the API does not answer
-MOST_BYTES = 64 << 20
-LONGEST_QUESTION = (
-    8000  # bytes: the prices of 100 markets, which every visitor of a list asks for; longer ones are rare
-)
-WITHIN = {"timeout": httpx.Timeout(10.0, connect=2.0, pool=5.0).as_dict()}
+DEFAULT_MAX_AGE_S = 1.0  # how long a response is served from the cache by default
+MAX_STALE_S = 120.0  # how much longer while the API does not respond
+MAX_CACHE_BYTES = 64 << 20
+MAX_CACHED_QUERY_BYTES = 8000  # the prices of 100 markets, which every visitor of a list requests; longer ones are rare
+REQUEST_EXTENSIONS = {"timeout": httpx.Timeout(10.0, connect=2.0, pool=5.0).as_dict()}
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
 
 Params = dict[str, str]
 
 
-class Answer(NamedTuple):
-    """What the API said."""
+class ApiResponse(NamedTuple):
+    """A response of the API: status, headers and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,17 +42,17 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether it is what was asked for."""
+        """Return whether the status is 2xx."""
         return 200 <= self.status < 300
 
     @property
     def data(self) -> Any:
-        """Read the JSON."""
+        """Return the decoded JSON body."""
         return msgspec.json.decode(self.body)
 
 
 class Backend:
-    """Our own API. It never raises: an API that is away is an answer of 503."""
+    """Client of our own API. It never raises: an unreachable API is a response of 503."""
 
     def __init__(
         self,
@@ -66,31 +64,36 @@ class Backend:
     ) -> None:
         self.url = api_url.rstrip("/")
         self._credentials, self._clock = credentials, clock
-        # Without a client, whose cookies, redirects and merged addresses cost as much again, for nothing here.
+        # A bare transport: httpx.Client's cookies, redirects and URL merging would double the cost, for nothing here.
         self._transport = transport or httpx.AsyncHTTPTransport(limits=LIMITS, trust_env=False)
-        self._kept: OrderedDict[tuple[str, ...], tuple[float, Answer]] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, ...], tuple[float, ApiResponse]] = OrderedDict()
         self._bytes = 0
-        self._asking: dict[tuple[str, ...], asyncio.Task[Answer]] = {}
+        self._in_flight: dict[tuple[str, ...], asyncio.Task[ApiResponse]] = {}
 
     async def get(
-        self, path: str, params: Mapping[str, Any] | None = None, *, key: str | None = None, fresh_s: float = FRESH_S
-    ) -> Answer:
-        """Ask for a path: by the site's own key, and then perhaps as answered a moment ago; or by a user's."""
+        self,
+        path: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        key: str | None = None,
+        max_age_s: float = DEFAULT_MAX_AGE_S,
+    ) -> ApiResponse:
+        """Request a path with the site's own key, possibly from the cache; or with a user's key, uncached."""
         sent = {name: str(value) for name, value in (params or {}).items() if value is not None}
         if key is not None:
             return await self.request("GET", path, sent, key=key)
-        question = (path, *(part for item in sorted(sent.items()) for part in item))
-        until, kept = self._kept.get(question, (0.0, None))
-        if kept is not None and until > self._clock():
-            return kept
-        asking = self._asking.get(question)
-        if asking is None:
-            asking = self._asking[question] = asyncio.create_task(self._ask(question, path, sent, fresh_s))
-            asking.add_done_callback(lambda _: self._asking.pop(question, None))
-        return await asyncio.shield(asking)  # one who goes away takes nothing from the others
+        query = (path, *(part for item in sorted(sent.items()) for part in item))
+        until, cached = self._cache.get(query, (0.0, None))
+        if cached is not None and until > self._clock():
+            return cached
+        task = self._in_flight.get(query)
+        if task is None:
+            task = self._in_flight[query] = asyncio.create_task(self._fetch(query, path, sent, max_age_s))
+            task.add_done_callback(lambda _: self._in_flight.pop(query, None))
+        return await asyncio.shield(task)  # a caller that is cancelled does not cancel the others
 
     async def own_key(self) -> str:
-        """Give the site's own key."""
+        """Return the site's own key."""
         return await asyncio.to_thread(self._credentials.key)
 
     async def request(
@@ -102,17 +105,17 @@ class Backend:
         key: str | None = None,
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask once, nothing kept; without a key as anyone."""
+    ) -> ApiResponse:
+        """Send one request, uncached; without a key it is anonymous."""
         sent = {**(headers or {})}
         if key is not None:
             sent["X-API-Key"] = key
         if body is not None:
             sent["Content-Type"] = "application/json"
-        as_given = httpx.Headers(sent, encoding="utf-8")  # whatever a browser said
+        as_given = httpx.Headers(sent, encoding="utf-8")  # any bytes that a browser sent
         url = f"{self.url}{path}" + (f"?{urlencode(params, errors='replace')}" if params else "")
         try:
-            asked = httpx.Request(method, url, content=body, headers=as_given, extensions=WITHIN)
+            asked = httpx.Request(method, url, content=body, headers=as_given, extensions=REQUEST_EXTENSIONS)
             response = await self._transport.handle_async_request(asked)
             try:
                 content = await response.aread()
@@ -121,42 +124,42 @@ class Backend:
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             log.warning("the API does not answer %s: %r", path, error)
             return unavailable("The API does not answer")
-        return Answer(response.status_code, response.headers, content)
+        return ApiResponse(response.status_code, response.headers, content)
 
-    async def _ask(self, question: tuple[str, ...], path: str, params: Params, fresh_s: float) -> Answer:
+    async def _fetch(self, query: tuple[str, ...], path: str, params: Params, max_age_s: float) -> ApiResponse:
         answer = await self._with_own_key(path, params)
-        if answer.status >= 500 and (kept := self._kept.get(question)) and kept[0] + STALE_S > self._clock():
-            return kept[1]
-        if (answer.ok or answer.status == 404) and _length(question) <= LONGEST_QUESTION:
-            self._keep(question, self._clock() + fresh_s, answer)
+        if answer.status >= 500 and (cached := self._cache.get(query)) and cached[0] + MAX_STALE_S > self._clock():
+            return cached[1]
+        if (answer.ok or answer.status == 404) and _length(query) <= MAX_CACHED_QUERY_BYTES:
+            self._store(query, self._clock() + max_age_s, answer)
         return answer
 
-    async def _with_own_key(self, path: str, params: Params) -> Answer:
+    async def _with_own_key(self, path: str, params: Params) -> ApiResponse:
         try:
             key = await self.own_key()
             answer = await self.request("GET", path, params, key=key)
-            if answer.status == 401 and self._credentials.refused(key):
+            if answer.status == 401 and self._credentials.mark_refused(key):
                 answer = await self.request("GET", path, params, key=await self.own_key())
         except psycopg.Error as error:
-            log.warning("no key to ask the API with: %s", error)
+            log.warning("no key for requests to the API: %s", error)
             return unavailable("The database does not answer")
         return answer
 
-    def _keep(self, question: tuple[str, ...], until: float, answer: Answer) -> None:
-        self._drop(question)
-        self._kept[question] = until, answer
-        self._bytes += _weight(question, answer)
-        while self._bytes > MOST_BYTES:
-            self._drop(next(iter(self._kept)))
+    def _store(self, query: tuple[str, ...], until: float, answer: ApiResponse) -> None:
+        self._drop(query)
+        self._cache[query] = until, answer
+        self._bytes += _weight(query, answer)
+        while self._bytes > MAX_CACHE_BYTES:
+            self._drop(next(iter(self._cache)))
 
-    def _drop(self, question: tuple[str, ...]) -> None:
-        if (old := self._kept.pop(question, None)) is not None:
-            self._bytes -= _weight(question, old[1])
+    def _drop(self, query: tuple[str, ...]) -> None:
+        if (old := self._cache.pop(query, None)) is not None:
+            self._bytes -= _weight(query, old[1])
 
     async def aclose(self) -> None:
-        """Let the connections go."""
-        for asking in list(self._asking.values()):
-            asking.cancel()
+        """Cancel requests in flight and close the connections."""
+        for task in list(self._in_flight.values()):
+            task.cancel()
         await self._transport.aclose()
 
     async def __aenter__(self) -> Self:
@@ -168,15 +171,15 @@ class Backend:
         await self.aclose()
 
 
-def _length(question: tuple[str, ...]) -> int:
-    return sum(len(part.encode(errors="replace")) for part in question)
+def _length(query: tuple[str, ...]) -> int:
+    return sum(len(part.encode(errors="replace")) for part in query)
 
 
-def _weight(question: tuple[str, ...], answer: Answer) -> int:
-    return len(answer.body) + _length(question) + 1000  # headers
+def _weight(query: tuple[str, ...], answer: ApiResponse) -> int:
+    return len(answer.body) + _length(query) + 1000  # headers
 
 
-def unavailable(detail: str) -> Answer:
-    """Say in the API's own words that it cannot be asked."""
-    body = errors.document("overloaded", detail, None, hint="Ask again in a moment")
-    return Answer(503, {"content-type": errors.MEDIA_TYPE, "retry-after": "2"}, body)
+def unavailable(detail: str) -> ApiResponse:
+    """Return a 503 in the API's own error format."""
+    body = errors.document("overloaded", detail, None, hint="Try again in a moment")
+    return ApiResponse(503, {"content-type": errors.MEDIA_TYPE, "retry-after": "2"}, body)

@@ -1,4 +1,4 @@
-"""How figures are written on pages; `static/words.js` writes them alike."""
+"""Number, price and time formatting for pages; `static/words.js` formats identically in the browser."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ STEPS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def cents(price: float | None) -> str:
-    """Write a price, a probability from 0 to 1, as cents of a dollar."""
+    """Format a price, a probability from 0 to 1, as cents of a dollar."""
     return NOTHING if price is None else f"{price * 100:.1f}¢"
 
 
 def percent(share: float | None, *, sign: bool = False) -> str:
-    """Write a percentage."""
+    """Format a percentage."""
     if share is None:
         return NOTHING
     return f"{share:+.1f} %" if sign else f"{share:.1f} %"
 
 
 def chance(price: float | None) -> str:
-    """Write a price as the chance that it stands for."""
+    """Format a price as a probability in percent."""
     if price is None:
         return NOTHING
     return "<1 %" if 0 < price < 0.01 else ">99 %" if 0.99 < price < 1 else f"{int(price * 100 + 0.5)} %"
 
 
 def usd(amount: float | None, *, sign: bool = False) -> str:
-    """Write US dollars, large sums in short."""
+    """Format US dollars; large sums are abbreviated."""
     if amount is None:
         return NOTHING
     size = abs(amount)
@@ -42,12 +42,12 @@ def usd(amount: float | None, *, sign: bool = False) -> str:
 
 
 def number(value: float | None, digits: int = 0) -> str:
-    """Write a number with its thousands told apart."""
+    """Format a number with thousands separators."""
     return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def duration(seconds: float | None) -> str:
-    """Write a length of time by its largest unit."""
+    """Format a duration in seconds by its largest unit."""
     if seconds is None:
         return NOTHING
     if 0 < seconds < 1:
@@ -59,30 +59,30 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(value: float | None) -> datetime | None:
-    """Read Unix seconds or milliseconds."""
+    """Return the UTC datetime of Unix seconds or milliseconds."""
     return None if value is None else datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC)
 
 
 def instant(value: float | None) -> str:
-    """Write a moment to the second."""
+    """Format a timestamp to the second."""
     at = moment(value)
     return NOTHING if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def day(value: float | None) -> str:
-    """Write a moment's day."""
+    """Format a timestamp's day."""
     at = moment(value)
     return NOTHING if at is None else f"{at:%d %b %Y}"
 
 
 def iso(value: float | None) -> str:
-    """Write a moment for machines."""
+    """Format a timestamp as ISO 8601 with milliseconds."""
     at = moment(value)
     return "" if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def ago(value: float | None) -> str:
-    """Write how long a moment is past, or still to come."""
+    """Format a timestamp relative to now, past or future."""
     at = moment(value)
     if at is None:
         return NOTHING
@@ -91,14 +91,14 @@ def ago(value: float | None) -> str:
 
 
 def short(address: str | None) -> str:
-    """Write an address or a hash by its ends."""
+    """Abbreviate an address or a hash to its ends."""
     if not address:
         return NOTHING
     return address if len(address) <= 13 else f"{address[:6]}…{address[-4:]}"
 
 
 def cell(text: Any) -> str:
-    """Write text from outside into Markdown so that it stays text, also within a table."""
+    """Escape external text for Markdown, including table cells."""
     plain = " ".join(str(text).split())
     for mark in "\\`*_[]<>|#":
         plain = plain.replace(mark, f"\\{mark}")

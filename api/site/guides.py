@@ -1,4 +1,4 @@
-"""The guides: the pages of `docs/`, as HTML and as Markdown, their links made the site's."""
+"""The guides: the pages of `docs/` as HTML and Markdown, with links rewritten to the site."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 FOLDER = Path(__file__).parents[2] / "docs"
-FIRST = ("start", "api", "concepts", "stream", "webhooks", "exports", "mcp", "signals", "coverage", "analysts", "site")
-OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/", re.IGNORECASE)
+ORDER = ("start", "api", "concepts", "stream", "webhooks", "exports", "mcp", "signals", "coverage", "analysts", "site")
+EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|/", re.IGNORECASE)
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]*)\]\((?P<to>[^)\s]+)\)")
 NO_PROSE = ("#", "|", "```", "-", "!", ">", "1.")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
+DIAGRAM = re.compile(r"^```mermaid$", re.MULTILINE)
 
 
 class Guide(NamedTuple):
@@ -32,8 +33,13 @@ class Guide(NamedTuple):
 
     @property
     def url(self) -> str:
-        """Give its address."""
+        """Return its path on the site."""
         return f"/guides/{self.name}"
+
+    @property
+    def has_diagram(self) -> bool:
+        """Return whether the page has a Mermaid diagram, which `diagrams.js` draws in the browser."""
+        return DIAGRAM.search(self.text) is not None
 
 
 class Guides:
@@ -42,16 +48,16 @@ class Guides:
     def __init__(self, folder: Path | None = None) -> None:
         folder = folder or FOLDER
         found = [_guide(folder, path) for path in sorted(folder.rglob("*.md"))]
-        ordered = sorted(found, key=lambda guide: (_place(guide.name), guide.name))
+        ordered = sorted(found, key=lambda guide: (_sort_key(guide.name), guide.name))
         self.by_name = {guide.name: guide for guide in ordered}
 
     @property
     def listed(self) -> list[Guide]:
-        """Those that are for users; decisions have a contents page of their own."""
+        """List the user guides; decisions have a contents page of their own."""
         return [guide for guide in self.by_name.values() if "/" not in guide.name or guide.name.endswith("README")]
 
     def markdown(self, guide: Guide, ending: str = ".md") -> str:
-        """Give a guide's Markdown with links that lead somewhere on this site."""
+        """Return a guide's Markdown with links that resolve on this site."""
         parts = CODE.split(guide.text)
         return "".join(
             part if at % 2 else LINK.sub(lambda link: self._link(guide, link, ending), part)
@@ -59,22 +65,22 @@ class Guides:
         )
 
     def html(self, guide: Guide) -> str:
-        """Give a guide as HTML."""
-        return rendered(self.markdown(guide, ""))
+        """Return a guide as HTML."""
+        return render_markdown(self.markdown(guide, ""))
 
     def _link(self, guide: Guide, link: re.Match[str], ending: str) -> str:
         to, mark, place = link["to"].partition("#")
-        if not to or OUTSIDE.match(to):
+        if not to or EXTERNAL.match(to):
             return link[0]
         folder = guide.name.rpartition("/")[0]
         name = normpath(f"{folder}/{to}" if folder else to)
         if name.removesuffix(".md") in self.by_name:
             return f"[{link['text']}](/guides/{name.removesuffix('.md')}{ending}{mark}{place})"
-        return link["text"]  # something of the repository that the site does not show
+        return link["text"]  # a file of the repository that the site does not serve
 
 
-def rendered(text: str) -> str:
-    """Give Markdown as HTML: headings can be linked to, tables can be scrolled, raw HTML is text."""
+def render_markdown(text: str) -> str:
+    """Render Markdown as HTML: headings have ids, tables can be scrolled, raw HTML is escaped."""
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
     tokens = parser.parse(text)
     ids: set[str] = set()
@@ -85,15 +91,15 @@ def rendered(text: str) -> str:
         if token.type == "link_open" and str(token.attrGet("href") or "").startswith("http"):
             token.attrSet("rel", "noopener")
         elif token.type in {"th_open", "td_open"} and "right" in str(token.attrs.pop("style", "")):
-            token.attrSet("class", "r")  # a style within the page is not allowed
+            token.attrSet("class", "r")  # the content security policy forbids inline styles
     html: str = parser.renderer.render(tokens, parser.options, {})
-    # What may have to be scrolled can be reached by the keyboard.
+    # Scrollable elements are focusable by keyboard.
     html = html.replace("<pre>", '<pre tabindex="0">')
     return html.replace("<table>", '<div class="wide" tabindex="0"><table>').replace("</table>", "</table></div>")
 
 
 def slug(heading: str) -> str:
-    """Give a heading's place on its page, as is usual for Markdown."""
+    """Return a heading's anchor, by GitHub's convention."""
     bare = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
     return bare.strip().replace(" ", "-")
 
@@ -122,14 +128,14 @@ def _guide(folder: Path, path: Path) -> Guide:
     first = next((part for part in rest.split("\n\n") if part and not part.startswith(NO_PROSE)), "")
     summary = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(first.split()))
     summary = summary.replace("`", "").replace("**", "")
-    return Guide(name, title.replace("`", ""), _cut(summary), text)
+    return Guide(name, title.replace("`", ""), _shorten(summary), text)
 
 
-def _cut(text: str, most: int = 200) -> str:
+def _shorten(text: str, max_length: int = 200) -> str:
     sentence = re.split(r"(?<=\w\.)\s", text, maxsplit=1)[0].removesuffix(":")
-    return sentence if len(sentence) <= most else sentence[: most - 1].rsplit(" ", 1)[0] + "…"
+    return sentence if len(sentence) <= max_length else sentence[: max_length - 1].rsplit(" ", 1)[0] + "…"
 
 
-def _place(name: str) -> Any:
+def _sort_key(name: str) -> Any:
     top = name.partition("/")[0]
-    return (1 if "/" in name else 0, FIRST.index(top) if top in FIRST else len(FIRST), top)
+    return (1 if "/" in name else 0, ORDER.index(top) if top in ORDER else len(ORDER), top)

@@ -1,4 +1,4 @@
-"""What holds for every request: how often one may ask, what a browser may do with a page, `.md` at an address's end."""
+"""ASGI middleware for every request: rate limit, request id, security headers, and the `.md` suffix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from api.errors import new_id
-from api.server.middleware import SANE
+from api.server.middleware import REQUEST_ID
 from config import logging as logs
 
 if TYPE_CHECKING:
@@ -21,46 +21,61 @@ if TYPE_CHECKING:
 
     from api.server.address import Proxies
 
-OTHER_THAN_PAGES = ("/api/", "/static/", "/udf/", "/live", "/sse", "/messages", "/health")
+NON_PAGE_PREFIXES = ("/api/", "/static/", "/udf/", "/live", "/sse", "/messages", "/health")
 ASCII = bytes(range(0x80))
-MOST_GUESTS = 50_000
-SECONDS_SAVED = 5  # of what one did not ask
+MAX_ADDRESSES = 50_000
+BURST_S = 5  # seconds of unused rate that an address may save up
 
 
-class Siblings:
-    """Serves each page also under its address with `.md`, as Markdown."""
+def content_security_policy(api_url: str, *, inline_styles: bool = False) -> str:
+    """Return the policy of a page: nothing but our own files; inline styles only where a diagram is drawn."""
+    directives = (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'" if inline_styles else "style-src 'self'",
+        "img-src 'self' data:",
+        f"connect-src 'self' {api_url}",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+    return "; ".join(directives)
+
+
+class MarkdownSuffix:
+    """Serves each page as Markdown at its URL with the suffix `.md`."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take the ending away, and remember it."""
+        """Strip the suffix and mark the request as Markdown."""
         path = scope.get("path", "")
-        if scope["type"] == "http" and path.endswith(".md") and not path.startswith(OTHER_THAN_PAGES):
+        if scope["type"] == "http" and path.endswith(".md") and not path.startswith(NON_PAGE_PREFIXES):
             bare = path.removesuffix(".md")
             path = "/" if bare == "/index" else bare
             scope = {**scope, "path": path, "raw_path": path.encode(), "markdown": True}
         await self._app(scope, receive, send)
 
 
-class Named:
-    """Gives each request a name, its client's own if it has one: the answer says it, and lines of the log.
+class RequestId:
+    """Assigns each request an id, the client's own if it sent a valid one; it is in the response and in log lines.
 
-    It is the outermost layer, and so what makes a query readable for all others.
+    It is the outermost layer, so it also escapes non-ASCII query strings for all others.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Name a request."""
+        """Set the request id."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if not scope["query_string"].isascii():  # as bytes came, unescaped: routes, and the server's log, read ASCII
+        if not scope["query_string"].isascii():  # raw bytes: routes and the server's log read ASCII
             scope["query_string"] = quote(scope["query_string"], safe=ASCII).encode()
         given = Headers(scope=scope).get("x-request-id")
-        name = given if given and SANE.match(given) else new_id()
+        name = given if given and REQUEST_ID.match(given) else new_id()
         logs.request_id.set(name)
 
         async def with_name(message: Message) -> None:
@@ -71,23 +86,13 @@ class Named:
         await self._app(scope, receive, with_name)
 
 
-class Safety:
-    """Says to browsers what pages may do: nothing but what is ours."""
+class SecurityHeaders:
+    """Adds security headers: pages may only load our own content."""
 
     def __init__(self, app: ASGIApp, api_url: str) -> None:
         self._app = app
-        policy = (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self' data:",
-            f"connect-src 'self' {api_url}",
-            "form-action 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        )
         self._headers = {
-            "Content-Security-Policy": "; ".join(policy),
+            "Content-Security-Policy": content_security_policy(api_url),
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "same-origin",
             "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
@@ -106,17 +111,17 @@ class Safety:
         await self._app(scope, receive, with_headers if scope["type"] == "http" else send)
 
 
-class Pace:
-    """Keeps one address from asking so much that others wait: a bucket of requests for each, filled steadily."""
+class RateLimit:
+    """Limits the request rate of each client address by a token bucket."""
 
     def __init__(
         self, app: ASGIApp, proxies: Proxies, a_second: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._app, self._proxies, self._a_second, self._clock = app, proxies, a_second, clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through, or say when to come back."""
+        """Pass a request on, or answer 429 with `Retry-After`."""
         if scope["type"] == "http" and not scope["path"].startswith("/static/"):
             forwarded = Headers(scope=scope).get("x-forwarded-for")
             wait = self.take(self._proxies.origin((scope["client"] or ("", 0))[0], forwarded))
@@ -124,7 +129,7 @@ class Pace:
                 error = {
                     "code": "too_many_requests",
                     "message": f"More than {self._a_second} requests a second from one address",
-                    "hint": "Slow down, or get a key and ask the API",
+                    "hint": "Slow down, or use the API with a key",
                 }
                 refused = JSONResponse({"error": error}, 429, {"Retry-After": str(int(wait) + 1)})
                 await refused(scope, receive, send)
@@ -132,12 +137,12 @@ class Pace:
         await self._app(scope, receive, send)
 
     def take(self, address: str) -> float:
-        """Count a request; the seconds until there is room for one, 0 when there is now."""
-        now, most = self._clock(), float(self._a_second * SECONDS_SAVED)
-        left, then = self._left.pop(address, (most, now))
+        """Count a request; return the seconds until one is allowed, 0 if it is allowed now."""
+        now, most = self._clock(), float(self._a_second * BURST_S)
+        left, then = self._buckets.pop(address, (most, now))
         left = min(most, left + (now - then) * self._a_second)
         wait = 0.0 if left >= 1 else (1 - left) / self._a_second
-        self._left[address] = (left - 1 if left >= 1 else left, now)
-        if len(self._left) > MOST_GUESTS:
-            self._left.popitem(last=False)
+        self._buckets[address] = (left - 1 if left >= 1 else left, now)
+        if len(self._buckets) > MAX_ADDRESSES:
+            self._buckets.popitem(last=False)
         return wait

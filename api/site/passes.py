@@ -1,4 +1,4 @@
-"""What is given without a key: what a page shows, and so much a day to one address."""
+"""Access without a key: signed passes for the data that a page shows, and a daily allowance per address."""
 
 from __future__ import annotations
 
@@ -14,48 +14,48 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-STEP_S = 6 * 3600  # a page's pass stays the same for so long, and with it the page
+STEP_S = 6 * 3600  # a pass, and so the page's ETag, stays the same for this long
 VALID_STEPS = 4
-SIGNATURE, NAME = 12, 8  # bytes
-MAX_NAMES = 101  # the markets of a page, and its chart
+SIGNATURE_BYTES, NAME_BYTES = 12, 8  # bytes
+MAX_NAMES = 101  # the markets of a page and its chart
 DAY_S = 86_400
 MAX_ADDRESSES = 50_000
-EXPIRES = 4
+EXPIRY_BYTES = 4
 
 
 class Passes:
-    """Signs the names of what a page shows, so that its scripts can ask for that and for nothing else."""
+    """Signs the names of what a page shows, so that its scripts can request that and nothing else."""
 
     def __init__(self, secret: bytes, clock: Callable[[], float] = time.time) -> None:
         self._secret, self._clock = secret, clock
 
     def write(self, shown: Iterable[str]) -> str:
-        """Give a pass for the first of some names."""
+        """Return a pass for the first MAX_NAMES of the given names."""
         step = int(self._clock()) // STEP_S + VALID_STEPS
         names = b"".join(map(_name, list(dict.fromkeys(shown))[:MAX_NAMES]))
-        payload = step.to_bytes(EXPIRES, "big") + names
+        payload = step.to_bytes(EXPIRY_BYTES, "big") + names
         return base64.urlsafe_b64encode(self._sign(payload) + payload).decode().rstrip("=")
 
     def allows(self, text: str, asked: Iterable[str]) -> bool:
-        """Tell whether a pass is ours, still valid, and for all that is asked for."""
+        """Return whether a pass is correctly signed, still valid, and covers everything requested."""
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
             return False
-        signature, payload = data[:SIGNATURE], data[SIGNATURE:]
+        signature, payload = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
         if not hmac.compare_digest(signature, self._sign(payload)):
             return False
-        names = payload[EXPIRES:]
-        shown = {names[at : at + NAME] for at in range(0, len(names), NAME)}
-        in_time = int.from_bytes(payload[:EXPIRES], "big") >= int(self._clock()) // STEP_S
+        names = payload[EXPIRY_BYTES:]
+        shown = {names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)}
+        in_time = int.from_bytes(payload[:EXPIRY_BYTES], "big") >= int(self._clock()) // STEP_S
         return in_time and all(_name(each) in shown for each in asked)
 
     def _sign(self, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, payload, "sha256")[:SIGNATURE]
+        return hmac.digest(self._secret, payload, "sha256")[:SIGNATURE_BYTES]
 
 
 class Allowance:
-    """Counts what one address is given in a day (UTC), up to so much; a network of IPv6 counts as one address."""
+    """Counts the units served to an address per UTC day, up to a limit; an IPv6 /64 counts as one address."""
 
     def __init__(self, a_day: int, clock: Callable[[], float] = time.time) -> None:
         self._a_day, self._clock = a_day, clock
@@ -63,7 +63,7 @@ class Allowance:
         self._used: OrderedDict[str, int] = OrderedDict()
 
     def take(self, address: str, units: int) -> float:
-        """Count; 0 where there is room, else the seconds until the next day."""
+        """Charge units; return 0 if allowed, else the seconds until the next day."""
         day, since = divmod(int(self._clock()), DAY_S)
         if day != self._day:
             self._day = day
@@ -78,7 +78,7 @@ class Allowance:
 
 
 def _name(name: str) -> bytes:
-    return hashlib.blake2b(name.encode(), digest_size=NAME).digest()
+    return hashlib.blake2b(name.encode(), digest_size=NAME_BYTES).digest()
 
 
 def _block(address: str) -> str:

@@ -1,4 +1,4 @@
-"""The API's reference, an operation a page, written as Markdown from the OpenAPI document."""
+"""The API reference: one Markdown page per operation, generated from the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,39 +8,33 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
 from api.openapi import examples
+from api.openapi.schema_html import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Document = dict[str, Any]
-BOUNDS = {
-    "minimum": "at least {}",
-    "exclusiveMinimum": "more than {}",
-    "maximum": "at most {}",
-    "maxLength": "up to {} characters",
-    "default": "default `{}`",
-}
 
 
-class Operation(NamedTuple):
-    """One thing that can be asked of the API."""
+class ReferenceOperation(NamedTuple):
+    """An operation of the API, as the document describes it."""
 
     name: str
     method: str
     path: str
     tag: str
     summary: str
-    said: Document
+    spec: Document
 
     @property
     def url(self) -> str:
-        """Give the address of its page."""
+        """Return the path of its page."""
         return f"/reference/{self.name}"
 
     @property
     def credits(self) -> str:
-        """Say what it costs."""
-        return str(self.said["x-credits"])
+        """Return its cost in credits."""
+        return str(self.spec["x-credits"])
 
 
 class Reference:
@@ -52,7 +46,7 @@ class Reference:
         self.tags = {tag["name"]: tag.get("description", "") for tag in document["tags"]}
 
     @property
-    def groups(self) -> list[tuple[str, str, list[Operation]]]:
+    def groups(self) -> list[tuple[str, str, list[ReferenceOperation]]]:
         """List the operations by tag."""
         found = (
             (tag, about, [each for each in self.operations.values() if each.tag == tag])
@@ -60,34 +54,34 @@ class Reference:
         )
         return [group for group in found if group[2]]
 
-    def markdown(self, operation: Operation, api_url: str) -> str:
-        """Write one operation's page."""
-        said = operation.said
+    def markdown(self, operation: ReferenceOperation, api_url: str) -> str:
+        """Return one operation's page as Markdown."""
+        spec = operation.spec
         parts = [
             f"# {operation.summary}",
             f"`{operation.method} {operation.path}`",
-            said.get("description", ""),
-            f"Credits: {said['x-credits']}. {self._secured(said)}",
+            spec.get("description", ""),
+            f"Credits: {spec['x-credits']}. {self._secured(spec)}",
         ]
-        parameters = [self._resolved(each) for each in said.get("parameters", [])]
+        parameters = [self._resolved(each) for each in spec.get("parameters", [])]
         if parameters:
             parts += [
                 "## Parameters",
                 _table(("Name", "In", "Type", "Bounds", "Meaning"), map(self._parameter, parameters)),
             ]
-        body = self._body(said)
+        body = self._body(spec)
         if body:
             rows = self._fields(body, body.get("required", ()))
             parts += ["## Body", _table(("Field", "Type", "Bounds", "Meaning"), rows)]
         parts += ["## Example", self._example(operation, parameters, body, api_url)]
-        parts += ["## Answers", *self._answers(said)]
-        if "x-messages" in said:
-            parts += ["## Messages", _code("json", json.dumps(said["x-messages"], indent=2, ensure_ascii=False))]
+        parts += ["## Responses", *self._answers(spec)]
+        if "x-messages" in spec:
+            parts += ["## Messages", _code("json", json.dumps(spec["x-messages"], indent=2, ensure_ascii=False))]
         return "\n\n".join(part for part in parts if part) + "\n"
 
-    def _secured(self, said: Document) -> str:
+    def _secured(self, spec: Document) -> str:
         schemes = self.document["components"]["securitySchemes"]
-        security = said["security"] if "security" in said else self.document["security"]
+        security = spec["security"] if "security" in spec else self.document["security"]
         names = [f"`{schemes[name]['name']}` ({schemes[name]['in']})" for each in security for name in each]
         return f"Needs {' or '.join(names)}." if names else "Needs no key."
 
@@ -97,8 +91,8 @@ class Reference:
         limits = ", ".join(each for each in (required, _limits(schema)) if each)
         return f"`{parameter['name']}`", parameter["in"], _type(schema), limits, _line(parameter.get("description", ""))
 
-    def _body(self, said: Document) -> Document:
-        schema = said.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    def _body(self, spec: Document) -> Document:
+        schema = spec.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
         return self._resolved(schema)
 
     def _fields(self, schema: Document, required: Iterable[str] = ()) -> list[tuple[str, ...]]:
@@ -108,9 +102,9 @@ class Reference:
             rows.append((f"`{name}`", _type(field), limits, _line(field.get("description", ""))))
         return rows
 
-    def _answers(self, said: Document) -> list[str]:
+    def _answers(self, spec: Document) -> list[str]:
         parts, failures = [], []
-        for status, given in said["responses"].items():
+        for status, given in spec["responses"].items():
             response = self._resolved(given)
             schemas = [(media, each.get("schema", {})) for media, each in response.get("content", {}).items()]
             if int(status) >= 300:
@@ -128,7 +122,7 @@ class Reference:
         return [*parts, _table(("Status", "Meaning"), failures)] if failures else parts
 
     def _record(self, schema: Document) -> Document:
-        """Find the record that an answer consists of, in a list or by itself."""
+        """Return the record schema of a response, inside a list or by itself."""
         found = self._resolved(schema)
         inner = found.get("items") or found.get("additionalProperties")
         return self._record(inner) if isinstance(inner, dict) else found
@@ -140,7 +134,7 @@ class Reference:
         found |= schema.get("properties", {})
         return found
 
-    def _example(self, operation: Operation, parameters: list[Document], body: Document, api_url: str) -> str:
+    def _example(self, operation: ReferenceOperation, parameters: list[Document], body: Document, api_url: str) -> str:
         path = operation.path
         query = {}
         for each in parameters:
@@ -150,8 +144,8 @@ class Reference:
                 path = path.replace(f"{{{each['name']}}}", str(value or usual))
             elif each["required"]:
                 query[each["name"]] = value if value is not None else examples.of(each["schema"], {})
-        security = operation.said["security"] if "security" in operation.said else self.document["security"]
-        if operation.said["responses"].get("101"):
+        security = operation.spec["security"] if "security" in operation.spec else self.document["security"]
+        if operation.spec["responses"].get("101"):
             asked = urlencode({**query, "api_key": ""})
             return _code("sh", f"websocat '{api_url.replace('http', 'ws', 1)}{path}?{asked}'\"$KEY\"")
         url = f"{api_url}{path}{f'?{urlencode(query)}' if query else ''}"
@@ -176,10 +170,10 @@ class Reference:
         return part
 
 
-def _operations(document: Document) -> Iterable[Operation]:
+def _operations(document: Document) -> Iterable[ReferenceOperation]:
     for path, methods in document["paths"].items():
-        for method, said in methods.items():
-            yield Operation(said["operationId"], method.upper(), path, said["tags"][0], said["summary"], said)
+        for method, spec in methods.items():
+            yield ReferenceOperation(spec["operationId"], method.upper(), path, spec["tags"][0], spec["summary"], spec)
 
 
 def _type(schema: Document) -> str:
@@ -198,14 +192,11 @@ def _type(schema: Document) -> str:
 
 
 def _limits(schema: Document) -> str:
-    told = [words.format(schema[name]) for name, words in BOUNDS.items() if schema.get(name) is not None]
-    for option in schema.get("anyOf", ()):
-        told += [words.format(option[name]) for name, words in BOUNDS.items() if option.get(name) is not None]
-    return ", ".join(told)
+    return ", ".join(bounds(schema, lambda value: f"`{_line(str(value))}`"))
 
 
 def _line(text: str) -> str:
-    """Keep the document's own Markdown, on one line of a table."""
+    """Return Markdown text on one line, escaped for a table cell."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""A page written as HTML or as Markdown, whichever is asked for."""
+"""Rendering of pages as HTML or Markdown, whichever the request prefers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context, select_autoescape
 from starlette.responses import Response
 
-from api.site import formatting as words
+from api.site import formatting
 from api.site.accept import prefers_markdown
 from api.site.visit import Page, Refusal
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from api.site.site import Site
 
 TEMPLATES = Path(__file__).parent / "templates"
-# What a page's scripts may ask for: the markets whose prices it shows, and its chart.
+# What a page's scripts may request: the markets whose prices it shows, and its chart.
 SHOWN = re.compile(r' data-(?:market|market-page|symbol)="([^"]+)"')
-WITHOUT = 'data-pass=""'
-QUERY = "%/?:@!$&'()*+,;=~"  # what may stand in the query of an address
+UNSIGNED = 'data-pass=""'
+QUERY_SAFE = "%/?:@!$&'()*+,;=~"  # characters that need no escaping in a query
 NAVIGATION = (
     ("/markets", "Markets"),
     ("/wallets", "Wallets"),
@@ -39,7 +39,7 @@ NAVIGATION = (
 
 
 class Renderer:
-    """Writes pages."""
+    """Renders pages from their templates."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -49,7 +49,7 @@ class Renderer:
             environment.globals |= {"site": site, "navigation": NAVIGATION, "asset": site.assets.url}
 
     def respond(self, request: Request, page: Page) -> Response:
-        """Answer with a page, unless the one who asks has it already."""
+        """Return a page's response, or 304 if the client has it already."""
         markdown = wants_markdown(request)
         body = self.write(page, request, markdown=markdown).encode()
         tag = f'W/"{hashlib.sha1(body, usedforsecurity=False).hexdigest()}"'
@@ -69,7 +69,7 @@ class Renderer:
         return Response(body, page.status, headers)
 
     def refuse(self, request: Request, refusal: Refusal) -> Response:
-        """Answer with a page that says why there is none."""
+        """Return an error page."""
         page = Page(
             template="refusal",
             title=HTTPStatus(refusal.status).phrase,
@@ -81,11 +81,11 @@ class Renderer:
         return self.respond(request, page)
 
     def write(self, page: Page, request: Request, *, markdown: bool) -> str:
-        """Write a page."""
+        """Return a page's text."""
         environment = self._markdown if markdown else self._html
         ending = "md.jinja" if markdown else "html"
         query = dict(request.query_params)
-        said: dict[str, Any] = {
+        context: dict[str, Any] = {
             **page.data,
             "page": page,
             "path": request.url.path,
@@ -93,39 +93,39 @@ class Renderer:
             "origin": origin(request, self._site.url),
             "sibling": sibling(request),
         }
-        text = environment.get_template(f"{page.template}.{ending}").render(said)
+        text = environment.get_template(f"{page.template}.{ending}").render(context)
         if markdown or not (shown := [match[1] for match in SHOWN.finditer(text)]):
             return text
-        return text.replace(WITHOUT, f'data-pass="{self._site.passes.write(shown)}"', 1)
+        return text.replace(UNSIGNED, f'data-pass="{self._site.passes.write(shown)}"', 1)
 
 
 def wants_markdown(request: Request) -> bool:
-    """Tell whether Markdown is asked for: by the address, or by preference."""
+    """Return whether Markdown is requested, by the URL or by the Accept header."""
     return bool(request.scope.get("markdown")) or prefers_markdown(request.headers.get("Accept"))
 
 
 def sibling(request: Request) -> str:
-    """Give the address of the same page as Markdown."""
+    """Return the URL of the same page as Markdown."""
     path = quote(request.url.path)  # headers are Latin-1
-    query = f"?{quote(request.url.query, safe=QUERY)}" if request.url.query else ""
+    query = f"?{quote(request.url.query, safe=QUERY_SAFE)}" if request.url.query else ""
     return f"{'/index' if path == '/' else path.removesuffix('/')}.md{query}"
 
 
 def origin(request: Request, given: str = "") -> str:
-    """Give the site's own address, without a slash at its end."""
+    """Return the site's own URL without a trailing slash."""
     return (given or str(request.base_url)).rstrip("/")
 
 
 def _environment(kind: str) -> Environment:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES / kind),
-        autoescape=select_autoescape(("html",)),  # Markdown has `cell` for text from outside
+        autoescape=select_autoescape(("html",)),  # Markdown templates escape external text with `cell`
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= words.FILTERS
+    environment.filters |= formatting.FILTERS
     environment.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
     environment.globals["here"] = here
     return environment
@@ -133,7 +133,7 @@ def _environment(kind: str) -> Environment:
 
 @pass_context
 def here(context: Context, **changes: Any) -> str:
-    """Give the address of this page with other parameters; None takes one away."""
+    """Return the URL of this page with changed parameters; None removes one."""
     query = {**context["query"], **changes}
     kept = {name: value for name, value in query.items() if value not in (None, "")}
     return f"{context['path']}?{urlencode(kept)}" if kept else str(context["path"])

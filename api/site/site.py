@@ -1,4 +1,4 @@
-"""What all pages share: the API behind them, the documents, and how the site is known."""
+"""State shared by all pages: the API client, the documents and the site's URLs."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from api.site.assets import Assets
     from api.site.backend import Backend
     from api.site.guides import Guides
-    from api.site.live import Hub
+    from api.site.live import LiveHub
     from api.site.reference import Reference
 
-SOURCES = {
+NOTICES = {
     "simulated": "Simulated data: no market here is real.",
-    "tape": "A recording is replayed: nothing here happens now.",
+    "tape": "Replayed data: a recording, not live.",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """The site, put together."""
+    """The site's components and settings."""
 
     backend: Backend
-    hub: Hub
+    hub: LiveHub
     assets: Assets
     guides: Guides
     reference: Reference
@@ -35,15 +35,15 @@ class Site:
     passes: Passes = field(default_factory=lambda: Passes(secrets.token_bytes(32)))
     tiers: list[dict[str, Any]] = field(default_factory=list)
     source: str = "exchange"
-    api_url: str = "http://127.0.0.1:8080"  # as users know it
-    url: str = ""  # as users know it; empty: as each request says
+    api_url: str = "http://127.0.0.1:8080"  # as users reach it
+    url: str = ""  # as users reach it; empty: taken from each request
 
     @property
     def notice(self) -> str:
-        """Say what the data is, where it is not the real exchange's."""
-        return SOURCES.get(self.source, "")
+        """Return a notice about data that is not the real exchange's; empty otherwise."""
+        return NOTICES.get(self.source, "")
 
     @property
     def stream_url(self) -> str:
-        """Give the address of the stream."""
+        """Return the stream's URL."""
         return f"ws{self.api_url.removeprefix('http')}/stream"

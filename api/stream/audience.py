@@ -1,11 +1,11 @@
-"""Who listens live, found by what they want: frames are built once for all who want the same."""
+"""An index of live subscribers by filter, so that frames are built once per filter."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
-from api.stream.subscriber import Event, Filter, Subscriber, frames
+from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter, frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 V = TypeVar("V")
-Due = tuple[list[tuple[Subscriber, int]], "Packed"]  # who, in which turn, and what is to be sent
+Due = tuple[list[tuple[Subscriber, int]], "Packed"]  # subscribers with their turn, and the frames to send
 
 
 class Audience:
-    """Subscribers by filter, filters by market, subscribers by wallet and account."""
+    """Indexes subscribers by filter, wallet and account, and filters by market."""
 
     def __init__(self) -> None:
-        self._groups: dict[Filter, set[Subscriber]] = {}
-        self._by_market: dict[str, set[Filter]] = defaultdict(set)
-        self._of_all: set[Filter] = set()
+        self._groups: dict[SubscriptionFilter, set[Subscriber]] = {}
+        self._by_market: dict[str, set[SubscriptionFilter]] = defaultdict(set)
+        self._of_all: set[SubscriptionFilter] = set()
         self._by_wallet: dict[bytes, set[Subscriber]] = defaultdict(set)
         self._by_account: dict[int, set[Subscriber]] = defaultdict(set)
 
     def join(self, subscriber: Subscriber) -> None:
-        """Take in whoever is up to date."""
+        """Add a subscriber that is up to date."""
         wants = subscriber.wants
         self._groups.setdefault(wants, set()).add(subscriber)
         if wants.markets is None:
@@ -40,7 +40,7 @@ class Audience:
             self._by_wallet[wallet].add(subscriber)
 
     def leave(self, subscriber: Subscriber) -> None:
-        """Forget a subscriber, before it changes what it wants."""
+        """Remove a subscriber, before its filter changes."""
         wants = subscriber.wants
         _discard(self._by_account, subscriber.account_id, subscriber)
         for wallet in subscriber.wallets:
@@ -53,8 +53,8 @@ class Audience:
             for market_id in wants.markets or ():
                 _discard(self._by_market, market_id, wants)
 
-    def due(self, events: list[Event]) -> Iterator[Due]:
-        """Give what is to be sent to whom; listed whole, so that whoever comes or goes meanwhile changes nothing."""
+    def due(self, events: list[StreamEvent]) -> Iterator[Due]:
+        """Yield the frames to send and their subscribers; groups are copied, so joins and leaves do not affect them."""
         own = self._own(events)
         wanted = self._wanted(events)
         for wants, chosen in wanted.items():
@@ -65,9 +65,9 @@ class Audience:
             chosen = sorted([*wanted.get(subscriber.wants, ()), *extra])
             yield [(subscriber, subscriber.turn)], frames(chosen)
 
-    def _wanted(self, events: list[Event]) -> dict[Filter, list[Event]]:
-        """Sort what is told to everyone by the filters that it passes."""
-        wanted: dict[Filter, list[Event]] = defaultdict(list)
+    def _wanted(self, events: list[StreamEvent]) -> dict[SubscriptionFilter, list[StreamEvent]]:
+        """Group public events by the filters that match them."""
+        wanted: dict[SubscriptionFilter, list[StreamEvent]] = defaultdict(list)
         for event in events:
             if event.wallet is not None:
                 continue
@@ -77,9 +77,9 @@ class Audience:
                         wanted[wants].append(event)
         return wanted
 
-    def _own(self, events: list[Event]) -> dict[Subscriber, list[Event]]:
-        """Sort what concerns a wallet by the subscribers who may and want to know of it."""
-        own: dict[Subscriber, list[Event]] = defaultdict(list)
+    def _own(self, events: list[StreamEvent]) -> dict[Subscriber, list[StreamEvent]]:
+        """Group wallet events by the subscribers that may and want to receive them."""
+        own: dict[Subscriber, list[StreamEvent]] = defaultdict(list)
         for event in events:
             if event.wallet is None:
                 continue

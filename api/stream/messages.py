@@ -1,4 +1,4 @@
-"""What is said on the stream beside the events: the client's wishes and our answers."""
+"""Stream messages other than events: client commands and control messages."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from msgspec import Meta, Struct
 from api.schemas.requests import Sequence, Wallet
 
 Type = Literal["trade", "orderbook", "price", "market", "signal", "wallet_activity", "onchain_trade"]
-MOST_MARKETS = 5000  # of one connection
-MOST_WALLETS = 1000  # of one connection
-MOST_FOLLOWED = 5000  # wallets of one account, within a day
+MAX_MARKETS = 5000  # per connection
+MAX_WALLETS = 1000  # per connection
+MAX_FOLLOWED = 5000  # wallets per account and day
 
-MarketNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=MOST_MARKETS)]
-# The length as well: to the pattern a newline may follow the end.
-Wallets = Annotated[list[Wallet], Meta(max_length=MOST_WALLETS)]
+MarketNames = Annotated[list[Annotated[str, Meta(min_length=1, max_length=500)]], Meta(max_length=MAX_MARKETS)]
+# Bounded in length as well, since the pattern accepts a trailing newline.
+Wallets = Annotated[list[Wallet], Meta(max_length=MAX_WALLETS)]
 
 
 class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fields=True):
-    """Limit delivery to markets and types, or add to those; and begin after an event, with what was missed since."""
+    """Limit delivery to markets and types, or add to them; optionally resume after a seq."""
 
     markets: MarketNames | None = None
     types: list[Type] | None = None
@@ -28,36 +28,36 @@ class Subscribe(Struct, tag_field="action", tag="subscribe", forbid_unknown_fiel
 
 
 class Unsubscribe(Struct, tag_field="action", tag="unsubscribe", forbid_unknown_fields=True):
-    """No more of these markets, or of any."""
+    """Stop delivery of these markets, or of all."""
 
     markets: MarketNames | None = None
 
 
 class SubscribeWallet(Struct, tag_field="action", tag="subscribe_wallet", forbid_unknown_fields=True):
-    """What these wallets do, beside all else that is wanted and in whatever market."""
+    """Deliver these wallets' activity in all markets, in addition to the other subscriptions."""
 
     wallets: Annotated[Wallets, Meta(min_length=1)]
 
 
 class UnsubscribeWallet(Struct, tag_field="action", tag="unsubscribe_wallet", forbid_unknown_fields=True):
-    """No more of these wallets, or of any that were subscribed to."""
+    """Stop delivery of these wallets, or of all subscribed ones."""
 
     wallets: Wallets | None = None
 
 
 class Ping(Struct, tag_field="action", tag="ping"):
-    """Ask for a pong."""
+    """Request a pong."""
 
 
-Wish = Subscribe | Unsubscribe | SubscribeWallet | UnsubscribeWallet | Ping
-read = msgspec.json.Decoder(Wish).decode
+Command = Subscribe | Unsubscribe | SubscribeWallet | UnsubscribeWallet | Ping
+decode = msgspec.json.Decoder(Command).decode
 
 
-def say(kind: str, **said: Any) -> bytes:
-    """Write a message that is not an event."""
+def encode(kind: str, **said: Any) -> bytes:
+    """Encode a message that is not an event."""
     return msgspec.json.encode({"type": kind, **said})
 
 
 def error(code: str, detail: str) -> bytes:
-    """Write an error; the connection stays."""
-    return say("error", code=code, detail=detail)
+    """Encode an error message; the connection stays open."""
+    return encode("error", code=code, detail=detail)

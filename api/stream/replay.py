@@ -1,4 +1,4 @@
-"""Replays: clients that are behind take turns, a page each, so that many of them do not keep the live ones waiting."""
+"""Catches up clients that are behind, a page at a time in turns, so that they do not delay live clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 
 from api.errors import Problem
 from api.stream.frames import TRY_LATER
-from api.stream.stored import Stored, between
+from api.stream.stored import EventStore, between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("presage.stream")
 
-AT_ONCE = 2  # while one waits for the database, the other packs
+MAX_CONCURRENT_READS = 2  # concurrent readers: while one waits for the database, the other encodes
 IDLE_S = 0.01
 RETRY_S = 0.5
-STALL_S = 30.0  # a replay that the client does not take in ends
+STALL_S = 30.0  # a replay whose client reads nothing is ended
 
 
-class Behind:
-    """A client that catches up, in one of its turns."""
+class CatchUp:
+    """A client that is catching up, in one of its turns."""
 
     __slots__ = ("moved_at", "subscriber", "turn")
 
@@ -38,30 +38,30 @@ class Behind:
 
     @property
     def over(self) -> bool:
-        """Whether this is no longer wanted."""
+        """Whether the client left or changed its subscription since."""
         return self.subscriber.turn != self.turn or self.subscriber.socket.closed
 
 
-class Replays:
-    """Those who are behind. `newest` tells up to where the hub has read; `caught_up` takes in who has come so far."""
+class CatchUpQueue:
+    """The clients that are behind. `newest` returns the hub's position; `caught_up` takes over a client there."""
 
     def __init__(
         self, pool: Pool, newest: Callable[[], int], caught_up: Callable[[Subscriber], bool], queue_bytes: int
     ) -> None:
-        self.stored = Stored(lambda after, upto: pool.read(lambda conn: between(conn, after, upto)))
+        self.stored = EventStore(lambda after, upto: pool.read(lambda conn: between(conn, after, upto)))
         self._newest, self._caught_up, self._room = newest, caught_up, queue_bytes // 2
-        self._behind: deque[Behind] = deque()
+        self._behind: deque[CatchUp] = deque()
         self._running = 0
 
     def add(self, subscriber: Subscriber) -> None:
-        """Have a client catch up, and go live then: no gap, nothing twice."""
-        self._behind.append(Behind(subscriber))
-        if self._running < AT_ONCE:
+        """Catch a client up, then make it live, without gaps or duplicates."""
+        self._behind.append(CatchUp(subscriber))
+        if self._running < MAX_CONCURRENT_READS:
             self._running += 1
             gevent.spawn(self._run)
 
     def _run(self) -> None:
-        idle = 0  # turns without anything to do
+        idle = 0  # turns without progress
         try:
             while self._behind:
                 one = self._behind.popleft()
@@ -80,8 +80,8 @@ class Replays:
         finally:
             self._running -= 1
 
-    def _step(self, one: Behind) -> bool:
-        """Go a page further, if there is one and the client takes it in."""
+    def _step(self, one: CatchUp) -> bool:
+        """Send the next page if there is one and the client has room; return whether there was progress."""
         subscriber = one.subscriber
         if subscriber.position >= self._newest():
             if self._caught_up(subscriber):
@@ -92,12 +92,12 @@ class Replays:
             self._behind.append(one)
             return True
         elif time.monotonic() - one.moved_at > STALL_S:
-            subscriber.socket.let_go()
+            subscriber.socket.close_slow()
             return True
         self._behind.append(one)
         return False
 
-    def _send(self, one: Behind) -> None:
+    def _send(self, one: CatchUp) -> None:
         subscriber = one.subscriber
         try:
             page = self.stored.page(subscriber.position, self._newest())
@@ -108,7 +108,7 @@ class Replays:
         if one.over:
             return
         part = page.part(subscriber, subscriber.position)
-        if not part.whole and subscriber.resuming is not None:  # dropped with its age since it was asked for
+        if not part.whole and subscriber.resuming is not None:  # expired from storage since the request
             subscriber.resuming = subscriber.resuming._replace(complete=False)
         for data, seq in part.packed:
             subscriber.socket.push(data, seq)

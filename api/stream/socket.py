@@ -1,4 +1,4 @@
-"""One WebSocket of ours: gevent-websocket's, with frames read strictly and written without ever blocking the writer."""
+"""A WebSocket connection: gevent-websocket's, with strict frame parsing and non-blocking writes."""
 
 from __future__ import annotations
 
@@ -12,17 +12,27 @@ import gevent
 from geventwebsocket.websocket import Stream, WebSocket
 
 from api.stream import frames
-from api.stream.frames import CLOSE, MOST_BYTES, PONG, TRY_LATER, Broken, Gone, Reader, close_frame, frame
+from api.stream.frames import (
+    CLOSE,
+    MAX_MESSAGE_BYTES,
+    PONG,
+    TRY_LATER,
+    ConnectionLost,
+    ProtocolError,
+    Reader,
+    close_frame,
+    frame,
+)
 
 PING = frame(b"", frames.PING)
-# What the kernel keeps of ours beyond what the network can take: more would only hide how far a client lags.
+# Unsent bytes that the kernel may buffer: more would only hide how far a client lags.
 UNSENT = 256 << 10
-MOST_PONGS_OWED = 16 << 10
-DRAIN_S = 0.002  # between two reads of what a client still sends that is being closed
+MAX_PONGS_OWED = 16 << 10
+DRAIN_S = 0.002  # between two reads from a client that is being closed
 
 
 class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor its slots
-    """A client's connection. `push` never waits: what the network does not take at once is counted in `owed`."""
+    """A client's connection. `push` never waits: bytes that the network does not accept are counted in `owed`."""
 
     __slots__ = ("_closer", "_ending", "_file", "_owed", "_sock", "_watcher", "_writing", "owed", "reader", "sent_seq")
 
@@ -36,30 +46,30 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         self._owed: deque[tuple[bytes | memoryview, int]] = deque()
         self._watcher = gevent.get_hub().loop.io(self._file, 2)  # 2: writable
         self._writing = False
-        self._ending = False  # nothing is sent any more once what is owed has left
+        self._ending = False  # shut down the sending side once all buffered bytes are sent
         self._closer: gevent.Greenlet | None = None
         self.owed = 0
-        self.sent_seq = 0  # the last event whose frame has begun to leave
+        self.sent_seq = 0  # the last event whose frame was at least partly sent
         self.reader = Reader(handler.rfile, self._pong)
 
     def __del__(self) -> None:
-        """Leave quietly: the handler has closed what there was to close."""
+        """Do nothing: the handler has already closed the connection."""
 
     @property
-    def heard_at(self) -> float:
-        """When the client last said anything, by the monotonic clock."""
-        return self.reader.heard_at
+    def received_at(self) -> float:
+        """When the last frame was received, by the monotonic clock."""
+        return self.reader.received_at
 
     # --- Writing
 
     def push(self, data: bytes, seq: int = 0) -> None:
-        """Send whole frames, or owe them; `seq` is the last event they carry."""
+        """Send or buffer complete frames; `seq` is the last event in them."""
         if self.closed:
             return
         self._put(data, seq)
 
     def _pong(self, payload: bytes) -> None:
-        if self.owed < MOST_PONGS_OWED:  # not each ping needs a pong of its own; who reads nothing gets none
+        if self.owed < MAX_PONGS_OWED:  # not every ping needs its own pong; a client that reads nothing gets none
             self.push(frame(payload, PONG))
 
     def _put(self, data: bytes, seq: int) -> None:
@@ -92,7 +102,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
             self._watcher.start(self._flush)
 
     def _flush(self) -> None:
-        """Send what is owed; runs in the hub, so it must not wait."""
+        """Send buffered bytes; runs in gevent's hub, so it must not wait."""
         while self._owed:
             data, seq = self._owed[0]
             sent = self._write(data)
@@ -110,8 +120,8 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
             self._shut(sockets.SHUT_WR)
 
     def _drop(self) -> None:
-        """Forget a connection that is gone; the reader finds its end."""
-        self.closed = self.reader.pace.hurried = True  # type: ignore[misc]
+        """Discard a broken connection's buffers; the reader sees the end."""
+        self.closed = self.reader.pace.unlimited = True  # type: ignore[misc]
         self._owed.clear()
         self.owed = 0
         if self._writing:
@@ -121,26 +131,28 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
     # --- Closing
 
     def close(self, code: int = frames.NORMAL, message: Any = "", *, linger_s: float = 1.0) -> None:
-        """Say why, wait a moment for the client's own close, then hang up."""
+        """Send a close frame with the reason, wait `linger_s` for the client's, then disconnect."""
         if self.closed:
             return
-        self.closed = self.reader.pace.hurried = True  # type: ignore[misc]
+        self.closed = self.reader.pace.unlimited = True  # type: ignore[misc]
         reason = message.decode(errors="ignore") if isinstance(message, bytes) else str(message or "")
         begun = self._owed[0] if self._owed else None
         self._owed.clear()
         self.owed = 0
-        if begun is not None and isinstance(begun[0], memoryview):  # half sent: it must be whole before another begins
+        if begun is not None and isinstance(
+            begun[0], memoryview
+        ):  # partly sent: it must be completed before another frame
             self._owed.append(begun)
             self.owed = len(begun[0])
         self._put(close_frame(code, reason.replace("{seq}", str(self.sent_seq))), 0)
-        self._closer = gevent.spawn_later(linger_s, self.hang_up)
+        self._closer = gevent.spawn_later(linger_s, self.disconnect)
 
-    def let_go(self) -> None:
-        """Close a client that does not take in what it asked for."""
+    def close_slow(self) -> None:
+        """Close the connection of a client that reads too slowly."""
         self.close(TRY_LATER, "too slow; last_seq={seq}", linger_s=10.0)
 
-    def hang_up(self) -> None:
-        """End the connection without another word; the reader returns."""
+    def disconnect(self) -> None:
+        """Disconnect immediately; the reader returns."""
         self.reader.over = True
         self._shut(sockets.SHUT_RDWR)
 
@@ -149,7 +161,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
             self._sock.shutdown(which)
 
     def finish(self) -> None:
-        """Free what the connection held, before its file is closed."""
+        """Release the connection's resources before its file is closed."""
         self.closed = True  # type: ignore[misc]
         self._drop()
         self._watcher.close()
@@ -165,9 +177,9 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         while True:
             try:
                 kind, said = self.reader.next()
-            except Gone:
+            except ConnectionLost:
                 return None
-            except Broken as error:
+            except ProtocolError as error:
                 self.close(error.code, error.detail)
                 self._drain()
                 return None
@@ -180,13 +192,13 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
                 return said
 
     def _drain(self) -> None:
-        """End our side, and read on until the client ends its own.
+        """Shut down our side, and read until the client shuts down its own.
 
-        Closing over unread bytes would reset the connection, and our close frame would be lost.
+        Closing with unread bytes would reset the connection, and our close frame would be lost.
         """
         self._ending = True
         if not self._owed:
             self._shut(sockets.SHUT_WR)
         with contextlib.suppress(OSError, ValueError):
-            while not self.reader.over and self.handler.rfile.read1(MOST_BYTES):
-                gevent.sleep(DRAIN_S)  # a client that sends without end would be read without end, and no other served
+            while not self.reader.over and self.handler.rfile.read1(MAX_MESSAGE_BYTES):
+                gevent.sleep(DRAIN_S)  # otherwise a client that sends without end would block all others

@@ -1,4 +1,4 @@
-"""Stored events for replays: read a thousand at once, and kept a while, as those who come back mostly come together."""
+"""A cache of stored events in pages of a thousand, since clients that reconnect mostly do so together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from api.data import statements
-from api.stream.subscriber import Event, Filter, Subscriber, frames
+from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter, frames
 from sql.queries import stream as queries
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from api.data.pool import Connection
     from api.stream.subscriber import Packed
 
-WIDTH = 1000  # events of a page: those from n * WIDTH + 1 on
-MOST_BYTES = 48 << 20  # of what is kept: events, and frames that they were packed into
-EVENT = 350  # bytes that an event takes beside its message, in objects of Python's
-MOST_PACKED = 16  # filters whose frames are kept with a page
+WIDTH = 1000  # events per page: those from n * WIDTH + 1 on
+MAX_CACHED_BYTES = 48 << 20  # cached events and the frames encoded from them
+EVENT = 350  # bytes of an event's Python objects besides its message
+MAX_FILTERS = 16  # filters whose frames are cached per page
 
 
 SEQ = attrgetter("seq")
 
 
-class Part(NamedTuple):
-    """A step of a replay: what is to be sent, up to which event that goes, and whether all of those are kept."""
+class PagePart(NamedTuple):
+    """The frames of a page to send, the seq they reach, and whether no event in between is missing."""
 
     packed: Packed
     last: int
@@ -37,77 +37,77 @@ class Part(NamedTuple):
 
 
 @dataclass
-class Page:
+class EventPage:
     """Events in order, up to `last`; the newest page grows."""
 
     last: int
-    events: list[Event] = field(default_factory=list)
-    personal: list[Event] = field(default_factory=list)  # those of them that are not for everyone
-    size: int = 0  # bytes that all of it takes
-    packed: dict[Filter, Packed] = field(default_factory=dict)
+    events: list[StreamEvent] = field(default_factory=list)
+    personal: list[StreamEvent] = field(default_factory=list)  # the events that are not public
+    size: int = 0  # in bytes, frames included
+    packed: dict[SubscriptionFilter, Packed] = field(default_factory=dict)
 
-    def grow(self, events: list[Event], last: int) -> None:
-        """Add what comes after."""
+    def grow(self, events: list[StreamEvent], last: int) -> None:
+        """Append later events."""
         self.events += events
         self.personal += [event for event in events if event.wallet is not None]
         self.last = last
         self.size += sum(EVENT + len(event.message) for event in events) - sum(map(_size, self.packed.values()))
         self.packed.clear()
 
-    def part(self, subscriber: Subscriber, after: int) -> Part:
-        """Give what a subscriber is to get of it; what is the same for many is packed once."""
+    def part(self, subscriber: Subscriber, after: int) -> PagePart:
+        """Return the frames for a subscriber after a seq; frames that are common to a filter are encoded once."""
         begin = bisect_right(self.events, after, key=SEQ)
         whole = len(self.events) - begin == self.last - after
         wants, events = subscriber.wants, self.events[begin:] if begin else self.events
         if any(subscriber.passes(event) for event in self.personal if event.seq > after):
-            return Part(frames(filter(subscriber.passes, events)), self.last, whole)
-        told = (event for event in events if event.wallet is None and wants.passes(event))
+            return PagePart(frames(filter(subscriber.passes, events)), self.last, whole)
+        public = (event for event in events if event.wallet is None and wants.passes(event))
         if begin:
-            return Part(frames(told), self.last, whole)
+            return PagePart(frames(public), self.last, whole)
         if (packed := self.packed.get(wants)) is None:
-            packed = frames(told)
-            if len(self.packed) < MOST_PACKED:
+            packed = frames(public)
+            if len(self.packed) < MAX_FILTERS:
                 self.packed[wants] = packed
                 self.size += _size(packed)
-        return Part(packed, self.last, whole)
+        return PagePart(packed, self.last, whole)
 
 
 def _size(packed: Packed) -> int:
     return sum(len(data) for data, _ in packed)
 
 
-def between(conn: Connection, after: int, upto: int, limit: int = WIDTH) -> list[Event]:
-    """Read events in order."""
+def between(conn: Connection, after: int, upto: int, limit: int = WIDTH) -> list[StreamEvent]:
+    """Read the events after one seq and up to another, in order."""
     rows = statements.run(conn, queries.between, {"after": after, "upto": upto, "limit": limit})
-    return list(starmap(Event, rows))
+    return list(starmap(StreamEvent, rows))
 
 
-class Stored:
-    """The events in the database, a page at a time; `read` gives those after one and up to another."""
+class EventStore:
+    """Cached pages of stored events; `read` returns those after one seq and up to another."""
 
-    def __init__(self, read: Callable[[int, int], list[Event]]) -> None:
+    def __init__(self, read: Callable[[int, int], list[StreamEvent]]) -> None:
         self._read = read
-        self._pages: OrderedDict[int, Page] = OrderedDict()
+        self._pages: OrderedDict[int, EventPage] = OrderedDict()
 
-    def page(self, after: int, upto: int) -> Page:
-        """Give the page with what comes after an event, read up to its end or to `upto`."""
+    def page(self, after: int, upto: int) -> EventPage:
+        """Return the page that follows a seq, read up to its end or to `upto`."""
         number = after // WIDTH
         upto = min(upto, (number + 1) * WIDTH)
-        page = self._pages.setdefault(number, Page(number * WIDTH))
+        page = self._pages.setdefault(number, EventPage(number * WIDTH))
         self._pages.move_to_end(number)
         while page.last < upto:
             begin = page.last
             events = self._read(begin, upto)
-            if page.last == begin:  # otherwise someone else has read it meanwhile
+            if page.last == begin:  # otherwise another greenlet has read it meanwhile
                 page.grow(events, upto)
         self._bound()
         return page
 
     def forget(self) -> None:
-        """Drop all pages: another database took this one's place."""
+        """Drop all pages, when the database was replaced."""
         self._pages.clear()
 
     def _bound(self) -> None:
         size = sum(page.size for page in self._pages.values())
-        while size > MOST_BYTES and len(self._pages) > 1:
+        while size > MAX_CACHED_BYTES and len(self._pages) > 1:
             size -= self._pages.popitem(last=False)[1].size

@@ -1,4 +1,4 @@
-"""One client of the stream: what it wants, and where it stands."""
+"""A client of the stream: its filter and position."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from api.stream.socket import Socket
 
-MOST_FRAME = 256 << 10  # bytes of messages in one frame: clients refuse frames beyond a megabyte
-Packed = list[tuple[bytes, int]]  # frames, each with the last event it holds
+MAX_FRAME = 256 << 10  # bytes of messages per frame: clients refuse frames beyond a megabyte
+Packed = list[tuple[bytes, int]]  # frames, each with its last event's seq
 
 
-class Event(Struct, frozen=True, order=True, gc=False):
-    """One event, as stored; `watchers` are the accounts that watched its wallet then.
+class StreamEvent(Struct, frozen=True, order=True, gc=False):
+    """A stored event; `watchers` are the accounts that watched its wallet at the time.
 
-    Many are kept: none refers back to itself, so the collector need not walk over them.
+    Many are cached; without reference cycles, they are excluded from garbage collection (`gc=False`).
     """
 
     seq: int
@@ -33,74 +33,74 @@ class Event(Struct, frozen=True, order=True, gc=False):
 
 
 @dataclass(frozen=True)
-class Filter:
-    """What a client wants of what is told to everyone; None is all."""
+class SubscriptionFilter:
+    """A client's filter of public events; None means all."""
 
     markets: frozenset[str] | None = None
     types: frozenset[str] | None = None
 
     @property
     def everything(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the filter matches all events."""
         return self.markets is None and self.types is None
 
-    def passes(self, event: Event) -> bool:
-        """Tell whether an event is wanted."""
+    def passes(self, event: StreamEvent) -> bool:
+        """Return whether the filter matches an event."""
         return (self.markets is None or event.market_id in self.markets) and (
             self.types is None or event.type in self.types
         )
 
-    def more(self, markets: Iterable[str] | None, types: Iterable[str] | None) -> Filter:
-        """Give what is wanted after a further subscription: named markets add up, types replace."""
+    def more(self, markets: Iterable[str] | None, types: Iterable[str] | None) -> SubscriptionFilter:
+        """Return the filter after another subscription: markets are added, types replaced."""
         wanted = None if markets is None else frozenset(markets) | (self.markets or frozenset())
-        return Filter(wanted, self.types if types is None else frozenset(types))
+        return SubscriptionFilter(wanted, self.types if types is None else frozenset(types))
 
-    def less(self, markets: Iterable[str] | None) -> Filter:
-        """Give what is left after markets, or all, were given up."""
+    def less(self, markets: Iterable[str] | None) -> SubscriptionFilter:
+        """Return the filter without some markets, or without all."""
         left = frozenset() if markets is None else (self.markets or frozenset()) - frozenset(markets)
         return replace(self, markets=left)
 
 
 class Resuming(NamedTuple):
-    """A replay that was asked for: after which event, which of the hub's looks ends it, and whether all is kept."""
+    """A requested replay: the seq to start after, the hub's poll that completes it, and whether all is stored."""
 
     after: int
-    look: int
+    poll: int
     complete: bool
 
 
 class Subscriber:
-    """A client's socket, what it wants, and the last event that it was past."""
+    """A client's socket, filter and position (the seq of the last event passed)."""
 
     def __init__(self, socket: Socket, position: int, account_id: int, allowed: Callable[[], bool]) -> None:
         self.socket, self.position, self.account_id, self.allowed = socket, position, account_id, allowed
-        self.wants = Filter()
-        self.wallets: frozenset[bytes] = frozenset()  # beside those that the account watches
-        self.live = False  # fed by the hub; otherwise it is catching up
-        self.held = True  # waits a moment for a first wish, so that it need not hear what it does not want
+        self.wants = SubscriptionFilter()
+        self.wallets: frozenset[bytes] = frozenset()  # in addition to those that the account watches
+        self.live = False  # served by the hub; otherwise catching up
+        self.held = True  # waits briefly for a first command, so that it does not receive unwanted events
         self.resuming: Resuming | None = None
-        self.turn = 0  # changes as it joins and leaves: what was begun for an earlier turn is dropped
+        self.turn = 0  # incremented on join and leave: work of an earlier turn is dropped
 
-    def tell(self, text: bytes) -> None:
+    def send(self, text: bytes) -> None:
         """Send a message that is not an event."""
         self.socket.push(frame(text))
 
-    def passes(self, event: Event) -> bool:
-        """Tell whether an event is wanted, and for this client to know."""
+    def passes(self, event: StreamEvent) -> bool:
+        """Return whether this client wants an event and may receive it."""
         if event.wallet is None:
             return self.wants.passes(event)
-        if event.wallet in self.wallets:  # asked for by name, whatever the market
+        if event.wallet in self.wallets:  # explicitly followed, in all markets
             return True
         return event.watchers is not None and self.account_id in event.watchers and self.wants.passes(event)
 
 
-def frames(events: Iterable[Event]) -> Packed:
-    """Pack events into frames, one message a line."""
+def frames(events: Iterable[StreamEvent]) -> Packed:
+    """Encode events into frames, one message per line."""
     packed: Packed = []
     lines: list[str] = []
     size = last = 0
     for event in events:
-        if size and size + len(event.message) > MOST_FRAME:
+        if size and size + len(event.message) > MAX_FRAME:
             packed.append((frame("\n".join(lines).encode()), last))
             lines, size = [], 0
         lines.append(event.message)

@@ -1,4 +1,4 @@
-"""Wallets that subscribers of the stream follow."""
+"""Keeps the wallets that stream subscribers follow captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def keep_following(writes: Pool, followed: list[tuple[int, bytes]]) -> None:
-    """Capture the wallets of open connections for another day."""
+    """Extend the capture of open connections' wallets by a day."""
     accounts, wallets = zip(*followed, strict=True)
     with writes.connection() as conn:
         queries.keep_following(conn, accounts=list(accounts), wallets=list(wallets))

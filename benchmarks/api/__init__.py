@@ -1,1 +1,1 @@
-"""The API: processor time a request, and the latency of each endpoint."""
+"""API benchmark: CPU time per request, and the latency of each endpoint."""

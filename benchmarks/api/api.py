@@ -1,4 +1,4 @@
-"""The API: CPU a request beside its rivals, and every endpoint's latency, all on the same data and in one run."""
+"""API benchmark: CPU per request beside rivals, and every endpoint's latency, on the same data and in one run."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 SIZE = Size()
 CLIENTS = 16
 WARM_UP_S, TURN_S = 0.5, 3.0
-ASKED, ASKED_S = 300, 5.0  # times each endpoint is asked, at most so long
-PROXY_ASKED = 20  # the exchange's rate limits stand in the way of more
+ASKED, ASKED_S = 300, 5.0  # requests per endpoint, and their time limit
+PROXY_ASKED = 20  # more would exceed the exchange's rate limits
 LARGEST_ASKED = 40
-ENOUGH_S = 13 * 60.0  # then no more endpoints are asked: all ends within 15 minutes
-AT_MOST_RIVAL, AT_MOST_HELLO, AT_MOST_P99 = Target("ratio", "<=", 1.0), Target("ratio", "<=", 1.6), 50.0
+MAX_TOTAL_S = 13 * 60.0  # then no more endpoints are measured: all ends within 15 minutes
+MAX_RIVAL_RATIO, MAX_HELLO_RATIO, MAX_P99_MS = Target("ratio", "<=", 1.0), Target("ratio", "<=", 1.6), 50.0
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure all of it; the document is written last, with what there is."""
+    """Run all measurements; the document is written last, with whatever was measured."""
     began = time.monotonic()
-    page = api_report.Page(os.getloadavg())
+    page = api_report.Report(os.getloadavg())
     try:
         with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
             page.rows = load(bench.url, SIZE, report)
@@ -64,14 +64,14 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             for endpoint in ENDPOINTS:
                 if endpoint.name in NOT_ASKED:
                     continue
-                if time.monotonic() - began > ENOUGH_S:
+                if time.monotonic() - began > MAX_TOTAL_S:
                     report("out of time: the other endpoints were not asked")
                     break
                 found = asker.latency(endpoint)
                 page.latencies.append(found)
                 figures = found.wrong or f"p50 {found.p50:.1f}, p99 {found.p99:.1f} ms"
                 report(f"{endpoint.method} {endpoint.path}: {figures}")
-                yield told(found)
+                yield as_figure(found)
             bounded = [each for each in page.latencies if each.endpoint.name not in PROXIED]
             if not bounded:
                 return
@@ -80,7 +80,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
                 f"slowest endpoint's p99, uncached ({slowest.endpoint.name})",
                 slowest.p99 if not any(each.wrong for each in bounded) else float("inf"),
                 "ms",
-                target=Target("value", "<=", AT_MOST_P99),
+                target=Target("value", "<=", MAX_P99_MS),
             )
     finally:
         if options.markdown is not None:
@@ -90,7 +90,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 def compare(
     url: str, known: dict[str, Server], key: str, repetitions: int, report: Callable[[str], None]
 ) -> Iterator[Figure]:
-    """Yield CPU a request of ours and of the rivals, who take turns."""
+    """Yield CPU per request of ours and of the rivals, measured in turns."""
     headers = {"X-API-Key": key, "Accept": "*/*", "User-Agent": "presage bench"}
     trades = [
         request("GET", f"/v1/markets/{market_id(SIZE.of_rank(rank))}/trades?limit=50", headers) for rank in range(1, 21)
@@ -104,18 +104,18 @@ def compare(
     ours, theirs = "trades, 50 rows", "the same SQL by FastAPI, asyncpg, uvicorn"
     found = turns({ours: sample(OURS, trades), theirs: sample(RIVAL, trades)}, repetitions, report)
     name = "CPU of 50 trades with key, metering and headers"
-    yield beside(name, found[ours], theirs, found[theirs], AT_MOST_RIVAL)
+    yield beside(name, found[ours], theirs, found[theirs], MAX_RIVAL_RATIO)
     small = {f"/v1/{name}": sample(OURS, requests) for name, requests in plain.items()}
     found = turns({**small, "hello world": sample(HELLO, hello)}, repetitions, report)
     for path in small:
         name, target = f"CPU of {path}, computed each time", None
         if path == "/v1/stats":
-            name, target = f"CPU of {path}, cached", AT_MOST_HELLO
+            name, target = f"CPU of {path}, cached", MAX_HELLO_RATIO
         yield beside(name, found[path], "bare Falcon on the same worker", found["hello world"], target)
 
 
 def cpu_us(url: str, server: Server, requests: Sequence[bytes]) -> float:
-    """Give the CPU microseconds a request of a server and its database connections, at full load."""
+    """Return the CPU microseconds per request of a server and its database connections, at full load."""
     press(server.port, requests, clients=CLIENTS, seconds=WARM_UP_S)
     pids = server.pids() + (server.connections(url) if server.application else [])
     before = cpu_s(pids)
@@ -124,14 +124,14 @@ def cpu_us(url: str, server: Server, requests: Sequence[bytes]) -> float:
 
 
 def beside(name: str, ours: list[float], rival: str, theirs: list[float], target: Target | None) -> Figure:
-    """Put medians beside each other, with the spread of the turns' ratios."""
+    """Return a figure comparing medians, with the spread of the turns' ratios."""
     ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
     medians = statistics.median(ours), statistics.median(theirs)
     return figure(name, medians[0], "µs", rival=(rival, medians[1]), target=target, spread=(min(ratios), max(ratios)))
 
 
 class Asker:
-    """One client, which asks one thing at a time."""
+    """A client that sends one request at a time."""
 
     def __init__(self, port: int, key: str) -> None:
         self.port = port
@@ -139,7 +139,7 @@ class Asker:
         self.questions = Questions([SIZE.of_rank(rank) for rank in RANKS], SIZE.markets)
 
     def latency(self, endpoint: Endpoint) -> Latency:
-        """Ask one endpoint; the first few answers, which prepare statements, do not count."""
+        """Measure one endpoint; the first few responses, which prepare statements, do not count."""
         largest = self.questions.largest(endpoint)
         try:
             times, sizes = self._ask(endpoint, self.questions.usual(endpoint), ASKED)
@@ -149,7 +149,7 @@ class Asker:
         return Latency(endpoint, len(times), quantile(times, 0.5), quantile(times, 0.99), statistics.fmean(sizes), long)
 
     def _ask(self, endpoint: Endpoint, questions: Iterator[Question], most: int) -> tuple[list[float], list[int]]:
-        """Give the milliseconds and the bytes of each answer."""
+        """Return each response's milliseconds and bytes."""
         most = min(most, PROXY_ASKED) if endpoint.name in PROXIED else most
         times, sizes, client, until, missing = [], [], Client(self.port), time.monotonic() + ASKED_S, 0
         try:
@@ -168,25 +168,25 @@ class Asker:
         return times, sizes
 
 
-def told(found: Latency) -> Figure:
-    """Say it as a figure."""
+def as_figure(found: Latency) -> Figure:
+    """Return a latency as a figure."""
     name = f"{found.endpoint.method} {found.endpoint.path}, p99"
     if found.wrong:
         return figure(f"{name}: {found.wrong}", float("inf"), "ms")
     detail = {"p50": found.p50, "asked": found.asked, "bytes": found.size}
     if found.largest is not None:
         detail["largest_p99"] = found.largest
-    target = None if found.endpoint.name in PROXIED else Target("value", "<=", AT_MOST_P99)
+    target = None if found.endpoint.name in PROXIED else Target("value", "<=", MAX_P99_MS)
     return figure(name, found.p99, "ms", target=target, detail=detail)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Give the value that a share of them does not exceed."""
+    """Return the value that a share of them does not exceed."""
     return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def generous(url: str) -> str:
-    """Make a key that may ask as fast as it can, and is metered like any other."""
+    """Create a key without a tight rate limit, metered like any other."""
     with connect(url, autocommit=True, name="presage bench") as conn:
         key = keys.create(conn, "bench@example.com", "bench", "pro")
         conn.execute(

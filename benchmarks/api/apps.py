@@ -1,4 +1,4 @@
-"""What the API is measured beside: `gunicorn benchmarks.api.apps:hello`; and the API itself without its cache."""
+"""Comparison apps: `gunicorn benchmarks.api.apps:hello`; and the API itself without its cache."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ WORD = b'{"hello":"world"}'
 
 
 class Hello:
-    """The least that a server of this kind can do."""
+    """The minimal work of a server of this kind."""
 
     def on_get(self, req: falcon.Request, resp: falcon.Response) -> None:  # noqa: ARG002 (Falcon's)
-        """Say it."""
+        """Respond."""
         resp.data = WORD
 
 
-class Forgetful(Cache):
-    """Asks every time: what an endpoint takes when nothing is remembered."""
+class UncachedCache(Cache):
+    """A cache that never hits, to measure uncached endpoints."""
 
     def get(
         self,
-        question: Hashable,  # noqa: ARG002 (a cache is told)
+        question: Hashable,  # noqa: ARG002 (a cache is given them)
         seconds: float,  # noqa: ARG002 (likewise)
         ask: Callable[..., tuple[bytes, str]],
         *about: Any,
     ) -> tuple[bytes, str]:
+        """Compute the response."""
         return ask(*about)
 
 
@@ -47,8 +48,8 @@ def _uncached() -> Any:
     from config import settings
 
     waiting.install()
-    service = app.service_of(settings.get())
-    service.cache = Forgetful()
+    service = app.build_service(settings.get())
+    service.cache = UncachedCache()
     return app.create_app(service)
 
 
@@ -56,7 +57,7 @@ MAKERS = {"hello": _hello, "uncached": _uncached}
 
 
 def __getattr__(name: str) -> Any:
-    """Make the app that a server asks for."""
+    """Create the app that a server requests."""
     if name in MAKERS:
         return MAKERS[name]()
     raise AttributeError(name)

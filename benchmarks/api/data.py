@@ -1,4 +1,4 @@
-"""Data to measure the API on: a simulated fortnight of a large exchange, and what orchestration computes from it."""
+"""Data for the API benchmark: a simulated fortnight of a large exchange, and what orchestration computes from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DAYS = 14
 DAY = timedelta(days=1)
-SETTLED_DAYS = 1  # the newest: two rows a trade, and as many of wallets
+SETTLED_DAYS = 1  # the newest: two rows per trade, and as many wallet rows
 SIGNALS = 50_000  # beside one for each hundred trades
 GENERATIONS = 5  # rankings kept
 COUNTED = (
@@ -29,18 +29,18 @@ COUNTED = (
 
 
 class Size(msgspec.Struct, frozen=True):
-    """How much of it there is."""
+    """Size of the data."""
 
     markets: int = 50_000
     trades: int = 5_000_000
 
     def of_rank(self, rank: int) -> int:
-        """Give the key of the market with the rank-th most trades."""
+        """Return the key of the market with the rank-th most trades."""
         return rank * 7919 % self.markets + 1
 
 
 def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
-    """Fill an empty database; gives how many rows each table has."""
+    """Fill an empty database; return each table's row count."""
     queries: Any = aiosql.from_path(Path(__file__).with_suffix(".sql"), "psycopg")
     now = datetime.now(UTC)
     with connect(url, autocommit=True, name="presage bench data") as conn:
@@ -60,7 +60,7 @@ def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
         first = aggregates.floor(now, DAY) - DAY * DAYS
         if license(conn) == "timescale":
             aggregates.refresh_candles(conn, now)
-        else:  # the triggers were off
+        else:  # the triggers were disabled
             for name in ("minutes", "hours"):
                 for day in range(DAYS + 1):
                     getattr(queries, name)(conn, from_=first + day * DAY, to=first + (day + 1) * DAY)
@@ -91,7 +91,7 @@ def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
 
 
 def compute(conn: Any, now: datetime) -> dict[str, float]:
-    """Do what orchestration does each minute, and give the seconds it took."""
+    """Run orchestration's per-minute work, and return the seconds it took."""
     took = {}
     for name, work in (
         ("24-hour figures", aggregates.compute_stats),
@@ -105,5 +105,5 @@ def compute(conn: Any, now: datetime) -> dict[str, float]:
 
 
 def count(conn: Any, table: str) -> int:
-    """Count the rows of a table."""
+    """Return the number of rows of a table."""
     return int(conn.execute(f"select count(*) from {table}").fetchone()[0])  # noqa: S608 - one of our own names

@@ -1,8 +1,8 @@
--- A simulated exchange's fortnight, made in the database itself: what the API is measured on. Markets are busy as they are in life: the
--- r-th busiest has about 1/r of the trades of the first. `of_rank` scatters ranks over the keys, so that neighbours are strangers.
+-- Data for the API benchmark: a simulated exchange's fortnight, generated in the database. Market activity is realistic: the r-th
+-- busiest has about 1/r of the trades of the first. `of_rank` scatters ranks over the keys, so that neighbours are unrelated.
 
 -- name: prepare#
--- Functions of this session; triggers stay quiet in it, as candles are made at the end.
+-- Functions of this session; triggers are disabled in it, as candles are computed at the end.
 set session_replication_role = replica;
 set work_mem = '256MB';
 set synchronous_commit = off;
@@ -18,14 +18,14 @@ create function pg_temp.wallet(wallets integer) returns bytea language sql volat
 return substr(sha256(('wallet ' || floor(power(wallets::float8, random()))::integer)::bytea), 1, 20);
 
 -- name: events(markets, now)!
--- Five markets an event.
+-- Events, five markets each.
 insert into events (event_id, slug, title, category, series, tags, start_time, end_time)
 select e::text, 'event-' || e, 'The event number ' || e, 'category-' || e %% 12, 'series-' || e %% 200, array['tag-' || e %% 300],
        :now::timestamptz - interval '60 days', :now::timestamptz + interval '30 days'
 from generate_series(0, :markets::integer / 5) as e;
 
 -- name: markets(markets, now)!
--- Markets: seven of ten open, among them all that are busy. The last key has the newest.
+-- Markets: seven of ten open, including all busy ones. The last key is the newest.
 insert into markets (
     market_key, market_id, gamma_id, slug, question, description, status, event_id, event_title, category, series, tags, outcomes, token_ids,
     outcome_prices, start_time, end_time, created_at, closed_at, resolved_at, winning_outcome, volume_usd, volume_24h_usd, liquidity_usd,
@@ -68,12 +68,12 @@ insert into tokens (token_id, market_key, outcome)
 select token, market_key, place - 1 from markets cross join unnest(token_ids) with ordinality as t (token, place);
 
 -- name: status_changes()!
--- A few changes of state.
+-- A few status changes.
 insert into market_status_changes (market_key, ts, from_status, to_status, cause)
 select market_key, coalesce(resolved_at, closed_at), 'ACTIVE', status, 'simulated' from markets where status <> 'ACTIVE';
 
 -- name: trades(markets, trades, from_, to)!
--- Trades of a stretch of time, in the order in which they came.
+-- Trades of a time range, in order of arrival.
 insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash)
 select
     ts, key, outcome, id, (floor(extract(epoch from ts) * 1000)::bigint << 20) + row_number() over (order by ts) %% 1048576,
@@ -101,7 +101,7 @@ from trades where ts >= :from_ and ts < :to
 group by 1, 2, 3;
 
 -- name: hours(from_, to)!
--- The same by the hour.
+-- The same by hour.
 insert into candles_1h (market_key, outcome, bucket, open, high, low, close, volume, value_usd, trades, first_seq, last_seq)
 select market_key, outcome, time_bucket('1 hour', bucket), first(open, first_seq), max(high), min(low), last(close, last_seq), sum(volume),
        sum(value_usd), sum(trades), min(first_seq), max(last_seq)
@@ -135,7 +135,7 @@ from (
 order by ts;
 
 -- name: live_prices(now)!
--- What outcomes of the open markets cost: quiet ones were last heard of up to two days ago.
+-- Prices of the open markets' outcomes: quiet ones were last updated up to two days ago.
 insert into live_prices (market_key, outcome, bid, ask, mid, bid_size, ask_size, last, last_ts, ts)
 select market_key, outcome, mid - 5000, mid + 5000, mid, 1e9, 1e9, mid, ts, ts
 from (
@@ -155,11 +155,11 @@ select
 from markets cross join generate_series(0, 1) as outcome where status = 'ACTIVE';
 
 -- name: feed()!
--- The feed stays alive for as long as anybody measures.
+-- The feed counts as alive during the whole measurement.
 update stage_clocks set beat_at = now() + interval '30 days', last_data_at = now(), detail = '{"backlog_events": 0}' where stage = 'ingestion';
 
 -- name: signals(markets, signals, from_, to)!
--- What analysis found.
+-- Signals.
 insert into signals (ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s)
 select
     date_trunc('minute', :from_::timestamptz + (:to::timestamptz - :from_::timestamptz) * random()), pg_temp.drawn(:markets), 0, nth,
@@ -168,12 +168,12 @@ from (select nth, 1 + power(random(), 4) * 20 as value from generate_series(1, :
 on conflict do nothing;
 
 -- name: chain_tokens()!
--- The tokens that the chain has seen: all of them.
+-- The chain's tokens: all of them.
 insert into chain_tokens (token_key, token_id) overriding system value
 select market_key * 2 + outcome, token_id from tokens order by market_key, outcome;
 
 -- name: settlements(from_, to, wallets)!
--- Trades of a stretch of time as they were settled: the maker's order, then the taker's own. Wallets are busy as markets are.
+-- Trades of a time range as settled: the maker's order, then the taker's own. Wallet activity is distributed like the markets'.
 insert into settlements (
     ts, block_number, log_index, match_index, tx_hash, contract_key, token_key, maker, taker, side, price, size, value_usd, fee_usd,
     is_taker_order, counted
@@ -194,7 +194,7 @@ cross join generate_series(0, 1) as mine
 order by ts;
 
 -- name: wallet_fills()!
--- The same as their wallets see it.
+-- The same by wallet.
 insert into wallet_fills (wallet, ts, block_number, log_index, is_taker, token_key, side, price, size, value_usd, fee_usd)
 select maker, ts, block_number, log_index, is_taker_order, token_key, side, price, size, value_usd, fee_usd from settlements;
 
@@ -205,7 +205,7 @@ select block_number, sha256(int8send(block_number)), sha256(int8send(block_numbe
 from settlements group by block_number;
 
 -- name: heads()!
--- How far the chain has come: the last blocks are not final yet.
+-- The chain's heads: the last blocks are not final yet.
 insert into chain_heads (feed, head, finalized, indexed)
 select 'settlement', max(number), max(number) - 60, max(number) from chain_blocks;
 
@@ -219,5 +219,5 @@ insert into wallets_watched (account_id, wallet, blocks)
 select :account_id, substr(sha256(('wallet ' || n)::bytea), 1, 20), '{[0,)}' from generate_series(1, :wallets::integer) as n;
 
 -- name: settle#
--- Ends what `prepare` began.
+-- Undo `prepare`.
 reset session_replication_role;

@@ -1,4 +1,4 @@
-"""Clients of a benchmark, and what a request costs the machine: CPU seconds of processes, from /proc."""
+"""Benchmark clients, and the machine cost of a request: CPU seconds of processes, from /proc."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """A response's status, size and duration."""
 
     status: int
     size: int
@@ -27,17 +27,17 @@ class Answer(NamedTuple):
 
 
 class Client:
-    """One connection, kept alive; asks one thing at a time."""
+    """One keep-alive connection; sends one request at a time."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head, self._due = b"", -1
         self.status = self.size = 0
         self.body: list[bytes] = []
 
     def ask(self, request: bytes) -> Answer:
-        """Send a request and wait for the whole answer."""
+        """Send a request and wait for the complete response."""
         began = time.perf_counter()
         self.send(request)
         while not self.receive():
@@ -51,7 +51,7 @@ class Client:
         self.socket.sendall(request)
 
     def receive(self) -> bool:
-        """Take in what has come; tell whether the answer is whole."""
+        """Read available data; return whether the response is complete."""
         data = self.socket.recv(1 << 18)
         if not data:
             raise ConnectionError("the server has closed the connection")
@@ -68,19 +68,19 @@ class Client:
         return self._due <= 0
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.socket.close()
 
 
 def request(method: str, path: str, headers: Mapping[str, str], body: bytes = b"") -> bytes:
-    """Write a request."""
+    """Return an HTTP request as bytes."""
     given = {"Host": "127.0.0.1", **headers, **({"Content-Length": str(len(body))} if body else {})}
     lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in given.items()), "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 def press(port: int, requests: Sequence[bytes], *, clients: int, seconds: float) -> int:
-    """Have several clients ask as fast as they are answered; gives the number of answers."""
+    """Send requests from several clients as fast as they are answered; return the number of responses."""
     turns: Iterator[bytes] = cycle(requests)
     answered, until = 0, time.monotonic() + seconds
     several = [Client(port) for _ in range(clients)]
@@ -90,7 +90,7 @@ def press(port: int, requests: Sequence[bytes], *, clients: int, seconds: float)
             client.send(next(turns))
         open_ = len(several)
         while open_:
-            ready = selector.select(PATIENCE_S)
+            ready = selector.select(TIMEOUT_S)
             if not ready:
                 raise TimeoutError("the server does not answer")
             for key, _ in ready:
@@ -110,15 +110,15 @@ def press(port: int, requests: Sequence[bytes], *, clients: int, seconds: float)
 
 
 def cpu_s(pids: Iterable[int]) -> float:
-    """Give the CPU time that processes have used, the kernel's share included."""
+    """Return the CPU time used by processes, kernel time included."""
     total = 0.0
     for pid in pids:
-        with contextlib.suppress(FileNotFoundError):  # a connection that was given up meanwhile
+        with contextlib.suppress(FileNotFoundError):  # a connection closed meanwhile
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             total += (int(fields[11]) + int(fields[12])) * TICK_S
     return total
 
 
 def children(pid: int) -> list[int]:
-    """Give the processes that a process has started."""
+    """Return a process's child processes."""
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,4 +1,4 @@
-"""What each endpoint is asked: about busy markets and quiet ones, with its filters, and for all that it may give."""
+"""Requests for each endpoint: busy and quiet markets, with filters, and the largest responses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from api.endpoints.base.endpoint import Endpoint
 
-# Those with most trades, down to those with one in a fortnight, or none.
+# From the markets with most trades down to those with one in a fortnight, or none.
 RANKS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 40_000, 49_999)
 DAY = 86_400
 
-# Beside the plain question: what is asked in turn. `{now}`, `{ids:N}`, `{id}` are filled in.
-VARIED: dict[str, tuple[str, ...]] = {
+# Queries asked in turn besides the plain one. `{now}`, `{ids:N}`, `{id}` are filled in.
+QUERY_VARIANTS: dict[str, tuple[str, ...]] = {
     "markets": (
         "",
         "status=RESOLVED",
@@ -61,8 +61,8 @@ VARIED: dict[str, tuple[str, ...]] = {
     "positions": ("wallet={wallet}",),
     "closed_positions": ("wallet={wallet}",),
 }
-# The largest answer that may be asked for, where it is much larger than the usual.
-LARGEST = {
+# The largest response that can be requested, where it is much larger than the usual.
+LARGEST_QUERIES = {
     "markets": "limit=200&offset=10000",
     "market_trades": "limit=5000",
     "market_price_history": "limit=20000",
@@ -73,7 +73,7 @@ LARGEST = {
     "recent_trades": "limit=500",
     "udf_history": "symbol={id}&resolution=1&to={now}&countback=20000",
     "udf_quotes": "symbols={ids:50}",
-    # Of the busiest wallets: the first three answer from all that they ever did.
+    # For the busiest wallets: the first three endpoints read their whole history.
     **dict.fromkeys(("wallet_summary", "wallet_open_positions", "wallet_pnl"), ""),
     "wallet_markets": "limit=100",
     **dict.fromkeys(("wallet_onchain", "wallet_activity"), "limit=200"),
@@ -83,8 +83,8 @@ BODIES: dict[str, Callable[[int], object]] = {
     "watch_wallet": lambda nth: {"address": wallet(nth)},
     "create_webhook": lambda nth: {"url": f"https://example.com/{nth}", "events": ["signal.whale_alert"]},
 }
-PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange is
-# Connections; what would end the key; and what is about one webhook, or one exported day, of which there are none.
+PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange
+# Connections; what would revoke the key; and single webhooks and exported days, of which there are none.
 NOT_ASKED = frozenset(
     {
         *("stream", "market_channel_replay", "rotate_key"),
@@ -95,12 +95,12 @@ NOT_ASKED = frozenset(
 
 
 def market_id(key: int) -> str:
-    """Give the id of a simulated market."""
+    """Return the id of a simulated market."""
     return "0x" + hashlib.sha256(f"market {key}".encode()).hexdigest()
 
 
 def wallet(nth: int) -> str:
-    """Give the address of a simulated wallet, the busiest first."""
+    """Return the address of a simulated wallet, the busiest first."""
     return "0x" + hashlib.sha256(f"wallet {nth}".encode()).hexdigest()[:40]
 
 
@@ -113,24 +113,25 @@ class Question(NamedTuple):
 
 
 class Questions:
-    """What is asked of each endpoint, about some markets, and about all wallets alike."""
+    """Requests for each endpoint, about some markets and evenly about all wallets."""
 
     def __init__(self, markets: Sequence[int], wallets: int) -> None:
         self.ids = [market_id(each) for each in markets]
         self.wallets = wallets
 
     def usual(self, endpoint: Endpoint) -> Iterator[Question]:
-        """Ask an endpoint in turn all that it is usually asked."""
+        """Yield an endpoint's usual requests in turn."""
         for nth in itertools.count():
-            for query in VARIED.get(endpoint.name, ("",)):
+            for query in QUERY_VARIANTS.get(endpoint.name, ("",)):
                 yield self._question(endpoint, query, nth, wallet(nth * 7919 % self.wallets + 1))
 
     def largest(self, endpoint: Endpoint) -> Iterator[Question] | None:
-        """Ask for all that it may give, of the busiest markets and wallets."""
-        if endpoint.name not in LARGEST:
+        """Yield requests for the largest responses, of the busiest markets and wallets."""
+        if endpoint.name not in LARGEST_QUERIES:
             return None
         return (
-            self._question(endpoint, LARGEST[endpoint.name], nth % 3, wallet(nth % 3 + 1)) for nth in itertools.count()
+            self._question(endpoint, LARGEST_QUERIES[endpoint.name], nth % 3, wallet(nth % 3 + 1))
+            for nth in itertools.count()
         )
 
     def _question(self, endpoint: Endpoint, query: str, nth: int, address: str) -> Question:

@@ -1,4 +1,4 @@
-"""The measured part of docs/performance.md."""
+"""Report: the measured part of docs/performance.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BEGIN, END = "<!-- measured by `presage bench api` -->", "<!-- end -->"
 
 
 class Latency(NamedTuple):
-    """How long an endpoint takes, in milliseconds."""
+    """An endpoint's latency, in milliseconds."""
 
     endpoint: Endpoint
     asked: int
@@ -27,11 +27,11 @@ class Latency(NamedTuple):
     p99: float
     size: float  # bytes, the mean
     largest: float | None = None  # p99 of the largest answers
-    wrong: str = ""  # instead of an answer
+    wrong: str = ""  # error instead of a response
 
 
-class Page:
-    """What there is to tell."""
+class Report:
+    """Contents of the report."""
 
     def __init__(self, load: tuple[float, float, float]) -> None:
         self.load = load
@@ -84,7 +84,7 @@ class Page:
 
 
 def machine() -> str:
-    """Describe this machine."""
+    """Return a description of this machine."""
     models = [line.partition(":")[2] for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     cpu = models[0].strip() if models else platform.machine()
     cores = len(os.sched_getaffinity(0))
@@ -93,7 +93,7 @@ def machine() -> str:
 
 
 def versions(url: str) -> str:
-    """Name the database."""
+    """Return the database's versions."""
     with connect(url) as conn:
         row = conn.execute(
             "select current_setting('server_version'), extversion, current_setting('shared_buffers') "
@@ -103,8 +103,8 @@ def versions(url: str) -> str:
     return f"PostgreSQL {row[0]}, TimescaleDB {row[1]} (Apache), shared_buffers {row[2]}"
 
 
-def write(file: Path, page: Page | str, *, begin: str = BEGIN) -> None:
-    """Put it in place of what was measured before; at the end, where there was nothing."""
+def write(file: Path, page: Report | str, *, begin: str = BEGIN) -> None:
+    """Replace the previously measured part, or append it if there is none."""
     text = file.read_text() if file.exists() else ""
     before, found, rest = text.partition(begin)
     after = rest.partition(END)[2] if found else "\n"

@@ -1,4 +1,4 @@
-"""The rival: trades of a market by FastAPI, asyncpg and uvicorn. The same SQL, and no keys, no metering, no headers."""
+"""Rival server: a market's trades by FastAPI, asyncpg and uvicorn. Same SQL; no keys, no metering, no headers."""
 
 import re
 from collections.abc import AsyncIterator
@@ -20,12 +20,12 @@ MARKET = "select market_key, market_id, token_ids[1] from markets where market_i
 
 
 def numbered(sql: str) -> str:
-    """Write a named query's parameters as asyncpg takes them."""
+    """Convert a named query's parameters to asyncpg's numbered ones."""
     return re.sub(r"%\((\w+)\)s", lambda named: f"${ARGUMENTS.index(named[1]) + 1}", sql)
 
 
 async def _as_it_is(conn: object) -> None:
-    """Leave a connection as it is: what asyncpg sends to clean it up would cost a second round trip a request."""
+    """Leave a connection unreset: asyncpg's reset would cost a second round trip per request."""
 
 
 @asynccontextmanager
@@ -50,7 +50,7 @@ TRADES = numbered(queries.of_outcome.sql)
 
 @app.get("/v1/markets/{market_id}/trades")
 async def trades(market_id: str, request: Request, limit: Annotated[int, Query(ge=1, le=5000)] = 100) -> Response:
-    """Trades of a market's first outcome, newest first."""
+    """Return trades of a market's first outcome, newest first."""
     state = request.app.state
     async with state.pool.acquire() as conn:
         market = state.markets.get(market_id)

@@ -1,4 +1,4 @@
-"""The servers that are measured, each with one worker on a port of its own."""
+"""Measured servers, each with one worker on a port of its own."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ OURS, RIVAL, HELLO, UNCACHED, SANDBOX = "api", "rival", "hello", "uncached", "sa
 
 
 class Server(NamedTuple):
-    """A program, where it listens, and by what name it is known to the database."""
+    """A program, its port, and its application name in the database."""
 
     program: Program
     port: int
     application: str = ""
 
     def pids(self) -> list[int]:
-        """Give the processes that answer: of gunicorn the worker, not its master."""
+        """Return the processes that serve requests: for gunicorn the worker, not its master."""
         pid = self.program.pid
         assert pid is not None
         return children(pid) or [pid]
 
     def connections(self, url: str) -> list[int]:
-        """Give the database's processes that it is connected to."""
+        """Return the database's backend processes it is connected to."""
         with connect(url, autocommit=True, name="presage bench") as conn:
             rows = conn.execute("select pid from pg_stat_activity where application_name = %s", [self.application])
             return [int(row[0]) for row in rows]
 
 
 def servers(bench: Bench) -> dict[str, Server]:
-    """Describe them all; none is started."""
-    from benchmarks.api import rival as api_rival
+    """Return all servers; none is started."""
+    from benchmarks.api import rival
 
     ports = choose(None)
     exchange = f"http://127.0.0.1:{ports.database}"
@@ -77,7 +77,7 @@ def servers(bench: Bench) -> dict[str, Server]:
     simulated = ("--simulate", "1", "--rate", "20", "--markets", "20", "--port", str(ports.database))
     return {
         OURS: Server(gunicorn(OURS, ports.api, "api.app:app", "/health"), ports.api, "presage api"),
-        RIVAL: Server(uvicorn(RIVAL, ports.sandbox, "benchmarks.api.rival:app"), ports.sandbox, api_rival.NAME),
+        RIVAL: Server(uvicorn(RIVAL, ports.sandbox, "benchmarks.api.rival:app"), ports.sandbox, rival.NAME),
         HELLO: Server(gunicorn(HELLO, ports.dagster, "benchmarks.api.apps:hello", "/hello"), ports.dagster),
         UNCACHED: Server(gunicorn(UNCACHED, ports.code, "benchmarks.api.apps:uncached", "/health"), ports.code),
         SANDBOX: Server(program(SANDBOX, ports.database, "upstream.sandbox", *simulated), ports.database),

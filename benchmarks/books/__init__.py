@@ -1,1 +1,1 @@
-"""Order books of past moments: latency, and bytes on disk."""
+"""Books benchmark: past order books, their latency, and bytes on disk."""

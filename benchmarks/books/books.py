@@ -1,7 +1,7 @@
-"""Books of past moments: how soon they are answered, rightly, and what a book event costs on disk.
+"""Books benchmark: latency and correctness of past books, and the disk cost of a book event.
 
-A day is loaded as the live feed leaves it, anchors included; then it is packed, as it is some hours after its end on
-the Apache licence. Each time the same moments are asked for, and held against the books that the day was made with.
+A day is loaded as the live feed leaves it, anchors included; then it is packed, as happens some hours after its end
+on the Apache licence. Both times the same moments are requested and compared with the generated books.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from benchmarks.figures import Figure
     from benchmarks.harness import Options
 
-EACH, ASKED = 2_000, 1_000  # events of a market, on the whole; moments
+EACH, ASKED = 2_000, 1_000  # average events per market; moments
 P95 = Target("value", "<", 30)
 NONE = Target("value", "==", 0)
 SMALLER = Target("ratio", "<", 1)
@@ -74,7 +74,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 @contextlib.contextmanager
 def bar(what: str, total: float) -> Iterator[Callable[[float], None]]:
-    """Show how far something is while it lasts, on a terminal; gives what is told of each step."""
+    """Show a progress bar on a terminal; yield the callback for progress."""
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=total)
@@ -82,13 +82,13 @@ def bar(what: str, total: float) -> Iterator[Callable[[float], None]]:
 
 
 def bounded(conn: psycopg.Connection[Any]) -> None:
-    """Let no more than a gigabyte of WAL stand beside the day: with it, all would be beyond ten."""
+    """Limit WAL to one gigabyte, so that all stays below ten."""
     conn.execute("alter system set max_wal_size = '1GB'")
     conn.execute("select pg_reload_conf()")
 
 
 def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) -> Iterator[Figure]:
-    """Say what a book event costs, indexes and whole books included."""
+    """Measure the disk cost of a book event, indexes and whole books included."""
     tables = ("book_events", "book_packs", "book_anchors")
     sizes = {table: size(conn, table) for table in tables}
     json = ("the exchange's JSON, gzip -6", messages.stat().st_size / day.written)
@@ -103,7 +103,7 @@ def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) ->
 
 
 def size(conn: psycopg.Connection[Any], table: str) -> int:
-    """Give the bytes of a table, all that belongs to it included."""
+    """Return the bytes of a table, everything belonging to it included."""
     (found,) = conn.execute("select hypertable_size(%s::regclass)", [table]).fetchone() or (0,)
     return int(found or 0)
 
@@ -113,7 +113,7 @@ def packing(conn: psycopg.Connection[Any], now: datetime, events: int) -> Iterat
     began = time.monotonic()
     with bar("packing", events) as advance:
         packed = packs.bring_up_to_date(
-            conn, now, most_s=EVERYTHING.total_seconds(), report=lambda packed: advance(packed.events)
+            conn, now, max_s=EVERYTHING.total_seconds(), report=lambda packed: advance(packed.events)
         )
     took = time.monotonic() - began
     conn.execute("vacuum analyze book_packs")
@@ -122,7 +122,7 @@ def packing(conn: psycopg.Connection[Any], now: datetime, events: int) -> Iterat
 
 
 def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str) -> Iterator[Figure]:
-    """Ask for the book of each moment; hold the answers against what it was."""
+    """Request the book of each moment, and compare with the expected one."""
     (endpoint,) = (each for each in ENDPOINTS if each.name == "market_orderbook")
     headers = {"X-API-Key": key, "Accept": "*/*"}
     client = Client(server.port)
@@ -132,7 +132,7 @@ def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str)
         return client.ask(request("GET", f"{path}?at={probe.ms}&outcome={probe.outcome}", headers))
 
     with contextlib.closing(client):
-        for probe in probes[:20]:  # these prepare, and do not count
+        for probe in probes[:20]:  # warm-up, not counted
             ask(probe)
         api, database = server.pids(), server.connections(bench.url)
         before = cpu_s(api), cpu_s(database)
@@ -155,7 +155,7 @@ def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str)
 
 
 def sides(book: Orderbook) -> Sides:
-    """Give bids and asks by price, as the day has them."""
+    """Return bids and asks by price, in the day's format."""
     bids, asks = (
         {round(level.price * 1e6): round(level.size * 1e6) for level in side} for side in (book.bids, book.asks)
     )

@@ -1,7 +1,7 @@
-"""A day of order books as the exchange sends them: changes of both outcomes at once, whole books after trades.
+"""Books benchmark data: a day of books as the exchange sends them, changes of both outcomes, books after trades.
 
-Markets are busy by Zipf's law. Beside the rows goes what a recorder would have written of the first of them, gzipped,
-and the books of some moments, to compare answers with.
+Market activity follows Zipf's law. Besides the rows there are a recorder's gzipped messages of the first events, and
+the books at some moments, to compare responses with.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
-from orchestration.ingest.storage import copy_format as packing
-from orchestration.maintenance.anchors import APART
-from upstream.polymarket.market_channel.outgoing import BookMessage, Level, LevelChange, PriceChange
+from orchestration.ingest.storage import copy_format
+from orchestration.maintenance.anchors import ANCHOR_INTERVAL
+from upstream.polymarket.market_channel.outgoing import BookMessage, LevelChange, OutgoingLevel, PriceChange
 from upstream.transport.micro import text
 
 if TYPE_CHECKING:
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 HOURS = 24
-WHOLE_EACH = 20  # changes of an outcome between two whole books, about: as in captures of 2026
+WHOLE_EACH = 20  # average changes of an outcome between two whole books: as in captures of 2026
 TICK, ONE = 10_000, 1_000_000
-DEEP, FURTHEST = 39, 14  # levels of a side; ticks from the middle at which they change
-WRITTEN = 300_000  # events whose messages are gzipped: what one of them takes does not depend on how many there are
-AT_ONCE = 10_000  # whole books in memory, as they are copied
+DEEP, MAX_DISTANCE = 39, 14  # levels per side; distance in ticks from the middle where they change
+GZIPPED_EVENTS = 300_000  # events whose messages are gzipped: the size per event does not depend on their number
+BOOKS_PER_COPY = 10_000  # whole books buffered per COPY
 
 Sides = tuple[dict[int, int], dict[int, int]]
 
 
 def _array(width: int) -> np.dtype[Any]:
-    """Lay out an array of numbers as COPY sends it, all levels of a side there."""
+    """Return the dtype of an array in COPY's binary format, with all levels of a side present."""
     element = np.dtype([("length", ">i4"), ("value", f">i{width}")])
     head = [(name, ">i4") for name in ("dimensions", "nulls", "type", "count", "first")]
     return np.dtype([*head, ("levels", element, (DEEP,))])
 
 
 def _row(**columns: Any) -> np.dtype[Any]:
-    """Lay out a row as COPY sends it: each value behind its length."""
+    """Return the dtype of a row in COPY's binary format: each value after its length."""
     parts = [part for name, type_ in columns.items() for part in ((f"{name}_length", ">i4"), (name, type_))]
     return np.dtype([("fields", ">i2"), *parts])
 
@@ -63,7 +63,7 @@ INT4, INT8 = 23, 20  # object ids of the types, as arrays name them
 
 
 class Probe(NamedTuple):
-    """The book of a moment, bids and asks by price."""
+    """The expected book of a moment, bids and asks by price."""
 
     market_key: int
     outcome: int
@@ -71,27 +71,27 @@ class Probe(NamedTuple):
     sides: Sides
 
 
-class Wholes:
-    """Whole books as they stood after some changes of an hour."""
+class BookSnapshots:
+    """Whole books as they were after some changes of an hour."""
 
     def __init__(self) -> None:
         self.after: list[int] = []
         self.sizes = bytearray()
 
     def add(self, n: int, sizes: array[int]) -> None:
-        """Keep one."""
+        """Add a book."""
         self.after.append(n)
         self.sizes += sizes.tobytes()
 
 
 class Day:
-    """Makes a day, and loads it."""
+    """Generator and loader of a day."""
 
     def __init__(self, day: datetime, events: int, markets: int, probes: int) -> None:
         self.since, self.markets = day, markets
         self.probes: list[Probe] = []
         self.events = self.written = 0
-        self._changes = events // 2 // HOURS  # of an hour; each is one row of either outcome
+        self._changes = events // 2 // HOURS  # per hour; each is one row per outcome
         self._probes = probes
         self._dice = np.random.default_rng(1)
         self._few = random.Random(1)  # noqa: S311 - test data
@@ -103,8 +103,8 @@ class Day:
         self._heard = self._anchored.copy()
 
     def load(self, conn: psycopg.Connection[Any], messages: Path, report: Callable[[float], None]) -> None:
-        """Load hour after hour, after the books that a feed is greeted with; write the first messages."""
-        greetings = Wholes()
+        """Load hour by hour, after the feed's initial books; write the first messages."""
+        greetings = BookSnapshots()
         for book in self._books:
             greetings.add(-1, book)
         every = np.arange(self.markets)
@@ -115,7 +115,7 @@ class Day:
                 report((hour + 1) / HOURS)
 
     def _begin(self, mid: int) -> array[int]:
-        """Give sizes by distance from the middle, bids first; 0 where there is no level."""
+        """Return sizes by distance from the middle, bids first; 0 where there is no level."""
         there = [n < min(DEEP + 1, most) for most in (mid, 100 - mid) for n in range(1, DEEP + 1)]
         return array("q", [self._few.randrange(1, 10**6) * TICK if level else 0 for level in there])
 
@@ -125,7 +125,7 @@ class Day:
         ms = start_ms + np.sort(dice.integers(0, 3_600_000, count))
         market = dice.choice(self.markets, count, p=self._shares)
         bids = dice.random(count) < 0.5
-        away = np.minimum(dice.geometric(0.15, count), FURTHEST)
+        away = np.minimum(dice.geometric(0.15, count), MAX_DISTANCE)
         size = np.where(
             dice.random(count) < 0.35, 0, np.round(dice.lognormal(5, 1.5, count) * 100).astype(np.int64) * TICK
         )
@@ -141,19 +141,19 @@ class Day:
         rows["hash"] = np.frombuffer(hashes, "V20")
         _copy(conn, "book_events", CHANGE, [rows.tobytes()])
         self.events += count * 2
-        told, kept = self._follow(ms, market, np.where(bids, 0, DEEP) + away - 1, size, hashes, file)
-        self._copy_wholes(conn, "book_events", WHOLE, told, ms, market)
+        snapshots, kept = self._follow(ms, market, np.where(bids, 0, DEEP) + away - 1, size, hashes, file)
+        self._copy_wholes(conn, "book_events", WHOLE, snapshots, ms, market)
         self._copy_wholes(conn, "book_anchors", ANCHOR, kept, ms, market)
 
     def _follow(  # noqa: PLR0917 (columns of the hour's changes)
         self, ms: Any, market: Any, level: Any, size: Any, hashes: bytes, file: Any
-    ) -> tuple[Wholes, Wholes]:
-        """Follow the books: whole ones after some changes, anchors as they are kept, probes."""
-        told, kept = Wholes(), Wholes()
+    ) -> tuple[BookSnapshots, BookSnapshots]:
+        """Apply changes to the books; return whole books after some changes and anchors, and collect probes."""
+        snapshots, kept = BookSnapshots(), BookSnapshots()
         count = self._changes
         sent = self._dice.random(count) < 1 / WHOLE_EACH
         probed = self._dice.random(count) < self._probes / (count * HOURS)
-        apart_ms = int(APART.total_seconds() * 1000)
+        apart_ms = int(ANCHOR_INTERVAL.total_seconds() * 1000)
         books, anchored, heard = self._books, self._anchored, self._heard
         columns = (column.tolist() for column in (ms, market, level, size, sent, probed))
         for n, (at, which, place, total, sends, probes) in enumerate(zip(*columns, strict=True)):
@@ -163,7 +163,7 @@ class Day:
                 self.probes.append(Probe(which + 1, outcome, at - 1, self._sides(which, outcome)))
             heard[which] = at
             book[place] = total
-            writes = self.written < WRITTEN
+            writes = self.written < GZIPPED_EVENTS
             if writes:
                 file.write(self._said(at, which, place, total, hashes[n * 40 : n * 40 + 40]))
             if at - anchored[which] > apart_ms:
@@ -171,15 +171,15 @@ class Day:
                 kept.add(n, book)
             if sends:
                 anchored[which] = at
-                told.add(n, book)
+                snapshots.add(n, book)
                 if writes:
                     file.write(self._said_whole(at, which))
-        return told, kept
+        return snapshots, kept
 
     def _copy_wholes(  # noqa: PLR0917 (columns of the hour's changes)
-        self, conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], wholes: Wholes, ms: Any, market: Any
+        self, conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], wholes: BookSnapshots, ms: Any, market: Any
     ) -> None:
-        """Copy whole books, of both outcomes each, with the instants and markets of the changes before them."""
+        """Copy whole books, for both outcomes, with the times and markets of the preceding changes."""
         after = np.array(wholes.after, np.int64)
         sizes = np.frombuffer(wholes.sizes, np.int64).reshape(-1, 2, DEEP)
         if not len(after):
@@ -188,8 +188,8 @@ class Day:
         places = np.arange(len(after)) if greetings else after
 
         def parts() -> Iterator[bytes]:
-            for begin in range(0, len(after), AT_ONCE):
-                part = slice(begin, begin + AT_ONCE)
+            for begin in range(0, len(after), BOOKS_PER_COPY):
+                part = slice(begin, begin + BOOKS_PER_COPY)
                 for outcome in (0, 1):
                     place = places[part]
                     rows = _rows(row, ms[place], market[place], np.full(len(place), outcome), 2 * after[part] + 2)
@@ -204,11 +204,11 @@ class Day:
 
     @staticmethod
     def _levels(rows: Any, mids: Any, sizes: Any, outcome: int) -> bytes:
-        """Set the levels of whole books, best first, and give the rows without those that are not there."""
+        """Set the levels of whole books, best first, and return the rows without missing ones."""
         there = np.ones((len(rows), rows.dtype.itemsize), bool)
         distance = np.arange(1, DEEP + 1)
         for n, side in enumerate(("bid", "ask")):
-            of = n ^ outcome  # what bids for the one asks for the other
+            of = n ^ outcome  # a bid for one is an ask for the other
             price = (mids[:, None] + (distance if of else -distance)) * TICK
             values = {"prices": ONE - price if outcome else price, "sizes": sizes[:, of]}
             present = sizes[:, of] > 0
@@ -227,7 +227,7 @@ class Day:
         return sent
 
     def _sides(self, market: int, outcome: int) -> Sides:
-        """Give a book as one of the outcomes has it: what bids for the one asks for the other."""
+        """Return a book from one outcome's side: a bid for one is an ask for the other."""
         mid, book = int(self._mids[market]), self._books[market]
         bids = {(mid - n) * TICK: size for n, size in enumerate(book[:DEEP], 1) if size}
         asks = {(mid + n) * TICK: size for n, size in enumerate(book[DEEP:], 1) if size}
@@ -262,8 +262,8 @@ class Day:
                 asset_id=token,
                 timestamp=str(ms),
                 hash=self._few.randbytes(20).hex(),
-                bids=[Level(text(price), text(size)) for price, size in sorted(bids.items())],
-                asks=[Level(text(price), text(size)) for price, size in sorted(asks.items(), reverse=True)],
+                bids=[OutgoingLevel(text(price), text(size)) for price, size in sorted(bids.items())],
+                asks=[OutgoingLevel(text(price), text(size)) for price, size in sorted(asks.items(), reverse=True)],
                 min_order_size="5",
                 tick_size="0.01",
                 neg_risk=False,
@@ -275,7 +275,7 @@ class Day:
     @staticmethod
     @cache
     def condition(market: int) -> str:
-        """Give a market's id."""
+        """Return a market's id."""
         return "0x" + random.Random(market).randbytes(32).hex()  # noqa: S311 - test data
 
     @staticmethod
@@ -285,7 +285,7 @@ class Day:
         return str(dice.getrandbits(255)), str(dice.getrandbits(255))
 
     def catalogue(self, conn: psycopg.Connection[Any]) -> None:
-        """Name the markets."""
+        """Insert the markets."""
         with conn.transaction(), conn.cursor() as cursor:
             cursor.executemany(
                 "insert into markets (market_key, market_id, question, status, outcomes, token_ids)"
@@ -299,13 +299,13 @@ class Day:
 
 
 def _rows(row: np.dtype[Any], ms: NDArray[np.int64], market: Any, outcome: Any, order: Any) -> Any:
-    """Begin rows: their places, and the length of each value."""
+    """Return rows with their keys and value lengths set."""
     rows = np.empty(len(ms), row)
     names = [name for name in row.names or () if f"{name}_length" in (row.names or ())]
     rows["fields"] = len(names)
     for name in names:
         rows[f"{name}_length"] = row[name].itemsize
-    rows["ts"] = (ms - packing.PG_EPOCH_MS) * 1000
+    rows["ts"] = (ms - copy_format.PG_EPOCH_MS) * 1000
     rows["market_key"], rows["outcome"] = market + 1, outcome
     rows["seq"] = (ms << 20) + order % (1 << 20)
     return rows
@@ -317,8 +317,8 @@ def _copy(conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], parts: 
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     with conn.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(packing.HEADER)
+        copy.write(copy_format.HEADER)
         for part in parts:
             for at in range(0, len(part), 1 << 20):
                 copy.write(part[at : at + (1 << 20)])
-        copy.write(packing.TRAILER)
+        copy.write(copy_format.TRAILER)

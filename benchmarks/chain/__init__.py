@@ -1,1 +1,1 @@
-"""The chain: decoding of logs, and rows committed a second."""
+"""Chain benchmarks: decoding of logs, and rows committed per second."""

@@ -1,9 +1,9 @@
-"""Decoding the chain's logs beside web3.py's process_log: the same logs, taking turns, by the processor's time.
+"""Decode benchmark: our log decoder beside web3.py's process_log, on the same logs, in turns, by CPU time.
 
-web3.py is handed logs as it makes them of a node's answer, and each goes to the contract event that it is of. We are
-handed ours as we make them of the same answer, and tell by a transfer's topics alone when it is part of a match that
-the fills tell. The last figure begins with the answer's bytes, for both. Processor time counts, as both use one
-processor, and what else the machine does is then no matter.
+web3.py gets logs as it parses them from a node's response, each passed to its own contract event. We get ours as we
+parse them from the same response, and recognise by a transfer's topics alone when it is part of a match that the
+fills cover. The last figure starts from the response's bytes, for both. CPU time is measured, as both use one core,
+and other load on the machine then does not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from benchmarks.figures import Target, figure
 from benchmarks.harness import interleaved
 from upstream.chain.contracts import POLYGON
 from upstream.chain.decode import decode
-from upstream.chain.topics import EVENTS, Says
+from upstream.chain.topics import EVENTS, EventType
 from upstream.chain.wire import RawLog
 
 if TYPE_CHECKING:
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 LOGS = 4000
 PASSES = 25
-"""Of ours over the same logs in one turn, for the clock's sake."""
+"""Runs of ours over the same logs in one turn, for clock resolution."""
 RATIO = Target("ratio", ">=", 40)
 INDEXED = {
-    Says.FILL_V1: 3,
-    Says.FILL_V2: 3,
-    Says.MATCHED: 2,
-    Says.TRANSFER: 3,
-    Says.TRANSFERS: 3,
-    Says.NOTHING: 1,
+    EventType.FILL_V1: 3,
+    EventType.FILL_V2: 3,
+    EventType.MATCHED: 2,
+    EventType.TRANSFER: 3,
+    EventType.TRANSFERS: 3,
+    EventType.NOTHING: 1,
 }
-"""How many of an event's leading inputs are indexed; those of the others here are further down."""
-PLACES = {Says.SPLIT: (0, 2, 3), Says.REDEMPTION: (0, 1, 2)}
+"""Number of an event's leading inputs that are indexed; for the others see `PLACES`."""
+PLACES = {EventType.SPLIT: (0, 2, 3), EventType.REDEMPTION: (0, 1, 2)}
 
 _answer = msgspec.json.Decoder(list[RawLog])
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure fills, a mix of all, and the mix from the answer's bytes on."""
+    """Measure fills, a mix of all, and the mix starting from the response's bytes."""
     log_entry_formatter = web3().method_formatters.log_entry_formatter
     events = rivals()
     for name, logs in (("OrderFilled", decode_logs.fills(LOGS)), ("a busy hour's mix", decode_logs.mixed(LOGS))):
@@ -85,7 +85,7 @@ def taken_in_turns(
     options: Options,
     report: Callable[[str], None],
 ) -> Iterator[Figure]:
-    """Measure both, in logs a second."""
+    """Measure both, in logs per second."""
 
     def rate(work: Callable[[], Any], passes: int) -> Callable[[], float]:
         def sample() -> float:
@@ -104,7 +104,7 @@ def taken_in_turns(
 
 
 def web3() -> SimpleNamespace:
-    """Import web3.py, and put back the limit of recursion, which it raises beyond what the C stack holds."""
+    """Import web3.py, and restore the recursion limit, which it raises beyond what the C stack holds."""
     limit = sys.getrecursionlimit()
     from web3 import Web3
     from web3._utils import method_formatters
@@ -114,13 +114,13 @@ def web3() -> SimpleNamespace:
 
 
 def rivals() -> dict[str, Any]:
-    """Give web3.py's events, by topic 0."""
+    """Return web3.py's events, by topic 0."""
     client = web3().Web3()
     made = {}
     for event in EVENTS:
-        if event.says in INDEXED or event.says in PLACES:
+        if event.event_type in INDEXED or event.event_type in PLACES:
             name, _, types = event.signature.rstrip(")").partition("(")
-            indexed = PLACES.get(event.says, range(INDEXED.get(event.says, 0)))
+            indexed = PLACES.get(event.event_type, range(INDEXED.get(event.event_type, 0)))
             inputs = [
                 {"name": f"input{number}", "type": kind, "indexed": number in indexed}
                 for number, kind in enumerate(types.split(","))
@@ -131,12 +131,12 @@ def rivals() -> dict[str, Any]:
 
 
 def process(log: Any, events: dict[str, Any]) -> Any:
-    """Have web3.py decode one log."""
+    """Decode one log with web3.py."""
     return events[log["topics"][0].to_0x_hex()].process_log(log)
 
 
 def both_read(raw: list[RawLog], formatted: list[Any], events: dict[str, Any]) -> tuple[list[Any], list[Any]]:
-    """Give the fills as we read them and as web3.py does, which should be the same before it is measured how fast."""
+    """Return the fills as decoded by us and by web3.py, to verify that they match before measuring speed."""
     made = decode(raw, POLYGON)
     assert made.counts["refused"] == 0, made.refused
     fills = made.fills
@@ -145,11 +145,11 @@ def both_read(raw: list[RawLog], formatted: list[Any], events: dict[str, Any]) -
     ours = list(zip(makers, *columns, strict=True))
     theirs = []
     for log in formatted:
-        told = process(log, events)
-        if told["event"] == "OrderFilled":
-            args = list(told["args"].values())
+        event = process(log, events)
+        if event["event"] == "OrderFilled":
+            args = list(event["args"].values())
             buys = (args[3] == 0) if len(args) == 8 else not args[3]
             value, size = args[5:7] if buys else args[6:4:-1]
             side = 1 if buys else -1
-            theirs.append((args[1][2:].lower(), told["blockNumber"], told["logIndex"], side, size, value))
+            theirs.append((args[1][2:].lower(), event["blockNumber"], event["logIndex"], side, size, value))
     return sorted(ours), sorted(theirs)

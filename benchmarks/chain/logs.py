@@ -1,4 +1,4 @@
-"""Logs as a busy hour has them, in the shares that the exchange's own contracts make them: seeded, and made of text."""
+"""Generated logs of a busy hour, in the proportions of the exchange's own contracts: seeded, as text."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ADDRESS = {contract.name: contract.address.hex() for contract in POLYGON}
 V1, V2, TOKENS = ADDRESS["CTF Exchange V1"], ADDRESS["CTF Exchange V2"], ADDRESS["Conditional Tokens"]
 THROUGH, USDC = ADDRESS["CTF collateral adapter"], ADDRESS["USDC.e"]
 TOPIC = {(event.kind.value, event.signature.partition("(")[0]): event.topic0 for event in EVENTS}
-LOGS_A_BLOCK = 300
+LOGS_PER_BLOCK = 300
 
 
 class Logs:
-    """Writes logs one after the other, as eth_getLogs tells them."""
+    """Writer of logs in sequence, as eth_getLogs returns them."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311 (data of a benchmark)
@@ -28,8 +28,8 @@ class Logs:
         self.wallets = [f"{self.random.getrandbits(160):040x}" for _ in range(5000)]
         self.pairs = [(self.random.getrandbits(256), self.random.getrandbits(256)) for _ in range(500)]
 
-    def say(self, address: str, topic: str, indexed: Sequence[str | int], data: Sequence[str | int]) -> None:
-        """Add a log."""
+    def append_log(self, address: str, topic: str, indexed: Sequence[str | int], data: Sequence[str | int]) -> None:
+        """Append a log."""
         self.logs.append(
             {
                 "address": f"0x{address}",
@@ -49,38 +49,38 @@ class Logs:
     def begin(self) -> None:
         """Begin a transaction, and now and then a block."""
         self.tx += 1
-        if self.index > LOGS_A_BLOCK:
+        if self.index > LOGS_PER_BLOCK:
             self.block, self.index = self.block + 1, 0
 
     def fill(
         self, version: int, owner: str, other: str, *, side: int, token: int, amounts: tuple[int, int], fee: int = 0
     ) -> None:
-        """Say OrderFilled; `amounts` are shares and USD."""
+        """Append OrderFilled; `amounts` are shares and USD."""
         given, got = amounts[::-1] if side == 0 else amounts
         order = self.random.getrandbits(256)
         if version == 1:
             assets = (0, token) if side == 0 else (token, 0)
-            self.say(V1, TOPIC["exchange_v1", "OrderFilled"], [order, owner, other], [*assets, given, got, fee])
+            self.append_log(V1, TOPIC["exchange_v1", "OrderFilled"], [order, owner, other], [*assets, given, got, fee])
         else:
             rest = [side, token, given, got, fee, 0, 0]
-            self.say(V2, TOPIC["exchange_v2", "OrderFilled"], [order, owner, other], rest)
+            self.append_log(V2, TOPIC["exchange_v2", "OrderFilled"], [order, owner, other], rest)
 
     def moved(self, by: str, sender: str, receiver: str, tokens: Sequence[int], amount: int) -> None:
-        """Say TransferSingle or TransferBatch."""
+        """Append TransferSingle or TransferBatch."""
         if len(tokens) == 1:
             topic, data = TOPIC["conditional_tokens", "TransferSingle"], [tokens[0], amount]
         else:
             topic, data = TOPIC["conditional_tokens", "TransferBatch"], [64, 160, 2, *tokens, 2, amount, amount]
-        self.say(TOKENS, topic, [by, sender, receiver], data)
+        self.append_log(TOKENS, topic, [by, sender, receiver], data)
 
     def split(self, holder: str, pair: tuple[int, int], amount: int) -> None:
-        """Say what Conditional Tokens' splitPosition says."""
+        """Append the logs of Conditional Tokens' splitPosition."""
         self.moved(holder, "0", holder, pair, amount)
         topic = TOPIC["conditional_tokens", "PositionSplit"]
-        self.say(TOKENS, topic, [holder, 0, pair[0] ^ pair[1]], [USDC, 96, amount, 2, 1, 2])
+        self.append_log(TOKENS, topic, [holder, 0, pair[0] ^ pair[1]], [USDC, 96, amount, 2, 1, 2])
 
     def match(self) -> None:
-        """Say a match of one to three makers; each third mints a set."""
+        """Append a match of one to three makers; each third mints a set."""
         self.begin()
         draw, pair = self.random, self.random.choice(self.pairs)
         taker, price = draw.choice(self.wallets), draw.randrange(10_000, 990_000, 10_000)
@@ -98,28 +98,28 @@ class Logs:
         if minted:
             self.moved(V2, V2, taker, [pair[0]], total)
         fee = total // 200
-        self.say(V2, TOPIC["exchange_v2", "FeeCharged"], [self.wallets[0]], [fee])
+        self.append_log(V2, TOPIC["exchange_v2", "FeeCharged"], [self.wallets[0]], [fee])
         self.fill(2, taker, V2, side=0, token=pair[0], amounts=(total, total * price // 10**6), fee=fee)
         topic = TOPIC["exchange_v2", "OrdersMatched"]
-        self.say(V2, topic, [self.tx, taker], [0, pair[0], total * price // 10**6, total])
+        self.append_log(V2, topic, [self.tx, taker], [0, pair[0], total * price // 10**6, total])
 
     def redemption(self) -> None:
-        """Say what a redemption through the collateral adapter says."""
+        """Append the logs of a redemption through the collateral adapter."""
         self.begin()
         pair, wallet, amount = self.random.choice(self.pairs), self.random.choice(self.wallets), self.tx + 10**6
         self.moved(THROUGH, wallet, THROUGH, [pair[0]], amount)
         self.moved(THROUGH, THROUGH, "0", [pair[0]], amount)
         topic = TOPIC["conditional_tokens", "PayoutRedemption"]
-        self.say(TOKENS, topic, [THROUGH, USDC, 0], [pair[0] ^ pair[1], 96, amount, 2, 1, 2])
+        self.append_log(TOKENS, topic, [THROUGH, USDC, 0], [pair[0] ^ pair[1], 96, amount, 2, 1, 2])
 
 
 def word(value: str | int) -> str:
-    """Write 32 bytes; text is an address."""
+    """Return 32 bytes as hex; text is an address."""
     return f"{value:064x}" if isinstance(value, int) else value.rjust(64, "0")
 
 
 def fills(count: int) -> list[dict[str, Any]]:
-    """OrderFilled alone, of both versions by turns."""
+    """Return OrderFilled logs only, alternating between versions."""
     logs = Logs(1)
     for number in range(count):
         if number % 3 == 0:
@@ -132,7 +132,7 @@ def fills(count: int) -> list[dict[str, Any]]:
 
 
 def mixed(count: int) -> list[dict[str, Any]]:
-    """Whole transactions: matches, with one redemption in eight."""
+    """Return whole transactions: matches, with one redemption in eight."""
     logs = Logs(2)
     steps = _steps(logs)
     while len(logs.logs) < count:

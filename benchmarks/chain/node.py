@@ -1,4 +1,4 @@
-"""python -m benchmarks.chain.node: a node that has its answers ready, so that it is not what is measured."""
+"""python -m benchmarks.chain.node: a node with precomputed responses, so that it is not what is measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 FIRST = 91_000_000
-MATCHES = 30  # a block: 90 logs and more, as Polygon has of the exchange
+MATCHES = 30  # per block: 90 logs and more, as the exchange has on Polygon
 WALLETS, TOKENS = 50_000, 4_000
 EXCHANGE = "0xe111180000d2663c0091e4f400237545b87b996b"
 FILLED = "0xd543adfd945773f1a62f74f0ee55a5e3b9b1a28262980ba90b1a89f2ea84d8ee"
@@ -19,7 +19,7 @@ MATCHED = "0x174b3811690657c217184f89418266767c87e4805d09680c39fc9c031c0cab7c"
 
 
 class Node:
-    """A chain of so many blocks, each with its logs as JSON."""
+    """A chain of `blocks` blocks, each with its logs as JSON."""
 
     def __init__(self, blocks: int) -> None:
         dice = random.Random(1)  # noqa: S311 - test data
@@ -31,7 +31,7 @@ class Node:
         self._logs = [self._block(dice, at, wallets, tokens) for at in range(blocks)]
 
     def answer(self, method: str, params: list[Any]) -> bytes:
-        """Give the result of a call, as JSON."""
+        """Return the result of a call, as JSON."""
         if method == "eth_getLogs":
             first, last = int(params[0]["fromBlock"], 16), int(params[0]["toBlock"], 16)
             return b"[" + b",".join(self._logs[max(first - FIRST, 0) : last - FIRST + 1]) + b"]"
@@ -94,12 +94,12 @@ def serve(blocks: int) -> None:
         def do_POST(self) -> None:
             asked = msgspec.json.decode(self.rfile.read(int(self.headers["Content-Length"])))
             calls = asked if isinstance(asked, list) else [asked]
-            told = [
+            responses = [
                 b'{"jsonrpc":"2.0","id":%s,"result":%s}'
                 % (msgspec.json.encode(call["id"]), node.answer(call["method"], call.get("params", [])))
                 for call in calls
             ]
-            body = b"[" + b",".join(told) + b"]" if isinstance(asked, list) else told[0]
+            body = b"[" + b",".join(responses) + b"]" if isinstance(asked, list) else responses[0]
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))
@@ -107,7 +107,7 @@ def serve(blocks: int) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
-            """Say nothing: only the port is waited for."""
+            """Log nothing: the caller reads only the port."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         print(server.server_port, flush=True)

@@ -1,4 +1,4 @@
-"""Logs a second from eth_getLogs to committed rows, beside asking for the same logs and leaving it at that."""
+"""Settlement benchmark: logs per second from eth_getLogs to committed rows, beside only requesting the same logs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from benchmarks.harness import Options
 
 BLOCKS = 1_000
-TARGET = Target("value", ">=", 10_000)  # the best figure that another indexer of this exchange has published is 9,984
+TARGET = Target("value", ">=", 10_000)  # the best figure published by another indexer of this exchange is 9,984
 EMPTY = (
     "truncate settlements, wallet_fills, ledger_entries, chain_blocks, chain_ranges, chain_checks, chain_tokens,"
     " stream_events, wallet_activity, position_changes, positions_due"
@@ -35,19 +35,19 @@ EMPTY = (
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure history, which is not told, and the same told to the stream."""
+    """Measure history, which is not published, and the same published to the stream."""
     with fresh(report) as bench, node(BLOCKS) as url:
         rows = {True: 0, False: 0}
 
-        def filled(*, told: bool) -> float:
-            seconds, logs, rows[told] = fill(bench, url, told=told)
+        def filled(*, publish: bool) -> float:
+            seconds, logs, rows[publish] = fill(bench, url, publish=publish)
             return logs / seconds
 
         medians = interleaved(
             {
                 "eth_getLogs alone": lambda: asked(url),
-                "to committed rows": lambda: filled(told=False),
-                "to committed rows, the stream told": lambda: filled(told=True),
+                "to committed rows": lambda: filled(publish=False),
+                "to committed rows, the stream told": lambda: filled(publish=True),
             },
             options.repetitions,
             report,
@@ -59,7 +59,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def asked(url: str) -> float:
-    """Ask for all logs; logs a second."""
+    """Request all logs; return logs per second."""
     began = time.perf_counter()
     with Rpc([url]) as rpc:
         rpc.heads()
@@ -67,22 +67,22 @@ def asked(url: str) -> float:
     return logs / (time.perf_counter() - began)
 
 
-def fill(bench: Bench, url: str, *, told: bool) -> tuple[float, int, int]:
-    """Fill in the whole chain; seconds, logs and rows."""
+def fill(bench: Bench, url: str, *, publish: bool) -> tuple[float, int, int]:
+    """Process the whole chain; return seconds, logs and rows."""
     with connect(bench.url, autocommit=True) as conn, Rpc([url]) as rpc:
         conn.execute(EMPTY)
         conn.execute("checkpoint")
-        writer = Writer(conn, POLYGON, tell_within_s=float("inf") if told else -1e9)
+        writer = Writer(conn, POLYGON, publish_within_s=float("inf") if publish else -1e9)
         began = time.perf_counter()
         rpc.heads()
         *_, last = Ranges(writer, rpc, POLYGON).fill(FIRST, FIRST + BLOCKS - 1)
         seconds = time.perf_counter() - began
-    return seconds, last.written.logs, 2 * last.written.settlements + last.written.told
+    return seconds, last.written.logs, 2 * last.written.settlements + last.written.published
 
 
 @contextlib.contextmanager
 def node(blocks: int) -> Iterator[str]:
-    """Run a node with so many blocks, on a core of its own if there is one."""
+    """Run a node with `blocks` blocks, on a core of its own if there is one."""
     command = [sys.executable, "-m", "benchmarks.chain.node", str(blocks)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

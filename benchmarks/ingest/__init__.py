@@ -1,1 +1,1 @@
-"""Ingest: rows written a second, and a sustained load through the whole feed."""
+"""Ingest benchmark: rows written per second, and a sustained load through the whole feed."""

@@ -1,4 +1,4 @@
-"""Ingest: the writer's rows a second beside psql's COPY, and a sustained load through the whole live feed."""
+"""Ingest benchmark: the writer's rows per second beside psql's COPY, and a sustained load through the whole feed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ if TYPE_CHECKING:
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure both."""
+    """Run both measurements."""
     yield from writing.run(options, report)
     yield from sustained.run(options, report)

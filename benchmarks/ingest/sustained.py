@@ -1,4 +1,4 @@
-"""A sustained load: the sandbox's real sockets into the live feed into the database, with an eye on lag and memory."""
+"""Sustained load: the sandbox's real sockets through the live feed into the database, measuring lag and memory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PAGE_KB = os.sysconf("SC_PAGE_SIZE") // 1024
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Send events at the rate for the time asked for."""
+    """Send events at the rate for the configured time."""
     with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
         port = choose(None).sandbox
         exchange = f"127.0.0.1:{port}"
@@ -73,7 +73,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 def measure(
     bench: Bench, supervisor: Supervisor, feed: Program, status: str, *, seconds: float, report: Callable[[str], None]
 ) -> Iterator[Figure]:
-    """Watch for the time asked for, once the feed has caught up."""
+    """Measure for the configured time, once the feed has caught up."""
     from orchestration.ingest import lag
     from sql.database import connect
     from sql.queries import figures as queries
@@ -85,7 +85,7 @@ def measure(
         rows_before = stored(conn)
         while time.monotonic() - began < seconds:
             time.sleep(1)
-            supervisor.look()
+            supervisor.check_started()
             memory.append(((time.monotonic() - began) / 60, resident_mb(feed.pid or 0)))
             if len(memory) % 30 == 0:
                 report(f"{len(memory)} s: {memory[-1][1]:.0f} MB")
@@ -106,7 +106,7 @@ def measure(
 
 
 def discover(url: str, gamma_url: str) -> None:
-    """Bring in the catalogue, as discovery does."""
+    """Load the catalogue, as discovery does."""
     from config import settings
     from orchestration.markets.discovery import Discovery
     from sql.database import connect
@@ -116,11 +116,11 @@ def discover(url: str, gamma_url: str) -> None:
     with connect(url, autocommit=True) as conn:
         Discovery(
             conn, Gamma(Client(), gamma_url), settings.get().model_copy(update={"source": "simulated"})
-        ).walk_open()
+        ).scan_open()
 
 
 def leads(url: str) -> bool:
-    """Say whether a run leads and holds its books."""
+    """Return whether a run is leader and its books are ready."""
     import psycopg
 
     try:
@@ -131,16 +131,16 @@ def leads(url: str) -> bool:
 
 
 def stored(conn: Any) -> int:
-    """Count the rows of the time series."""
+    """Return the number of rows of the time series."""
     query = "select (select count(*) from trades) + (select count(*) from book_events) + (select count(*) from quotes)"
     return int(conn.execute(query).fetchone()[0])
 
 
 def resident_mb(pid: int) -> float:
-    """Read how much memory a process has."""
+    """Return a process's resident memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_KB / 1024
 
 
 def thinned(points: list[tuple[float, float]], most: int = 300) -> list[tuple[float, float]]:
-    """Leave out most of many points, evenly."""
+    """Return at most `most` points, evenly spaced."""
     return points[:: max(1, len(points) // most)]

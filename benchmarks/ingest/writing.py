@@ -1,7 +1,7 @@
-"""Rows a second of our writer beside psql's COPY of the same rows into the same hypertables, 10,000 a batch.
+"""Writer benchmark: rows per second beside psql's COPY of the same rows into the same hypertables, 10,000 per batch.
 
-The writer tells the stream of what is new in the same transaction. So psql copies both, what the writer wrote into the
-table and what it wrote into the stream, a batch a transaction; and both fire the same triggers.
+The writer publishes new rows to the stream in the same transaction. So psql copies both, the rows the writer wrote
+into the table and those it wrote into the stream, one transaction per batch; and both fire the same triggers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import interleaved
-from orchestration.ingest.storage.rows import Batch, Change, Token, Trade, value_usd
+from orchestration.ingest.storage.rows import Change, Token, TradeRow, WriteBatch, value_usd
 from orchestration.ingest.storage.writer import Connection, Writer
 from sql.database import connect
 
@@ -34,11 +34,13 @@ COLUMNS = {
     "book_events": "ts, market_key, outcome, event_id, seq, side, price, size, hash",
 }
 STREAM = "copy (select seq, ts, type, market_id, message from stream_events where seq >= %s and seq < %s) to stdout"
-EMPTY = "truncate trades, book_events, quotes, stream_events, live_prices"  # and with trades, their candles
+EMPTY = (
+    "truncate trades, book_events, quotes, stream_events, live_prices"  # truncating trades truncates their candles too
+)
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure trades, and changes of books."""
+    """Measure trades and book changes."""
     dice = random.Random(1)  # noqa: S311 - test data
     tokens = [
         Token(str(dice.getrandbits(255)), f"0x{market:064x}", market, outcome)
@@ -48,7 +50,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
     with fresh(report) as bench:
         for table, make in (("trades", trades), ("book_events", changes)):
             ours = Ours(bench, list(make(dice, tokens)))
-            ours.all_a_second()  # to warm up, and for the stream's rows, which psql is going to copy
+            ours.all_a_second()  # warm-up, and to get the stream's rows for psql to copy
             both = Theirs(bench, table, ours.batches)
             alone = Theirs(bench, table, ours.batches, stream=False)
             medians = interleaved(
@@ -71,44 +73,46 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 class Ours:
     """The live feed's writer."""
 
-    def __init__(self, bench: Bench, batches: Sequence[Batch]) -> None:
+    def __init__(self, bench: Bench, batches: Sequence[WriteBatch]) -> None:
         self.bench = bench
         self.batches = batches
 
     def all_a_second(self) -> float:
-        """Write all batches into empty tables."""
+        """Write all batches into empty tables; return rows per second."""
         empty(self.bench)
         with connect(self.bench.url, autocommit=True) as conn:
             writer = Writer(conn)
             began = time.perf_counter()
             written = [writer.write(batch) for batch in self.batches]
             took = time.perf_counter() - began
-        return sum(each.rows + each.told for each in written) / took
+        return sum(each.rows + each.published for each in written) / took
 
 
 class Theirs:
-    """Psql, a transaction a batch."""
+    """Psql, one transaction per batch."""
 
-    def __init__(self, bench: Bench, table: str, batches: Sequence[Batch], *, stream: bool = True) -> None:
+    def __init__(self, bench: Bench, table: str, batches: Sequence[WriteBatch], *, stream: bool = True) -> None:
         self.bench = bench
         self.rows = 0
         script = [r"\set ON_ERROR_STOP on"]
         with connect(bench.url, autocommit=True) as conn:
-            first, told = (self._asked(conn, "min(seq)"), self._asked(conn, "count(*)")) if stream else (0, 0)
+            first, published = (self._asked(conn, "min(seq)"), self._asked(conn, "count(*)")) if stream else (0, 0)
             for nth, batch in enumerate(batches):
                 file = bench.folder / f"{table}-{nth}.tsv"
                 file.write_text("".join(lines(batch)))
                 script += ["begin;", rf"\copy {table} ({COLUMNS[table]}) from '{file}'"]
                 self.rows += len(batch)
                 if stream:
-                    share = range(first + told * nth // len(batches), first + told * (nth + 1) // len(batches))
+                    share = range(
+                        first + published * nth // len(batches), first + published * (nth + 1) // len(batches)
+                    )
                     script.append(self._stream(conn, bench.folder / f"{table}-{nth}-stream.tsv", share))
                     self.rows += len(share)
                 script.append("commit;")
         self.script = "\n".join([*script, ""])
 
     def rows_a_second(self) -> float:
-        """Copy all files into empty tables, psql's own start not counted."""
+        """Copy all files into empty tables, excluding psql's own start; return rows per second."""
         empty(self.bench)
         start = self._took(r"\set ON_ERROR_STOP on" "\n")
         return self.rows / (self._took(self.script) - start)
@@ -132,33 +136,35 @@ class Theirs:
 
 
 def empty(bench: Bench) -> None:
-    """Let every turn find the same: empty tables, and nothing left to write back."""
+    """Reset to the same state for every turn: empty tables, and nothing left to write back."""
     with connect(bench.url, autocommit=True) as conn:
         conn.execute(EMPTY)
         conn.execute("checkpoint")
 
 
 def instants(dice: random.Random) -> Iterator[list[int]]:
-    """Give the milliseconds of each batch, ascending: two seconds of a busy exchange."""
+    """Yield the milliseconds of each batch, ascending: two seconds of a busy exchange."""
     start = int(time.time() * 1000) - BATCHES * 2000
     for nth in range(BATCHES):
         yield sorted(start + nth * 2000 + dice.randrange(2000) for _ in range(BATCH))
 
 
-def trades(dice: random.Random, tokens: Sequence[Token]) -> Iterator[Batch]:
-    """Make batches of trades."""
+def trades(dice: random.Random, tokens: Sequence[Token]) -> Iterator[WriteBatch]:
+    """Yield batches of trades."""
     for batch in instants(dice):
         rows = []
         for nth, ts_ms in enumerate(batch):
             price, size = dice.randrange(1, 100) * 10_000, dice.randrange(1, 10**9)
             token, tx = dice.choice(tokens), dice.randbytes(32)
             side, identity = dice.choice((1, -1)), dice.getrandbits(63)
-            rows.append(Trade(token, ts_ms, identity, ts_ms << 20 | nth, side, price, size, value_usd(price, size), tx))
-        yield Batch(trades=rows)
+            rows.append(
+                TradeRow(token, ts_ms, identity, ts_ms << 20 | nth, side, price, size, value_usd(price, size), tx)
+            )
+        yield WriteBatch(trades=rows)
 
 
-def changes(dice: random.Random, tokens: Sequence[Token]) -> Iterator[Batch]:
-    """Make batches of level changes, of books that are followed and streamed."""
+def changes(dice: random.Random, tokens: Sequence[Token]) -> Iterator[WriteBatch]:
+    """Yield batches of level changes, of books that are subscribed to and streamed."""
     for batch in instants(dice):
         rows = []
         for nth, ts_ms in enumerate(batch):
@@ -169,11 +175,11 @@ def changes(dice: random.Random, tokens: Sequence[Token]) -> Iterator[Batch]:
             rows.append(
                 Change(token, ts_ms, identity, seq, side, price, size, digest, True, 490_000, 510_000, 10**9, None)
             )
-        yield Batch(changes=rows)
+        yield WriteBatch(changes=rows)
 
 
-def lines(batch: Batch) -> Iterator[str]:
-    """Write the rows of a batch as COPY's text."""
+def lines(batch: WriteBatch) -> Iterator[str]:
+    """Yield the rows of a batch as COPY text."""
     for trade in batch.trades:
         token, tx = trade.token, (trade.tx_hash or b"").hex()
         yield (

@@ -1,1 +1,1 @@
-"""The MCP server, beside fastmcp over the same document."""
+"""MCP benchmark: our server beside fastmcp over the same document."""

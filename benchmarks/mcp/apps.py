@@ -1,4 +1,4 @@
-"""MCP servers over the same document and the same answers: ours, and what fastmcp makes of the document by itself."""
+"""MCP servers over the same document and the same responses: ours, and fastmcp's generated from the document."""
 
 from __future__ import annotations
 
@@ -51,18 +51,18 @@ ANSWERS = {"price": json.dumps(PRICE).encode(), "trades": json.dumps([TRADE] * 1
 
 
 class Api(httpx.AsyncBaseTransport):
-    """Answers at once."""
+    """Transport that responds at once."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Give what the path's last part names."""
+        """Return the response named by the path's last part."""
         return httpx.Response(200, content=ANSWERS.get(request.url.path.rpartition("/")[2], b"{}"))
 
 
 class RivalsApi(httpx2.AsyncBaseTransport):
-    """The same for the rival, whose HTTP client is another."""
+    """The same for the rival, which uses another HTTP client."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Give what the path's last part names."""
+        """Return the response named by the path's last part."""
         headers = {"content-type": "application/json"}
         return httpx2.Response(200, headers=headers, content=ANSWERS.get(request.url.path.rpartition("/")[2], b"{}"))
 
@@ -71,19 +71,19 @@ class _Key:
     def key(self) -> str:
         return "psg_bench"
 
-    def refused(self, key: str) -> bool:
+    def mark_refused(self, key: str) -> bool:
         return bool(key != self.key())
 
 
 def ours() -> Starlette:
-    """Make our endpoints."""
+    """Return our app."""
     credentials: Credentials = _Key()  # type: ignore[assignment]
     mcp = Mcp(Backend("http://api", credentials, transport=Api()), Guides(), Settings())
     return Starlette(routes=mcp.routes, lifespan=lambda _: mcp.running())
 
 
 def rival() -> Any:
-    """Make what fastmcp makes."""
+    """Return fastmcp's app."""
     document = openapi.document() | {"servers": [{"url": "http://api"}]}
     client = httpx2.AsyncClient(base_url="http://api", transport=RivalsApi(), headers={"X-API-Key": "psg_bench"})
     return over_http(FastMCP.from_openapi(document, client=client, name="rival"))

@@ -1,4 +1,4 @@
-"""Calls of MCP tools beside what fastmcp makes of the same document: calls a second, and the CPU time of one."""
+"""MCP benchmark: tool calls beside fastmcp's server from the same document: calls per second, and CPU time per call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOOLS = {"market_price": {"id": "will-it-rain"}, "market_trades": {"id": "will-i
 
 
 def asked(method: str, *, modern: bool, **params: Any) -> bytes:
-    """Write a message of either era."""
+    """Return a message of either protocol era."""
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     headers["X-API-Key"] = "psg_bench"
     if modern:
@@ -45,7 +45,7 @@ def asked(method: str, *, modern: bool, **params: Any) -> bytes:
 
 
 class Server:
-    """One of the two, and how many calls a second it has answered."""
+    """One of the two servers, and its calls per second."""
 
     def __init__(self, name: str, port: int, folder: Path) -> None:
         self.port, self.rates = port, [0.0]
@@ -60,7 +60,7 @@ class Server:
         )
 
     def cost(self, message: bytes) -> float:
-        """Press with calls; gives the CPU microseconds of one."""
+        """Send calls at full load; return the CPU microseconds per call."""
         assert self.program.pid is not None
         press(self.port, [message], clients=CLIENTS, seconds=WARM_UP_S)
         before = cpu_s([self.program.pid])
@@ -70,7 +70,7 @@ class Server:
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure both servers, taking turns; the API behind them answers at once."""
+    """Measure both servers in turns; the API behind them responds at once."""
     with (
         tempfile.TemporaryDirectory(prefix="presage-bench-") as folder,
         Supervisor(report, restart=False) as supervisor,

@@ -1,1 +1,1 @@
-"""Signals: a minute of analysis, beside pandas."""
+"""Signals benchmark: a minute of analysis, beside pandas."""

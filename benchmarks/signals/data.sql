@@ -1,5 +1,5 @@
 -- An hour of a busy exchange, and the day before it: 46,500 active markets, 20,000 that traded in the day, 5,000 in the last hour.
--- Who trades how much is heavy-tailed. Times end at the minute that is analysed; `size` shrinks it all for tests.
+-- Trading volume is heavy-tailed. Times end at the analysed minute; `size` shrinks the data for tests.
 
 set session_replication_role = replica; -- no triggers: candles are made at once, below
 select setseed(0.5);
@@ -20,7 +20,7 @@ from (
         lateral generate_series(1, least(5000, (6 * power(random() + m * 0, -0.9))::int)) as i
 ) as made;
 
--- The day before that: {traded} markets, on average 60 trades each; those that trade now had six times as many.
+-- The day before that: {traded} markets, on average 60 trades each; the recent ones had six times as many.
 insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd)
 select
     ts, m, (random() < 0.3)::int, n, (extract(epoch from ts) * 1000)::bigint << 20 | n & 1048575, 1, price, 50000000, price * 50
@@ -46,7 +46,7 @@ select time_bucket('1 hour', ts) as bucket, market_key, outcome, first(price, se
 from trades group by 1, 2, 3;
 -- end of candles
 
--- Best prices of both outcomes, on average 130 changes in the last 65 minutes of a market that trades, and 10 of any other in a day.
+-- Best prices of both outcomes: on average 130 changes in the last 65 minutes for a trading market, and 10 a day for any other.
 insert into quotes (ts, market_key, outcome, bid, ask, mid)
 select ts, m, outcome, bid, bid + width, bid + width / 2
 from (
@@ -59,7 +59,7 @@ from (
 ) as made
 on conflict do nothing;
 
--- Books: a snapshot with each trade, and ten changes of levels between.
+-- Books: a snapshot with each trade, and ten level changes in between.
 insert into book_events (ts, market_key, outcome, event_id, seq, bid_prices, bid_sizes, ask_prices, ask_sizes)
 select
     ts, market_key, outcome, trade_id, seq, array(select price - i * 10000 from generate_series(1, 20) as i),

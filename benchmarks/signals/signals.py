@@ -1,7 +1,7 @@
-"""Signals: a whole minute of analysis beside a plain loop over the markets in pandas, on the data of a busy hour.
+"""Signals benchmark: a minute of analysis beside a plain pandas loop over the markets, on the data of a busy hour.
 
-Both read the same database and judge by the same definitions. The loop asks for each market's rows and computes with
-data frames; it does so for some of the markets, and its time is what it would take for all.
+Both read the same database and use the same definitions. The loop queries each market's rows and computes with
+data frames; it covers some of the markets, and its time is scaled to all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import interleaved
-from config.tunables import PARAMETERS
+from config.tunables import TUNABLES
 from orchestration.signals import passes
 from orchestration.signals.measures import Parameters, read
 from sql import database
@@ -37,11 +37,11 @@ COUNTS = ("markets", "trades", "quotes", "book_events")
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure passes, what they need, and the loop."""
+    """Measure passes, their memory, and the loop."""
     with fresh(report) as bench, database.connect(bench.url, autocommit=True, name="presage bench") as conn:
         fill(conn)
         report(", ".join(f"{conn.execute(f'select count(*) from {name}').fetchone()[0]:,} {name}" for name in COUNTS))  # type: ignore[index]  # noqa: S608
-        given = Parameters.of({name: parameter.default for name, parameter in PARAMETERS.items()})
+        given = Parameters.of({name: parameter.default for name, parameter in TUNABLES.items()})
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         measured = read(conn, AT, given)
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
@@ -65,7 +65,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def fill(conn: psycopg.Connection[Any], *, markets: int = MARKETS, traded: int = TRADED, recent: int = RECENT) -> None:
-    """Make up the data; the script's braces are numbers and an instant of our own."""
+    """Generate the data; the script's braces are numbers and a time of our own."""
     script = DATA.read_text()
     if database.license(conn) == "timescale":  # continuous aggregates are computed when read
         before, _, rest = script.partition("-- candles:")
@@ -76,7 +76,7 @@ def fill(conn: psycopg.Connection[Any], *, markets: int = MARKETS, traded: int =
 
 
 def one_pass(conn: psycopg.Connection[Any], now: datetime) -> float:
-    """Analyse the minute at AT, as it is done each minute; give the seconds."""
+    """Analyse the minute at AT, as each minute's run does; return the seconds."""
     conn.execute("update stage_clocks set detail = '{}' where stage = 'analysis'")
     conn.execute("delete from signals")
     began = time.perf_counter()
@@ -88,7 +88,7 @@ def one_pass(conn: psycopg.Connection[Any], now: datetime) -> float:
 
 
 def loop(conn: psycopg.Connection[Any], market_keys: list[int], given: Parameters) -> float:
-    """Do the same for some markets one by one, with data frames; give the seconds."""
+    """Analyse some markets one by one with data frames; return the seconds."""
     began = time.perf_counter()
     for key in market_keys:
         judge(conn, key, given)
@@ -96,7 +96,7 @@ def loop(conn: psycopg.Connection[Any], market_keys: list[int], given: Parameter
 
 
 def judge(conn: psycopg.Connection[Any], key: int, given: Parameters) -> list[str]:
-    """Say which signals a market has, as one writes it down the first time."""
+    """Return a market's signals, by a straightforward implementation."""
     at = AT.timestamp()
     trades = frame(
         conn,
@@ -145,13 +145,13 @@ def judge(conn: psycopg.Connection[Any], key: int, given: Parameters) -> list[st
 
 
 def lean(bids: list[int], asks: list[int]) -> float:
-    """Bids less asks, over both."""
+    """Return bids minus asks, over their sum."""
     held = sum(bids[:5]) + sum(asks[:5])
     return (sum(bids[:5]) - sum(asks[:5])) / held if held else 0.0
 
 
 def frame(conn: psycopg.Connection[Any], query: Any, given: list[Any]) -> pd.DataFrame:
-    """Read rows as a data frame."""
+    """Return rows as a data frame."""
     import pandas as pd
 
     cursor = conn.execute(query, given)

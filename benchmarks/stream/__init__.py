@@ -1,1 +1,1 @@
-"""The stream: latency from commit to client, fan-out and resuming."""
+"""Stream benchmark: latency from commit to client, fan-out and resuming."""

@@ -1,6 +1,6 @@
-"""Many clients of a WebSocket in one process, as cheap as they can be: `python -m benchmarks.stream.listeners …`.
+"""Many WebSocket clients in one process, as cheap as possible: `python -m benchmarks.stream.listeners …`.
 
-Each walks over the frames' headers and counts what they carry; a few also note when they had heard of which event.
+Each parses frame headers and counts payloads; a few also record when they received which event.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HANDSHAKE = (
 
 
 class Listener:
-    """A client that has been let in."""
+    """A connected client."""
 
     def __init__(self, port: int, path: str) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
@@ -37,13 +37,13 @@ class Listener:
         if b" 101 " not in head.split(b"\r\n")[0]:
             raise SystemExit(f"refused: {answer!r}")
         self.socket.setblocking(False)
-        self.left = 0  # bytes of the frame under way that are still to come
-        self.head = b""  # of a frame whose header is not whole
+        self.left = 0  # bytes of the current frame still to come
+        self.head = b""  # of a frame whose header is incomplete
         self.frames = self.payload = 0
         self.take(rest)
 
     def take(self, data: bytes | memoryview) -> None:
-        """Walk over the frames in some bytes."""
+        """Process received bytes frame by frame."""
         at, size = 0, len(data)
         while at < size:
             if self.left:
@@ -67,7 +67,7 @@ class Listener:
 
 
 def main(port: int, path: str, count: int, sampled: int, file: Path) -> None:
-    """Connect, say so, and listen until the standard input ends; the file gets the samples."""
+    """Connect, print that, and listen until stdin closes; write the samples to the file."""
     listeners: dict[int, Listener] = {}
     poll = select.epoll()
     for _ in range(count):
@@ -105,7 +105,7 @@ def main(port: int, path: str, count: int, sampled: int, file: Path) -> None:
 
 
 def note(samples: array.array[int], end: bytes) -> None:
-    """Note which event has been heard of by now."""
+    """Record the newest event received by now."""
     at = end.rfind(SEQ)
     stop = end.find(b",", at)
     if at >= 0 and stop > at:
@@ -113,7 +113,7 @@ def note(samples: array.array[int], end: bytes) -> None:
 
 
 def counted(listeners: dict[int, Listener]) -> dict[str, int]:
-    """Add up what was heard."""
+    """Return the totals received."""
     return {
         "frames": sum(each.frames for each in listeners.values()),
         "payload": sum(each.payload for each in listeners.values()),
@@ -123,7 +123,7 @@ def counted(listeners: dict[int, Listener]) -> dict[str, int]:
 
 
 def finish(listeners: dict[int, Listener], samplers: dict[int, array.array[int]], closed: int, file: Path) -> None:
-    """Write everything down."""
+    """Write all results."""
     print(json.dumps(counted(listeners) | {"closed": closed}), flush=True)
     with file.open("wb") as out:
         for samples in samplers.values():

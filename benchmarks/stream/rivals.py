@@ -1,7 +1,7 @@
-"""What the stream is held against: two bare broadcasts of made-up events, without database, filters or resuming.
+"""Rivals of the stream: two bare broadcasts of generated events, without database, filters or resuming.
 
-`python -m benchmarks.stream.rivals gevent|websockets PORT RATE each|lines`: a frame an event, or one of many lines.
-They begin to send when they get SIGUSR1, so that the clients can connect first.
+`python -m benchmarks.stream.rivals gevent|websockets PORT RATE each|lines`: one frame per event, or one of many lines.
+They start sending on SIGUSR1, so that the clients can connect first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TICK_S = 0.01
 
 
 def batches(rate: int, *, lines: bool) -> Iterator[list[str]]:
-    """Give the frames that are due at each look; those not sent in time are made up later."""
+    """Yield the frames due at each tick; missed ones are sent later."""
     began, made = time.monotonic(), 0
     while True:
         due = min(int(rate * (time.monotonic() - began)), made + rate)
@@ -30,7 +30,7 @@ def batches(rate: int, *, lines: bool) -> Iterator[list[str]]:
 
 
 def bare_gevent(port: int, rate: int, *, lines: bool) -> None:
-    """Broadcast as the documentation of gevent-websocket does: a loop over all clients."""
+    """Broadcast as in gevent-websocket's documentation: a loop over all clients."""
     from gevent import monkey
 
     monkey.patch_all()
@@ -67,7 +67,7 @@ def bare_gevent(port: int, rate: int, *, lines: bool) -> None:
 
 
 def websockets_broadcast(port: int, rate: int, *, lines: bool) -> None:
-    """Broadcast by `websockets.broadcast`."""
+    """Broadcast with `websockets.broadcast`."""
     import asyncio
 
     from websockets.asyncio.server import broadcast, serve

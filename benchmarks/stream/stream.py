@@ -1,4 +1,4 @@
-"""The stream under load: from commit to client, fan-out, a resume, stalled clients; beside bare broadcasts."""
+"""Stream benchmark: commit to client, fan-out, a resume, stalled clients; beside bare broadcasts."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ CLIENTS = 1000
 RESUMED = 10_000
 STALLED = 50
 STALL_S = 20.0
-WARM_S = 300.0  # until what is kept for those who come back has reached its bound
+WARM_S = 300.0  # until the resume buffer has reached its limit
 SOON = (Target("value", "<", 10), Target("value", "<", 30))  # p50 and p99, in milliseconds
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure, and write it down where that is asked for."""
+    """Run all measurements, and write the document if requested."""
     load = os.getloadavg()
     figures: list[Figure] = []
     for each in measured(options, report):
@@ -51,7 +51,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure us, then the rivals, with the same clients."""
+    """Measure our server, then the rivals, with the same clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
     try:
@@ -63,12 +63,12 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
 
 
 def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
-    """Measure one worker; gives what it did for the thousand."""
-    from cli import api_keys as key
+    """Measure one worker; return its load with a thousand clients."""
+    from cli import api_keys
     from sql.database import connect
 
     port = choose(None).api
-    token = key.create(bench.url, "bench@example.com", "bench", "enterprise")
+    token = api_keys.create(bench.url, "bench@example.com", "bench", "enterprise")
     path = f"/stream?api_key={token}"
     api = Program(
         "api",
@@ -103,7 +103,7 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
 
         head = conn.execute("select last_seq from stream_head").fetchone()
         parts = [head[0] - RESUMED * (number + 1) for number in range(options.repetitions)]  # type: ignore[index]
-        took = statistics.median([resumed(port, path, after) for after in parts])  # each read from the database
+        took = statistics.median([resumed(port, path, after) for after in parts])  # all read from the database
         yield figure(f"resume of {RESUMED:,} messages", took * 1000, "ms", target=Target("value", "<", 250))
         took = statistics.median([resumed(port, path, parts[0]) for _ in range(options.repetitions)])
         yield figure("the same, of those who come back together", took * 1000, "ms")
@@ -113,7 +113,7 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
 
 
 def beside(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure the rivals, and say how they compare in messages for a second of CPU."""
+    """Measure the rivals, and compare messages per second of CPU."""
     names = {
         ("gevent", "each"): "bare gevent-websocket loop, a frame an event",
         ("gevent", "lines"): "bare gevent-websocket loop, frames of many lines",
@@ -135,7 +135,7 @@ def beside(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator
 
 
 def resumed(port: int, path: str, after: int) -> float:
-    """Give the seconds from the handshake until so many messages were replayed."""
+    """Return the seconds from the handshake until `RESUMED` messages were replayed."""
     from websockets.sync.client import connect
 
     began, messages = time.monotonic(), 0
@@ -145,25 +145,25 @@ def resumed(port: int, path: str, after: int) -> float:
         return time.monotonic() - began
 
 
-class Beset(NamedTuple):
-    """What clients heard without others who mean ill, while those were at another server's, and beside them."""
+class Interference(NamedTuple):
+    """Clients' load without misbehaving clients, with those at another server, and with those at ours."""
 
     calm: Load
     elsewhere: Load
     during: Load
-    times: dict[str, int]  # what they did
+    times: dict[str, int]  # attempts by kind
 
     @property
-    def unbothered_ms(self) -> float:
-        """What the p99 is on a machine as busy as this, but for what the server itself is held up."""
+    def baseline_ms(self) -> float:
+        """Return the p99 on an equally busy machine, excluding delays of the server itself."""
         return max(self.calm.quantile(0.99), self.elsewhere.quantile(0.99))
 
 
 def beset(bench: Bench, worker: int, port: int, path: str, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure what clients notice of others who mean ill."""
-    heard = beside_mischief(bench, worker, port, path)
+    """Measure the effect of misbehaving clients on others."""
+    heard = measure_hostile_clients(bench, worker, port, path)
     waited = f"{heard.calm.waited:.3f}, {heard.elsewhere.waited:.3f} and {heard.during.waited:.3f}"
-    report(f"mischief: {heard.times}; seconds a second that the worker waited for a core: {waited}")
+    report(f"hostile clients: {heard.times}; seconds a second that the worker waited for a core: {waited}")
     for share, name in ((0.5, "p50"), (0.99, "p99")):
         value = heard.during.quantile(share)
         rivals = {"the same without them": heard.calm, "the same while a bare server has them": heard.elsewhere}
@@ -179,8 +179,8 @@ def beset(bench: Bench, worker: int, port: int, path: str, report: Callable[[str
     yield figure("worker's most memory by then", peak_mb(worker), "MB")
 
 
-def beside_mischief(bench: Bench, worker: int, port: int, path: str, *kinds: str) -> Beset:
-    """Listen without clients who mean ill, with them at a bare server on the same machine, and with them at ours."""
+def measure_hostile_clients(bench: Bench, worker: int, port: int, path: str, *kinds: str) -> Interference:
+    """Listen without misbehaving clients, with them at a bare server on the same machine, and with them at ours."""
 
     def hear() -> Load:
         return listened(bench, worker, port, path, clients=10)
@@ -192,24 +192,24 @@ def beside_mischief(bench: Bench, worker: int, port: int, path: str, *kinds: str
         until_open(other)
         elsewhere, _ = meanwhile(other, "/", kinds, hear)
     during, times = meanwhile(port, path, kinds, hear)
-    return Beset(calm, elsewhere, during, times)
+    return Interference(calm, elsewhere, during, times)
 
 
 def meanwhile(port: int, path: str, kinds: tuple[str, ...], hear: Callable[[], Load]) -> tuple[Load, dict[str, int]]:
-    """Listen while clients who mean ill are at a server, and tell what they did."""
-    command = [sys.executable, "-m", "benchmarks.stream.mischief", str(port), path, *kinds]
-    with ended(subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as mischief:
-        assert mischief.stdout is not None
-        if mischief.stdout.readline() != b"ready\n":
+    """Listen while misbehaving clients are at a server; return the load and their attempts."""
+    command = [sys.executable, "-m", "benchmarks.stream.hostile_clients", str(port), path, *kinds]
+    with ended(subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as process:
+        assert process.stdout is not None
+        if process.stdout.readline() != b"ready\n":
             raise RuntimeError("nothing was done")
         heard = hear()
-        told, _ = mischief.communicate(timeout=60)
-    return heard, json.loads(told)
+        output, _ = process.communicate(timeout=60)
+    return heard, json.loads(output)
 
 
 @contextlib.contextmanager
 def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
-    """Have a program end with the block, if it has not by itself."""
+    """Terminate a program at the end of the block, if still running."""
     with process:
         try:
             yield process
@@ -220,7 +220,7 @@ def ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]
 def stalled(
     bench: Bench, worker: int, port: int, path: str, *, seconds: float, report: Callable[[str], None]
 ) -> Iterator[Figure]:
-    """Watch the worker's memory while clients connect and read nothing, and are let go, and come again."""
+    """Track the worker's memory while clients connect, read nothing, are disconnected, and reconnect."""
     from benchmarks.stream.listeners import Listener
 
     arguments = [bench.url, str(RATE), str(seconds), str(bench.folder / "written")]
@@ -233,7 +233,7 @@ def stalled(
         while writer.poll() is None:
             time.sleep(1)
             memory.append(((time.monotonic() - began) / 60, resident_mb(worker)))
-            # The server lets each go after some seconds. Who reads nothing does not see that: they come by the clock.
+            # The server disconnects each after some seconds. One that reads nothing never notices: reconnect by time.
             while came_again < (time.monotonic() - began - STALL_S) * STALLED / STALL_S:
                 deaf[came_again % STALLED].socket.close()
                 deaf[came_again % STALLED] = Listener(port, path)
@@ -254,7 +254,7 @@ def stalled(
 
 
 def peak_mb(pid: int) -> float:
-    """Read how much memory a process has had at most."""
+    """Return a process's peak memory."""
     with contextlib.suppress(StopIteration):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""Writes stream events at a rate, and notes when each batch was committed: `python -m benchmarks.stream.writer …`."""
+"""Writer of stream events at a rate; records each batch's commit time: `python -m benchmarks.stream.writer …`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MARKETS = [f"0x{number:064x}" for number in range(200)]
 
 
 def message(seq: int) -> str:
-    """Make a trade's message, always as long as any other."""
+    """Return a trade's message of constant length."""
     head = (
         f'{{"type":"trade","seq":{seq},"ts":{int(time.time() * 1000)},"market_id":"{MARKETS[seq % len(MARKETS)]}",'
         '"data":{"price":0.52,"size":12.5,"side":"BUY","padding":"'
@@ -24,7 +24,7 @@ def message(seq: int) -> str:
 
 
 def main(url: str, rate: int, seconds: float, file: Path) -> None:
-    """Write until the time is over; the file gets pairs of the last number and the monotonic nanosecond of a commit."""
+    """Write until the time is over; the file gets pairs of the last number and a commit's monotonic nanosecond."""
     noted = array.array("q")
     with connect(url, autocommit=True) as conn:
         began = time.monotonic()
@@ -39,7 +39,7 @@ def main(url: str, rate: int, seconds: float, file: Path) -> None:
 
 
 def write(conn: object, count: int) -> int:
-    """Write a batch, as the feed does, and give its last number."""
+    """Write a batch as the feed does, and return its last number."""
     from sql.queries import feed as queries
 
     with conn.transaction():  # type: ignore[attr-defined]

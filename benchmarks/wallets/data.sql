@@ -1,5 +1,5 @@
--- Settlements for benchmarks, made in sets: `matches` of a maker and a taker, two rows each, over `days`; wallet 0 is in a share of
--- them, the others the less often the higher their number. Nothing is random: the same numbers make the same rows.
+-- Settlements for benchmarks, generated in sets: `matches` of a maker and a taker, two rows each, over `days`; wallet 0 is in a share
+-- of them, other wallets less often the higher their number. Deterministic: the same numbers make the same rows.
 
 -- name: catalogue(markets)!
 -- Markets, every fourth resolved.
@@ -17,22 +17,22 @@ insert into tokens (token_id, market_key, outcome)
 select token, market_key, place - 1 from markets, unnest(token_ids) with ordinality as t (token, place);
 
 -- name: chain_tokens()!
--- The same, as the chain names them.
+-- The same, as the chain numbers them.
 insert into chain_tokens (token_id) select token_id from tokens order by token_id;
 
 -- name: contract()!
--- Where all is traded.
+-- The exchange contract.
 insert into chain_contracts (address, name) values (decode(repeat('ee', 20), 'hex'), 'exchange');
 
 -- name: prices()!
--- What they cost.
+-- Their prices.
 insert into live_prices (market_key, outcome, bid, ask, mid, ts)
 select market_key, o, outcome_prices[o + 1] - 10000, outcome_prices[o + 1] + 10000, outcome_prices[o + 1], now()
 from markets, generate_series(0, 1) as o
 where status = 'ACTIVE';
 
 -- name: prepare(start_block, blocks, matches, wallets, tokens)!
--- A wallet's number is drawn so that a few have most fills; 2 of 5 matches are wallet 0's.
+-- Wallet numbers are distributed so that a few have most fills; 2 of 5 matches are wallet 0's.
 create unlogged table bench_matches as
 select
     n, :start_block::bigint + n * :blocks::bigint / :matches::bigint as block, mod(n, 64)::int * 2 as log,
@@ -78,16 +78,16 @@ insert into chain_heads (feed, head, finalized, indexed)
 select 'settlement', max(number), max(number) - 200, max(number) from chain_blocks;
 
 -- name: ranges()!
--- All is indexed.
+-- All blocks are indexed.
 insert into chain_ranges (from_block, to_block, logs) select min(number), max(number), sum(logs) from chain_blocks;
 
 -- name: watch(account_id)!
--- An account that watches the first hundred.
+-- An account that watches the first hundred wallets.
 insert into wallets_watched (account_id, wallet, blocks)
 select :account_id, decode(lpad(to_hex(n), 40, '0'), 'hex'), '{[0,)}' from generate_series(0, 99) as n;
 
 -- name: activity()!
--- A week of what the first hundred did, as if they had been watched.
+-- A week of activity of the first hundred wallets, as if watched.
 insert into wallet_activity (
     wallet, ts, block_number, log_index, is_taker, match_index, tx_hash, contract_key, token_key, counterparty, side, price, size,
     value_usd, fee_usd
@@ -99,5 +99,5 @@ from wallet_fills
 where wallet in (select wallet from wallets_watched) and ts > now() - interval '7 days';
 
 -- name: done()!
--- They were needed for the rows only.
+-- Drop the matches, which only the rows above need.
 drop table bench_matches;

@@ -1,4 +1,4 @@
-"""Wallets: positions made and kept up, leaderboards, and each endpoint's latency, the heaviest wallet apart."""
+"""Wallets benchmark: building and updating positions, leaderboards, and endpoint latency, the heaviest wallet apart."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ queries = aiosql.from_path(Path(__file__).parent / "data.sql", "psycopg")
 BLOCK_S = 1.5
 PIECE = 250_000  # matches in one transaction
 ASKED, LARGEST_ASKED = 300, 30
-AT_MOST_P99 = Target("value", "<=", 50)
-HEAVIEST_P99 = Target("value", "<=", 300)
+MAX_P99 = Target("value", "<=", 50)
+MAX_HEAVIEST_P99 = Target("value", "<=", 300)
 A_MINUTE = Target("value", "<=", 20)
 
 
 class Size(NamedTuple):
-    """How much there is: 5 M settlements, of which 1 M are wallet 0's."""
+    """Size of the data: 5 M settlements, of which 1 M are wallet 0's."""
 
     matches: int = 2_500_000
     wallets: int = 50_000
@@ -48,7 +48,7 @@ class Size(NamedTuple):
 
 
 def run(_options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure all of it."""
+    """Run all measurements."""
     with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
         key = generous(bench.url)
         with connect(bench.url, autocommit=True, name="presage bench") as conn:
@@ -64,7 +64,7 @@ def run(_options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 def load(
     conn: psycopg.Connection[Any], size: Size, report: Callable[[str], None], *, until: datetime | None = None
 ) -> None:
-    """Make the rows, the newest of which are of `until` (now, if nothing else is said)."""
+    """Create the rows; the newest are at `until` (default: now)."""
     blocks = int(size.days * 86_400 / BLOCK_S)
     start = (until or datetime.now(UTC)) - timedelta(days=size.days)
     at = {"start": start, "start_block": 80_000_000}
@@ -92,7 +92,7 @@ def load(
 
 
 def kept(conn: psycopg.Connection[Any], report: Callable[[str], None]) -> Iterator[Figure]:
-    """Make positions from nothing, then keep them up for a minute of new rows; write the boards."""
+    """Build positions from scratch, then update them for a minute of new rows; write the leaderboards."""
     now = datetime.now(UTC)
     # All but the last minute: 40 blocks are a minute.
     (final,) = conn.execute("select finalized from chain_heads").fetchone() or (0,)
@@ -116,9 +116,9 @@ def kept(conn: psycopg.Connection[Any], report: Callable[[str], None]) -> Iterat
 
 
 def answered(port: int, key: str, wallets: int, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Ask each endpoint of many wallets, and of the heaviest; nothing is cached."""
+    """Query each endpoint for many wallets, and for the heaviest; nothing is cached."""
     headers = {"X-API-Key": key, "Accept": "*/*", "Content-Type": "application/json"}
-    several = [n * wallets // ASKED for n in range(1, ASKED)]  # of all of them alike
+    several = [n * wallets // ASKED for n in range(1, ASKED)]  # evenly spaced
     busy = list(range(1, LARGEST_ASKED + 1))  # after the heaviest
     for endpoint in ENDPOINTS:
         if endpoint.tag != "Wallets":
@@ -130,7 +130,7 @@ def answered(port: int, key: str, wallets: int, report: Callable[[str], None]) -
             f"{endpoint.method} {endpoint.path}, p99",
             quantile(times, 0.99),
             "ms",
-            target=AT_MOST_P99,
+            target=MAX_P99,
             detail={"p50": quantile(times, 0.5), "bytes": size, "busiest_p99": quantile(busy_times, 0.99)},
         )
         if "{address}" in endpoint.path and endpoint.method == "GET":
@@ -139,21 +139,21 @@ def answered(port: int, key: str, wallets: int, report: Callable[[str], None]) -
                 f"{endpoint.path} of the heaviest wallet, p99",
                 quantile(times, 0.99),
                 "ms",
-                target=HEAVIEST_P99,
+                target=MAX_HEAVIEST_P99,
                 detail={"p50": quantile(times, 0.5), "bytes": size},
             )
         report(f"{endpoint.method} {endpoint.path}")
 
 
 def asked(endpoint: Endpoint, wallet: int, headers: dict[str, str]) -> bytes:
-    """Write the request about a wallet."""
+    """Return the request for a wallet."""
     address = f"0x{wallet:040x}"
     body = b'{"address": "%b"}' % address.encode() if endpoint.body else b""
     return request(endpoint.method, endpoint.path.replace("{address}", address), headers, body)
 
 
 def ask(port: int, requests: list[bytes]) -> tuple[list[float], float]:
-    """Give the milliseconds of each answer and the mean of their bytes; the first ones, which prepare, do not count."""
+    """Return each response's milliseconds and their mean size in bytes; warm-up requests do not count."""
     client = Client(port)
     try:
         answers = [client.ask(each) for each in (requests[:10] + requests)]

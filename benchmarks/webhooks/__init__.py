@@ -1,1 +1,1 @@
-"""Webhooks: latency from commit to receiver, and deliveries a second."""
+"""Webhooks benchmark: latency from commit to receiver, and deliveries per second."""

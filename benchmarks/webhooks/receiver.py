@@ -1,4 +1,7 @@
-"""Notes when each webhook came: `python -m benchmarks.webhooks.receiver FILE` prints its port and ends on SIGTERM."""
+"""Receiver that records when each webhook arrived: `python -m benchmarks.webhooks.receiver FILE` prints its port.
+
+It ends on SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ ANSWER = b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
 async def main() -> bytes:
-    """Serve until told to end; give pairs of an event's number and the monotonic nanosecond it came at."""
+    """Serve until SIGTERM; return pairs of an event's number and the monotonic nanosecond it arrived."""
     noted = array.array("q")
     over = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Webhooks: from commit to receiver, and how many arrive in a second beside bare requests of the same library."""
+"""Webhooks benchmark: commit to receiver, and deliveries per second beside bare requests of the same library."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from benchmarks.harness import Options
 
 WEBHOOKS = 50
-EVENTS = 100  # to each of them, at once
+EVENTS = 100  # per webhook, at once
 SLOW_RATE, SLOW_EVENTS = 20, 200  # one by one
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 (of nobody)
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:  # noqa: ARG001 (as all have it)
-    """Measure both."""
+    """Run both measurements."""
     with database.fresh(report) as bench, connect(bench.url, autocommit=True) as conn:
         with _receiver(bench.folder / "slow") as (port, read), _deliverer(bench.url):
             _webhooks(conn, port, 1)
@@ -76,7 +76,7 @@ def _webhooks(conn: Any, port: int, count: int) -> None:
 
 def _wait(conn: Any) -> None:
     """Wait until everything has been delivered."""
-    until = time.monotonic() + PATIENCE_S
+    until = time.monotonic() + TIMEOUT_S
     while time.monotonic() < until:
         left = conn.execute(
             """select h.last_seq < s.last_seq or exists (select from webhooks where waiting > 0)
@@ -90,7 +90,7 @@ def _wait(conn: Any) -> None:
 
 @contextmanager
 def _receiver(file: Path) -> Iterator[tuple[int, Callable[[], dict[int, list[int]]]]]:
-    """Run a receiver; give its port, and what it noted once it has been told to end."""
+    """Run a receiver; yield its port, and a function that returns its records after SIGTERM."""
     process = subprocess.Popen(
         [sys.executable, "-m", "benchmarks.webhooks.receiver", str(file)], stdout=subprocess.PIPE, text=True
     )
@@ -115,7 +115,7 @@ def _receiver(file: Path) -> Iterator[tuple[int, Callable[[], dict[int, list[int
 
 @contextmanager
 def _deliverer(url: str) -> Iterator[None]:
-    """Deliver, and be the leader already."""
+    """Run the delivery feed, already elected leader."""
     env = {**os.environ, "DATABASE_URL": url, "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8"}
     process = subprocess.Popen([sys.executable, "-m", "orchestration.webhooks"], env=env, stdout=subprocess.DEVNULL)
     try:
@@ -135,7 +135,7 @@ def _deliverer(url: str) -> Iterator[None]:
 
 
 async def _bare(port: int) -> float:
-    """Send as much by the client library alone, unsigned and from no database; give how many a second."""
+    """Send requests with the client library alone, unsigned and without a database; return requests per second."""
     import httpcore
 
     body = b'{"seq":0,"data":"' + b"x" * 400 + b'"}'

@@ -1,4 +1,4 @@
-"""`presage analyst`: roles that read the views of the schema `analytics`, and nothing else."""
+"""`presage analyst`: database roles that may only read the views of the schema `analytics`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from cli.commands.keys import DatabaseUrl  # noqa: TC001 (typer reads annotation
 if TYPE_CHECKING:
     import psycopg
 
-app = typer.Typer(
-    name="analyst", no_args_is_help=True, help="Roles that read the views for analysts, and nothing else."
-)
+app = typer.Typer(name="analyst", no_args_is_help=True, help="Database roles that may only read the analytics views.")
 MARK = "presage analyst"  # the role's comment: no other role is ever changed or removed
-CONNECTIONS = 4
+MAX_CONNECTIONS = 4
 DEFAULTS = {
     "default_transaction_read_only": "on",
     "statement_timeout": "60s",
@@ -25,12 +23,12 @@ DEFAULTS = {
     "search_path": "analytics, public",
     "timezone": "UTC",
 }
-Name = Annotated[str, typer.Argument(help="Of the role: lower-case letters, digits and underscores.")]
+Name = Annotated[str, typer.Argument(help="The role's name: lower-case letters, digits and underscores.")]
 
 
 @app.command("add")
 def add(name: Name, *, database_url: DatabaseUrl = None) -> None:
-    """Make a role, or give one of these a new password; prints its address, this once."""
+    """Create a role, or give an existing one a new password. Prints its connection URL once."""
     from cli.stack.options import database
     from sql.database import connect
 
@@ -41,7 +39,7 @@ def add(name: Name, *, database_url: DatabaseUrl = None) -> None:
 
 @app.command("remove")
 def remove(name: Name, *, database_url: DatabaseUrl = None) -> None:
-    """Drop a role that `add` made."""
+    """Drop a role that `add` created."""
     from cli.stack.options import database
     from sql.database import connect
 
@@ -50,23 +48,23 @@ def remove(name: Name, *, database_url: DatabaseUrl = None) -> None:
 
 
 def grant(conn: psycopg.Connection, name: str) -> str:
-    """Make or renew the role; gives its password."""
+    """Create the role or reset its password; return the password."""
     from psycopg import sql
 
     if not name.isascii() or not name.isidentifier() or not name.islower() or len(name) > 63 or name.startswith("pg_"):
-        raise typer.BadParameter(f"not a role's name: {name!r}; lower-case letters, digits and underscores")
+        raise typer.BadParameter(f"not a valid role name: {name!r}; use lower-case letters, digits and underscores")
     password, role = secrets.token_urlsafe(24), sql.Identifier(name)
     found = _comment(conn, name)
     if found is None:
         conn.execute(sql.SQL("create role {}").format(role))
         conn.execute(sql.SQL("comment on role {} is {}").format(role, sql.Literal(MARK)))
     elif found != MARK:
-        raise typer.BadParameter(f"{name} is a role that was not made here: choose another name")
+        raise typer.BadParameter(f"the role {name} was not created by this command: choose another name")
     conn.execute(
         sql.SQL(
             "alter role {} login nosuperuser nocreatedb nocreaterole noinherit noreplication "
             "connection limit {} password {}"
-        ).format(role, sql.Literal(CONNECTIONS), sql.Literal(password))
+        ).format(role, sql.Literal(MAX_CONNECTIONS), sql.Literal(password))
     )
     for setting, value in DEFAULTS.items():
         values = sql.SQL(", ").join(map(sql.Literal, value.split(", ")))
@@ -77,24 +75,24 @@ def grant(conn: psycopg.Connection, name: str) -> str:
 
 
 def revoke(conn: psycopg.Connection, name: str) -> None:
-    """Drop the role with all that it was granted in this database."""
+    """Drop the role with all its grants in this database."""
     from psycopg import sql
 
     if _comment(conn, name) != MARK:
-        raise typer.BadParameter(f"{name} is no role that was made here")
+        raise typer.BadParameter(f"the role {name} was not created by this command")
     conn.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
     conn.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
 
 def address(url: str, name: str, password: str) -> str:
-    """Give the URL with this user in it."""
+    """Return the URL with this user and password."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=f"{name}:{quote(password, safe='')}@{host}").geturl()
 
 
 def _comment(conn: psycopg.Connection, name: str) -> str | None:
-    """Tell a role's comment, empty if it has none; None if there is no such role."""
+    """Return a role's comment, empty if it has none; None if the role does not exist."""
     row = conn.execute(
         "select coalesce(shobj_description(oid, 'pg_authid'), '') from pg_roles where rolname = %s", [name]
     ).fetchone()

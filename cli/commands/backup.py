@@ -1,4 +1,4 @@
-"""`presage backup` and `presage restore`: the whole database into a file, and back."""
+"""`presage backup` and `presage restore`: dump the whole database to a file, and restore it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from cli.commands.keys import DatabaseUrl  # noqa: TC001 (typer reads annotation
 
 
 def add(app: typer.Typer) -> None:
-    """Give the commands to `presage`."""
+    """Register the commands."""
     app.command()(backup)
     app.command()(restore)
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="Where to; it must not exist yet.", dir_okay=False)],
+    file: Annotated[Path, typer.Argument(help="Output file; it must not exist yet.", dir_okay=False)],
     *,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Write the whole database into a file, while everything runs.
+    """Write the whole database to a file, while everything runs.
 
-    In it is what was committed when it began. Dagster's own history lies in a database of its own and is not.
+    It contains what was committed when it started. Dagster's history is in a separate database and is not included.
     """
     from cli.stack.options import database
     from config import settings
@@ -33,21 +33,21 @@ def backup(
         try:
             backups.save(url, file, cache_dir=settings.get().cache_dir, tell=typer.echo)
         except backups.BackupError as error:
-            _give_up(error)
+            _fail(error)
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that `presage backup` has made.", dir_okay=False)],
+    file: Annotated[Path, typer.Argument(help="A file written by `presage backup`.", dir_okay=False)],
     *,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Also in the place of a database that is not empty, which is kept aside.")
+        bool, typer.Option("--replace", help="Replace a non-empty database, which is kept under another name.")
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Restore a backup. Whatever uses the database has to be stopped.
+    """Restore a backup. Everything that uses the database must be stopped.
 
-    It is in place when all of it has come, and not before. Start `presage up` then: the time since the backup is made
-    up for as far as it can be, and what cannot stands in /v1/coverage.
+    The restored database is put in place only when it is complete. Then start `presage up`: the time since the backup
+    is back-filled as far as possible, and the rest is reported by /v1/coverage.
     """
     from cli.stack.options import database
     from config import settings
@@ -57,10 +57,10 @@ def restore(
         try:
             backups.restore(url, file, replace=replace, cache_dir=settings.get().cache_dir, tell=typer.echo)
         except backups.BackupError as error:
-            _give_up(error)
-    typer.echo("restored; roles of analysts are the server's own: `presage analyst add` makes them anew")
+            _fail(error)
+    typer.echo("restored; analyst roles belong to the server: recreate them with `presage analyst add`")
 
 
-def _give_up(error: Exception) -> NoReturn:
+def _fail(error: Exception) -> NoReturn:
     typer.echo(f"presage: {error}", err=True)
     raise typer.Exit(1) from error

@@ -1,4 +1,4 @@
-"""`presage doctor`: looks at everything once and says what is wrong and what to do."""
+"""`presage doctor`: check the installation once and report problems with remedies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
-    """Look at machine, packages and database; at the exchange only if `live`."""
+    """Check machine, packages and database, and the exchange if `live`; return the findings."""
     from cli.diagnosis import chain, database, exchange, host
 
     findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
@@ -30,28 +30,30 @@ def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
 
 
 def table(findings: list[Finding]) -> Table:
-    """Lay findings out for a terminal."""
+    """Return the findings as a table."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     colours = {"ok": "green", "warn": "yellow", "fail": "bold red"}
     shown = Table(box=box.SIMPLE, pad_edge=False)
-    for heading in ("", "what", "found"):
+    for heading in ("", "check", "finding"):
         shown.add_column(heading, overflow="fold")
     for finding in findings:
-        said = Text(finding.found)
+        text = Text(finding.found)
         if finding.remedy:
-            said.append(f"\n→ {finding.remedy}", style="italic")
-        shown.add_row(Text(finding.status, style=colours[finding.status]), finding.topic, said)
+            text.append(f"\n→ {finding.remedy}", style="italic")
+        shown.add_row(Text(finding.status, style=colours[finding.status]), finding.topic, text)
     return shown
 
 
 def doctor(
     *,
-    live: Annotated[bool, typer.Option("--live", help="Also ask whether the exchange can be reached.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Also check whether the exchange and the RPC endpoints are reachable.")
+    ] = False,
 ) -> None:
-    """Look at machine, packages and database, and say what is wrong and what to do. Exits with 1 if anything fails."""
+    """Check machine, packages and database, and report problems with remedies. Exits with 1 if a check fails."""
     from pydantic import ValidationError
     from rich.console import Console
 
@@ -66,5 +68,5 @@ def doctor(
     console.print(table(findings))
     failed = sum(finding.status == "fail" for finding in findings)
     warned = sum(finding.status == "warn" for finding in findings)
-    console.print(f"{len(findings)} looked at: {failed} failed, {warned} to mind")
+    console.print(f"{len(findings)} findings: {failed} failed, {warned} warnings")
     raise typer.Exit(1 if failed else 0)

@@ -1,4 +1,4 @@
-"""`presage export`: days of data as files, without waiting for the night."""
+"""`presage export`: write a day's data to files immediately, instead of in the nightly run."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def export(
     ] = None,
     *,
     day: Annotated[
-        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Which day (UTC). Without it: yesterday.")
+        datetime | None, typer.Option(formats=["%Y-%m-%d"], help="The day (UTC). Default: yesterday.")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Write anew what is there.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Rewrite existing files.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Write a day to Parquet and CSV files, and name them in the database, for GET /v1/exports.
+    """Write a day to Parquet and CSV files, and register them in the database for GET /v1/exports.
 
-    What is there whole is left alone: an interrupted export goes on where it was. Of a day that is not over, what there
-    is so far.
+    Complete files are kept, so an interrupted export resumes where it stopped. An unfinished day is exported as far
+    as it has data.
     """
     from cli.stack.options import database
     from config import settings
@@ -36,7 +36,7 @@ def export(
     from sql.database import connect
 
     if unknown := [name for name in topics or () if name not in BY_NAME]:
-        raise typer.BadParameter(f"no such topic: {', '.join(unknown)}; there are {', '.join(BY_NAME)}")
+        raise typer.BadParameter(f"no such topic: {', '.join(unknown)}; available: {', '.join(BY_NAME)}")
     now = datetime.now(UTC)
     which = (now - timedelta(days=1) if day is None else day).date()
     if which > now.date():
@@ -45,7 +45,7 @@ def export(
     with database(database_url) as url, connect(url, autocommit=True, name="presage export") as conn:
         for name in topics or BY_NAME:
             done = days.export(conn, BY_NAME[name], which, folder, now, again=again, progress=typer.echo)
-            kept = f", {done.kept} were there" if done.kept else ""
+            kept = f", {done.kept} already existed" if done.kept else ""
             typer.echo(
                 f"{name} {which}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB in {done.written} part(s){kept}"
             )

@@ -1,4 +1,4 @@
-"""`presage key revoke`, `replace`, `tier` and `quota`: changing a key that is in use."""
+"""`presage key revoke`, `replace`, `tier` and `quota`: change an existing key."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     import psycopg
 
 Which = Annotated[
-    str, typer.Argument(metavar="KEY", help="Its prefix as `list` shows it, its owner's email, or itself.")
+    str, typer.Argument(metavar="KEY", help="The key, its prefix as shown by `list`, or its owner's email.")
 ]
 DatabaseUrl = Annotated[
     str | None, typer.Option("--database-url", envvar="DATABASE_URL", help="The database; empty: the embedded one.")
 ]
-MOST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 
 
 def add(app: typer.Typer) -> None:
-    """Give the commands to `presage key`."""
+    """Register the commands."""
     app.command()(revoke)
     app.command()(replace)
     app.command()(tier)
@@ -30,23 +30,23 @@ def add(app: typer.Typer) -> None:
 
 
 def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
-    """End a key. The next request with it is refused, and its streams are closed."""
+    """Revoke a key. The next request with it is refused, and its streams are closed."""
     from sql.queries import keys as queries
 
     _change(database_url, key, lambda conn, key_id: queries.revoke(conn, key_id=key_id), "revoked")
 
 
 def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:
-    """Put a new key in the place of one that was lost, and show it: account, tier, limits and what was used stay."""
+    """Replace a lost key with a new one, and print it. Account, tier, limits and usage stay."""
     from api.metering import keys
     from sql.queries import keys as queries
 
     new = keys.PREFIX + secrets.token_urlsafe(32)
 
     def change(conn: psycopg.Connection[Any], key_id: int) -> None:
-        queries.replace(conn, key_id=key_id, key_hash=keys.digest(new), prefix=new[: keys.SHOWN])
+        queries.replace(conn, key_id=key_id, key_hash=keys.digest(new), prefix=new[: keys.PREFIX_CHARS])
 
-    _change(database_url, key, change, "is no longer valid, and this is in its place")
+    _change(database_url, key, change, "is no longer valid; its replacement is")
     typer.echo(new)
 
 
@@ -56,19 +56,19 @@ def tier(
     *,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Put a key into another tier. Limits that were set for this key alone stay."""
+    """Move a key to another tier. Limits set for this key stay."""
     from sql.queries import keys as queries
 
     def change(conn: psycopg.Connection[Any], key_id: int) -> None:
         known = [name for (name,) in queries.tiers(conn)]
         if tier not in known:
-            raise ValueError(f"there is no tier {tier}, only {', '.join(known)}")
+            raise ValueError(f"there is no tier {tier}; available: {', '.join(known)}")
         queries.put_into_tier(conn, key_id=key_id, tier=tier)
 
     _change(database_url, key, change, f"is {tier} now")
 
 
-Limit = typer.Option(metavar="N|tier", help="A number; or `tier`: as its tier has it.")
+Limit = typer.Option(metavar="N|tier", help="A number, or `tier` for the tier's limit.")
 
 
 def quota(
@@ -80,16 +80,16 @@ def quota(
     webhooks: Annotated[str | None, Limit] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Set how many credits a month and a second, open streams and webhooks this key alone may have."""
+    """Set this key's own limits: credits a month and a second, open streams and webhooks."""
     from sql.queries import keys as queries
 
     if month is burst is connections is webhooks is None:
-        raise typer.BadParameter("say what to set: --month, --burst, --connections or --webhooks")
+        raise typer.BadParameter("give at least one of --month, --burst, --connections and --webhooks")
     wanted = {
         "credits_month": _limit("--month", month, 2**53),
-        "credits_burst": _limit("--burst", burst, MOST),
-        "max_connections": _limit("--connections", connections, MOST),
-        "max_webhooks": _limit("--webhooks", webhooks, MOST),
+        "credits_burst": _limit("--burst", burst, MAX_INTEGER),
+        "max_connections": _limit("--connections", connections, MAX_INTEGER),
+        "max_webhooks": _limit("--webhooks", webhooks, MAX_INTEGER),
     }
 
     def change(conn: psycopg.Connection[Any], key_id: int) -> None:
@@ -98,36 +98,36 @@ def quota(
             conn, key_id=key_id, **{name: kept[name] if limit == "keep" else limit for name, limit in wanted.items()}
         )
 
-    _change(database_url, key, change, "has its limits")
+    _change(database_url, key, change, "has new limits")
 
 
-def _limit(option: str, given: str | None, most: int) -> int | str | None:
-    """Read a limit: a number, None for the tier's, `keep` for what it is."""
+def _limit(option: str, given: str | None, maximum: int) -> int | str | None:
+    """Parse a limit: a number, None for the tier's, `keep` for the current one."""
     if given is None:
         return "keep"
     if given == "tier":
         return None
-    if not (given.isascii() and given.isdigit() and int(given) <= most):
-        raise typer.BadParameter(f"{option}: {given} is neither a number up to {most} nor `tier`")
+    if not (given.isascii() and given.isdigit() and int(given) <= maximum):
+        raise typer.BadParameter(f"{option}: {given} is neither a number up to {maximum} nor `tier`")
     return int(given)
 
 
 def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
-    """Change a key, and tell the API's workers on this host; those elsewhere look again within half a minute."""
-    from api.metering import ledger_location as ledgers
+    """Change a key and notify the API's workers on this host; workers on other hosts re-read it within 30 s."""
+    from api.metering import ledger_location
     from cli.stack.options import database
     from config import settings
     from sql.database import connect
 
     with database(url) as database_url, connect(database_url, autocommit=True) as conn:
-        key_id, prefix = _named(conn, key)
+        key_id, prefix = _find(conn, key)
         change(conn, key_id)
-        told = ledgers.end(conn, ledgers.folder(settings.get()), key_id)
-    typer.echo(f"{prefix}… {done}{'' if told else '; an API on another host sees it within 30 s'}")
+        notified = ledger_location.end(conn, ledger_location.folder(settings.get()), key_id)
+    typer.echo(f"{prefix}… {done}{'' if notified else '; an API on another host sees it within 30 s'}")
 
 
-def _named(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:
-    """Find the one key in use that is meant."""
+def _find(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:
+    """Return the id and prefix of the one valid key that the text identifies."""
     from api.metering.keys import digest
     from sql.queries import keys as queries
 
@@ -135,7 +135,7 @@ def _named(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:
     found = list(queries.named(conn, prefix=bare, key_hash=digest(bare), email=bare.casefold()))
     valid = [(key_id, prefix) for key_id, prefix, revoked in found if not revoked]
     if len(valid) > 1:
-        raise ValueError(f"{bare} has several keys, name one: {', '.join(f'{prefix}…' for _, prefix in valid)}")
+        raise ValueError(f"{bare} has several keys; use one of: {', '.join(f'{prefix}…' for _, prefix in valid)}")
     if not valid:
-        raise ValueError("the key has been revoked" if found else "there is no such key; `presage key list` shows them")
+        raise ValueError("the key has been revoked" if found else "there is no such key; see `presage key list`")
     return valid[0]

@@ -1,4 +1,4 @@
-"""`presage replay`: the exchange's market channel on a port of this machine, out of what is recorded."""
+"""`presage replay`: serve recorded data as the exchange's market channel on a local port."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import typer
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.server import Server, ServerConnection, serve
 
-from api.replay.market_channel import Channel
-from api.replay.player import Span
+from api.replay.market_channel import ReplayChannel
+from api.replay.player import ReplaySpan
 from sql.database import connect
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NORMAL, NOT_ALLOWED = 1000, 1008
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Read a moment: RFC 3339, Unix milliseconds, or so long ago as `90m` or `2d`."""
+    """Parse a time: RFC 3339, Unix milliseconds, or an age such as `90m` or `2d`."""
     try:
         if text[-1:] in RELATIVE:
             return now - timedelta(**{RELATIVE[text[-1]]: float(text[:-1])})
@@ -32,20 +32,20 @@ def moment(text: str, now: datetime) -> datetime:
         found = datetime.fromisoformat(text)
         return found if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError):
-        raise typer.BadParameter(f"not a moment: {text} (2026-11-20T12:00Z, 1795176000000, 90m, 2d)") from None
+        raise typer.BadParameter(f"not a valid time: {text} (2026-11-20T12:00Z, 1795176000000, 90m, 2d)") from None
 
 
-def span(since: str, until: str | None, speed: float) -> Span:
-    """Work out what to play."""
+def span(since: str, until: str | None, speed: float) -> ReplaySpan:
+    """Return the validated time span and speed to replay."""
     now = datetime.now(UTC)
-    found = Span(moment(since, now), now if until is None else min(now, moment(until, now)), speed)
+    found = ReplaySpan(moment(since, now), now if until is None else min(now, moment(until, now)), speed)
     if found.since >= found.until:
-        raise typer.BadParameter("--from lies before --to, and before now")
+        raise typer.BadParameter("--from must be before --to and before now")
     return found
 
 
-def run(url: str, played: Span, port: int) -> None:
-    """Serve until somebody ends it."""
+def run(url: str, played: ReplaySpan, port: int) -> None:
+    """Serve until interrupted."""
     with server(url, played, port) as serving:
         address = f"ws://127.0.0.1:{serving.socket.getsockname()[1]}/ws/market"
         typer.echo(f"{played.since:%Y-%m-%d %H:%M:%S} to {played.until:%Y-%m-%d %H:%M:%S} UTC: {address}")
@@ -53,12 +53,12 @@ def run(url: str, played: Span, port: int) -> None:
             serving.serve_forever()
 
 
-def server(url: str, played: Span, port: int) -> Server:
-    """Give the server, listening; each client is played all of it, from its own beginning."""
+def server(url: str, played: ReplaySpan, port: int) -> Server:
+    """Return the listening server; each client gets the whole replay from its start."""
     return serve(lambda client: _play(url, played, client), "127.0.0.1", port, compression=None, max_size=1 << 20)
 
 
-def _play(url: str, played: Span, client: ServerConnection) -> None:
+def _play(url: str, played: ReplaySpan, client: ServerConnection) -> None:
     with connect(url, autocommit=True, name="presage replay") as conn:
         one_at_a_time = threading.Lock()
 
@@ -69,7 +69,7 @@ def _play(url: str, played: Span, client: ServerConnection) -> None:
         def send(message: bytes) -> None:
             client.send(message.decode(), text=True)
 
-        channel = Channel(rows, played, send=send, push=send)
+        channel = ReplayChannel(rows, played, send=send, push=send)
         listening = threading.Thread(target=_listen, args=(client, channel), daemon=True)
         listening.start()
         with contextlib.suppress(ConnectionClosed):
@@ -79,8 +79,8 @@ def _play(url: str, played: Span, client: ServerConnection) -> None:
                 client.close(NOT_ALLOWED, "nothing was subscribed to")
 
 
-def _listen(client: ServerConnection, channel: Channel) -> None:
+def _listen(client: ServerConnection, channel: ReplayChannel) -> None:
     with contextlib.suppress(ConnectionClosed):
         for said in client:
-            channel.hear(said if isinstance(said, str) else said.decode(errors="replace"))
+            channel.receive(said if isinstance(said, str) else said.decode(errors="replace"))
     channel.player.stop()

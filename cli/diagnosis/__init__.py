@@ -1,4 +1,4 @@
-"""What `presage doctor` looks at: each look gives findings, and none of them changes anything."""
+"""Checks of `presage doctor`: each returns findings, and none changes anything."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Status = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at, and what to do about it."""
+    """The result of one check, with a remedy if needed."""
 
     topic: str
     status: Status

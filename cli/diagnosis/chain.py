@@ -1,4 +1,4 @@
-"""The settlement chain, as far as it can be reached from here."""
+"""Checks of the settlement chain: contracts and RPC endpoints."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
 
-OFF = "no RPC is configured: settlements, wallets and profits are not indexed"
-SET = "set PRESAGE_CHAIN_RPC_URLS to one or more JSON-RPC endpoints of Polygon"
+NO_RPC = "no RPC is configured: settlements, wallets and profits are not indexed"
+CONFIGURE_RPC = "set PRESAGE_CHAIN_RPC_URLS to one or more JSON-RPC endpoints of Polygon"
 
 
 def configuration(settings: Settings) -> Iterator[Finding]:
-    """Whether the chain is to be followed, and by which contracts."""
+    """Check that RPC endpoints are configured and the contracts are readable."""
     from orchestration.settlement import chain
 
     try:
         contracts = chain.followed(settings)
     except (OSError, ValueError) as error:
-        yield Finding("chain", "fail", f"contracts: {error}", "correct the file that PRESAGE_CHAIN_CONTRACTS names")
+        yield Finding("chain", "fail", f"contracts: {error}", "correct the file named by PRESAGE_CHAIN_CONTRACTS")
         return
     if urls := chain.urls(settings):
         yield Finding("chain", "ok", f"{len(urls)} endpoints, {len(contracts)} contracts known")
     else:
-        yield Finding("chain", "warn", OFF, SET)
+        yield Finding("chain", "warn", NO_RPC, CONFIGURE_RPC)
 
 
 def endpoints(settings: Settings) -> Iterator[Finding]:
-    """Whether each endpoint answers; their addresses may hold keys, and are told by their host."""
+    """Check that each endpoint responds. Only their hosts are shown: URLs may contain keys."""
     from orchestration.settlement import chain
     from upstream.chain.rpc import Rpc
     from upstream.transport.errors import UpstreamError
@@ -42,7 +42,7 @@ def endpoints(settings: Settings) -> Iterator[Finding]:
             try:
                 heads = rpc.heads()
             except UpstreamError as error:
-                yield Finding("chain", "fail", f"{name}: {error}", "check the address; --live asked it just now")
+                yield Finding("chain", "fail", f"{name}: {error}", "check the URL; --live has just requested it")
             else:
-                finality = f"final up to {heads.finalized}" if heads.told else "tells no finality"
+                finality = f"final up to {heads.finalized}" if heads.reported else "reports no finality"
                 yield Finding("chain", "ok", f"{name}: block {heads.head}, {finality}")

@@ -1,4 +1,4 @@
-"""Dagster, as its own database tells: whether its daemon lives, and how its runs end."""
+"""Checks of Dagster from its own database: daemon heartbeats, failed and queued runs, history size."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
     import psycopg
 
-SILENT_S = 120  # each daemon reports every half minute
+MAX_HEARTBEAT_AGE_S = 120  # each daemon reports every half minute
 NEEDED = {"SENSOR", "SCHEDULER", "QUEUED_RUN_COORDINATOR"}
-QUEUED = 10
+MAX_QUEUED = 10
 QUEUED_S = 300
-LARGE = 5 << 30
+MAX_SIZE = 5 << 30
 
 
 def dagster(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
-    """Look into the database beside ours, where `presage up` keeps what Dagster remembers."""
+    """Check Dagster's database, which `presage up` creates beside ours."""
     from psycopg.conninfo import make_conninfo
 
     from sql.database import connect
@@ -31,22 +31,22 @@ def dagster(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         [names, names],
     ).fetchone()
     if there is None:
-        yield Finding("dagster", "warn", "it has never run on this server", "`presage up` starts it")
+        yield Finding("dagster", "warn", "it has never run on this server", "start it with `presage up`")
         return
-    # What `info.dsn` leaves out is the password.
+    # `info.dsn` does not include the password.
     beside = make_conninfo(conn.info.dsn, dbname=there[0], password=conn.info.password)
     with connect(beside, autocommit=True, name="doctor") as other:
         tables = other.execute(
             "select to_regclass('runs') is not null and to_regclass('daemon_heartbeats') is not null"
         )
         if tables.fetchone() != (True,):
-            yield Finding("dagster", "warn", "it has not made its tables yet", "`presage up` starts it")
+            yield Finding("dagster", "warn", "it has not created its tables yet", "start it with `presage up`")
             return
         yield _daemons(other)
         yield from _runs(other)
         (size,) = other.execute("select pg_database_size(current_database())").fetchone() or (0,)
-        if size > LARGE:
-            remedy = "the job maintenance prunes its history each hour: in Dagster see whether it does"
+        if size > MAX_SIZE:
+            remedy = "the job maintenance prunes its history each hour: check its runs in Dagster"
             yield Finding("dagster", "warn", f"its history takes {size / (1 << 30):.1f} GB", remedy)
 
 
@@ -56,10 +56,10 @@ def _daemons(conn: psycopg.Connection[Any]) -> Finding:
         "select daemon_type, extract(epoch from localtimestamp - timestamp)::float8 from daemon_heartbeats"
     ).fetchall()
     ages = {name: age for name, age in rows if name in NEEDED}
-    silent = sorted(name for name in NEEDED if ages.get(name, SILENT_S) >= SILENT_S)
+    silent = sorted(name for name in NEEDED if ages.get(name, MAX_HEARTBEAT_AGE_S) >= MAX_HEARTBEAT_AGE_S)
     if silent:
         found = f"its daemon does not report: {', '.join(silent)}"
-        return Finding("dagster", "fail", found, "`presage up` starts it; if that runs, see daemon.log")
+        return Finding("dagster", "fail", found, "start it with `presage up`; if that is running, see daemon.log")
     return Finding("dagster", "ok", f"its daemon reported {max(ages.values()):.0f} s ago")
 
 
@@ -70,7 +70,9 @@ def _runs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     ).fetchall()
     if failed:
         found = "failed within a day: " + ", ".join(f"{job} {count} times" for job, count in failed)
-        yield Finding("runs", "warn", found, "in Dagster, Runs, Failed says why; the jobs themselves start again")
+        yield Finding(
+            "runs", "warn", found, "see Runs, Failed in Dagster for the cause; the jobs restart by themselves"
+        )
     else:
         yield Finding("runs", "ok", "no run failed within a day")
     (queued,) = conn.execute(
@@ -78,6 +80,6 @@ def _runs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         " and create_timestamp < localtimestamp - make_interval(secs => %s)",
         [QUEUED_S],
     ).fetchone() or (0,)
-    if queued > QUEUED:
-        remedy = "is the code server up? Back-fills wait for one another by intention"
+    if queued > MAX_QUEUED:
+        remedy = "check that the code server is up; back-fills queue behind one another by design"
         yield Finding("runs", "warn", f"{queued} runs have waited for more than five minutes", remedy)

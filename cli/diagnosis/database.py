@@ -1,4 +1,4 @@
-"""The database: how it is reached, what it can do, and whether it has our schema."""
+"""Checks of the database: connection, server, extension, schema and clock."""
 
 from __future__ import annotations
 
@@ -16,54 +16,54 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
 
-OLDEST_SERVER = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
+MIN_SERVER_VERSION = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
 DAGSTER_CONNECTIONS = 40  # daemon, webserver, code server and four live runs, with what each keeps open
 
 
 def database(settings: Settings) -> list[Finding]:
-    """Everything about the database, or why there is nothing to say."""
+    """Run all database checks; if it cannot be reached, return why."""
     found = []
     try:
-        with _reached(settings) as (where, conn):
+        with _connected(settings) as (where, conn):
             found.append(where)
             if conn is not None:
-                looks: list[Callable[..., Any]]
-                looks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
+                checks: list[Callable[..., Any]]
+                checks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
-                    looks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
-                    looks += [pipeline.lag, pipeline.losses, pipeline.clocks]
-                for look in looks:
-                    found += _guarded(look, conn, settings)
-    except Exception as error:  # noqa: BLE001 - whatever keeps the database away, the rest is worth telling
+                    checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
+                    checks += [pipeline.lag, pipeline.losses, pipeline.clocks]
+                for check in checks:
+                    found += _run_check(check, conn, settings)
+    except Exception as error:  # noqa: BLE001 - other checks are still worth reporting
         found.append(_unreachable(error))
     return found
 
 
 def server(conn: psycopg.Connection[Any]) -> Finding:
-    """PostgreSQL's version, and whether we may make things in it."""
+    """Check PostgreSQL's version and the permission to create schemas."""
     version, number, may = _row(
         conn,
         "select split_part(version(), ' on ', 1), current_setting('server_version_num')::int / 10000,"
         " has_database_privilege(current_database(), 'create')",
     )
-    if number < OLDEST_SERVER:
-        return Finding("server", "fail", version, f"use PostgreSQL {OLDEST_SERVER} or newer")
+    if number < MIN_SERVER_VERSION:
+        return Finding("server", "fail", version, f"use PostgreSQL {MIN_SERVER_VERSION} or newer")
     if not may:
         return Finding(
-            "server", "fail", f"{version}; this role may not make schemas", "grant create on the database to the role"
+            "server", "fail", f"{version}; this role may not create schemas", "grant create on the database to the role"
         )
     return Finding("server", "ok", version)
 
 
 def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
-    """Whether the server lets as many in as our processes want."""
+    """Check that max_connections is enough for all our processes."""
     allowed, used = _row(
         conn,
         "select current_setting('max_connections')::int,"
         " (select count(*) from pg_stat_activity where backend_type = 'client backend')",
     )
     wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
-    found = f"{used} of {allowed} connections in use; all our processes together may want {wanted}"
+    found = f"{used} of {allowed} connections in use; all our processes together need up to {wanted}"
     if allowed < wanted:
         return Finding("connections", "warn", found, "raise max_connections, or lower PRESAGE_API_POOL")
     return Finding("connections", "ok", found)
@@ -88,7 +88,7 @@ def timescaledb(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def features(conn: psycopg.Connection[Any]) -> Finding:
-    """Tell what the edition's licence lets us use, and how candles are kept."""
+    """Report the features of the TimescaleDB edition, and how candles are maintained."""
     (licence,) = _row(conn, "select current_setting('timescaledb.license', true)")
     if licence not in {"timescale", "apache"}:
         return Finding("licence", "warn", "unknown: the extension is not loaded", "run `presage migrate`")
@@ -104,7 +104,7 @@ def features(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def jobs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
-    """Whether TimescaleDB's own jobs (policies, where there are any) run."""
+    """Check TimescaleDB's own jobs (policies), if there are any."""
     (there,) = _row(conn, "select to_regclass('timescaledb_information.job_stats') is not null")
     if not there or _row(conn, "select current_setting('timescaledb.license', true)") != ("timescale",):
         return
@@ -114,13 +114,15 @@ def jobs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
     ).fetchall()
     if failing:
         found = "last run failed: " + ", ".join(name for (name,) in failing)
-        yield Finding("jobs", "warn", found, "see timescaledb_information.job_errors; Dagster refreshes meanwhile")
+        yield Finding(
+            "jobs", "warn", found, "see timescaledb_information.job_errors; Dagster refreshes the aggregates meanwhile"
+        )
     else:
         yield Finding("jobs", "ok", "no policy's last run failed")
 
 
 def migration(conn: psycopg.Connection[Any]) -> Finding:
-    """Whether the database has the schema of this release."""
+    """Check that the database has this release's schema."""
     from alembic.script import ScriptDirectory
 
     from sql.migrate import FOLDER
@@ -130,7 +132,7 @@ def migration(conn: psycopg.Connection[Any]) -> Finding:
     (migrated,) = _row(conn, "select to_regclass('alembic_version') is not null")
     has = _row(conn, "select version_num from alembic_version") if migrated else None
     if not has:
-        return Finding("schema", "warn", f"not made yet (this release's is {head})", "run `presage migrate`")
+        return Finding("schema", "warn", f"not created yet (this release's is {head})", "run `presage migrate`")
     if has[0] == head:
         return Finding("schema", "ok", f"revision {head}, the newest")
     if has[0] in {script.revision for script in scripts.walk_revisions()}:
@@ -141,24 +143,27 @@ def migration(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def clock(conn: psycopg.Connection[Any]) -> Finding:
-    """How far the database's clock is from ours: lags are differences between the two."""
+    """Check the database's clock against ours: lags are differences between the two."""
     before = time.time()
     (there,) = _row(conn, "select extract(epoch from clock_timestamp())::float8")
     after = time.time()
-    # The server looked at its clock somewhere between the two; only what lies outside is known to be wrong.
+    # The server read its clock between `before` and `after`; only a difference beyond that interval is certain.
     skew = max(before - there, there - after, 0.0)
     found = f"database and host agree within {skew + (after - before):.3f} s"
     if skew > 5:
         return Finding(
-            "clock", "fail", f"the clocks are {skew:.1f} s apart", "set both by NTP: every lag would be wrong"
+            "clock",
+            "fail",
+            f"the clocks are {skew:.1f} s apart",
+            "synchronise both with NTP: every lag is wrong otherwise",
         )
     if skew > 0.5:
-        return Finding("clock", "warn", f"the clocks are {skew:.1f} s apart", "set both by NTP")
+        return Finding("clock", "warn", f"the clocks are {skew:.1f} s apart", "synchronise both with NTP")
     return Finding("clock", "ok", found)
 
 
 @contextmanager
-def _reached(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[Any] | None]]:
+def _connected(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[Any] | None]]:
     from sql.database import connect
 
     if settings.database_url is not None:
@@ -176,14 +181,17 @@ def _reached(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection[A
     if programs is None:
         installation.require(settings.cache_dir)
         there = installation.cache_root(settings.cache_dir)
-        yield Finding("database", "warn", f"embedded, to be installed into {there}", "`presage demo` installs it"), None
+        yield (
+            Finding("database", "warn", f"embedded, not yet installed into {there}", "`presage demo` installs it"),
+            None,
+        )
     elif not (cluster.home / "17").exists():
         found = f"embedded: PostgreSQL {programs.postgresql}, TimescaleDB {programs.timescaledb} (apache); no data yet"
-        yield Finding("database", "warn", found, "`presage demo` makes them"), None
+        yield Finding("database", "warn", found, "`presage demo` creates it"), None
     else:
         ran = cluster.pid is not None
-        with cluster:  # if it was not running, for as long as we look
-            how = f"process {cluster.pid}" if ran else "was not running, started to be looked at"
+        with cluster:  # starts it for the duration of the checks if needed
+            how = f"process {cluster.pid}" if ran else "was not running, started for these checks"
             cluster.create_database(name)
             with connect(cluster.url(name), autocommit=True, name="doctor") as conn:
                 yield Finding("database", "ok", f"embedded, {name} in {cluster.home} ({how})"), conn
@@ -195,16 +203,16 @@ def _unreachable(error: Exception) -> Finding:
     if isinstance(error, EmbeddedError):
         return Finding("database", "fail", error.problem, error.remedy)
     said = str(error).strip() or type(error).__name__
-    return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and lets us in")
+    return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and accepts our connection")
 
 
-def _guarded(look: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
-    """Give the findings of one look; a look that goes wrong is itself one, and does not end the others."""
+def _run_check(check: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
+    """Return the findings of one check; an exception becomes a finding and does not stop the others."""
     try:
-        found = look(conn, settings) if look in (connections, holdings.chunks, holdings.disk) else look(conn)
+        found = check(conn, settings) if check in (connections, holdings.chunks, holdings.disk) else check(conn)
         return [found] if isinstance(found, Finding) else list(found)
     except Exception as error:  # noqa: BLE001
-        return [Finding(look.__name__, "fail", str(error).strip(), "see the server's log")]
+        return [Finding(check.__name__, "fail", str(error).strip(), "see the server's log")]
 
 
 def _row(conn: psycopg.Connection[Any], question: LiteralString) -> Any:

@@ -1,4 +1,4 @@
-"""The exchange, as far as it can be reached from here."""
+"""Checks of the exchange's reachability and clock."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
 
-WAY_OUT = "check network and proxy; the exchange refuses some countries; --simulate and --tape need none of it"
+REMEDY = "check network and proxy; the exchange blocks some countries; --simulate and --tape work without it"
 
 
 def exchange(settings: Settings) -> Iterator[Finding]:
-    """Whether the exchange answers from here."""
+    """Check that the exchange's HTTP endpoints and market channel respond."""
     import httpx
 
     for name, url in (
@@ -28,7 +28,7 @@ def exchange(settings: Settings) -> Iterator[Finding]:
         try:
             answer = httpx.get(url, timeout=10, follow_redirects=True).raise_for_status()
         except httpx.HTTPError as error:
-            yield Finding("exchange", "fail", f"{name} ({url}): {error or type(error).__name__}", WAY_OUT)
+            yield Finding("exchange", "fail", f"{name} ({url}): {error or type(error).__name__}", REMEDY)
         else:
             took = (time.monotonic() - began) * 1000
             yield Finding("exchange", "ok", f"{name}: {answer.status_code} after {took:.0f} ms")
@@ -37,15 +37,15 @@ def exchange(settings: Settings) -> Iterator[Finding]:
     yield _socket(settings.clob_socket_url)
 
 
-def _clock(told: str, took_s: float) -> Iterator[Finding]:
-    """How far the exchange's clock is from ours, which it tells in whole seconds: lags are between the two."""
-    if not told.strip().isdecimal():
+def _clock(seconds: str, took_s: float) -> Iterator[Finding]:
+    """Check our clock against the exchange's, which has whole seconds: lags are differences between the two."""
+    if not seconds.strip().isdecimal():
         return
-    apart = time.time() - int(told)
+    apart = time.time() - int(seconds)
     if -1.0 - took_s <= apart <= 2.0 + took_s:
         yield Finding("exchange", "ok", "its clock and ours agree within two seconds")
     else:
-        remedy = "set ours by NTP; if it is right, lags of the stage ingestion are wrong by that much"
+        remedy = "synchronise ours with NTP; if it is right, the lag of the stage ingestion is off by that much"
         yield Finding("exchange", "warn", f"its clock and ours are {abs(apart):.0f} s apart", remedy)
 
 
@@ -57,4 +57,4 @@ def _socket(url: str) -> Finding:
         with connect(url, open_timeout=10, close_timeout=1):
             return Finding("exchange", "ok", f"market channel: {url} opens")
     except (OSError, WebSocketException) as error:
-        return Finding("exchange", "fail", f"market channel ({url}): {error}", WAY_OUT)
+        return Finding("exchange", "fail", f"market channel ({url}): {error}", REMEDY)

@@ -1,4 +1,4 @@
-"""What the database holds: chunks, bytes, keys."""
+"""Checks of the database's contents: chunks, size, keys and transaction ids."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 GB = 1 << 30
-CHUNKS_WORST = 5000  # beyond it, planning a query takes longer than most queries
-OVERDUE = timedelta(days=2)  # maintenance drops chunks each hour, once their every row is beyond its time
-DAYS_LEFT_WORST, DAYS_LEFT = 3, 14
-FROZEN_WORST, FROZEN = 1_500_000_000, 1_000_000_000
+MAX_CHUNKS = 5000  # beyond it, planning a query takes longer than most queries
+OVERDUE = timedelta(days=2)  # maintenance drops chunks each hour, once all their rows are past retention
+DAYS_LEFT_FAIL, DAYS_LEFT_WARN = 3, 14
+XID_AGE_FAIL, XID_AGE_WARN = 1_500_000_000, 1_000_000_000
 
 
 def chunks(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
-    """How many, how large, and none where none should be."""
+    """Check the number and size of chunks, and that none is in the future or past retention."""
     from sql.embedded.configuration import memory_bytes
 
     tables = list(queries.chunks(conn))
@@ -34,42 +34,46 @@ def chunks(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Findin
     total, count = sum(row[4] for row in tables), sum(row[1] for row in tables)
     name, _, _, _, size, largest = tables[0]
     found = f"{count} chunks, {_size(total)}; the largest table is {name} with {_size(size)}"
-    if count > CHUNKS_WORST:
-        yield Finding("chunks", "warn", found, "lower the days kept (PRESAGE_…_RETENTION_DAYS)")
+    if count > MAX_CHUNKS:
+        yield Finding("chunks", "warn", found, "lower the retention (PRESAGE_…_RETENTION_DAYS)")
     elif largest > memory_bytes() / 2:
         found += f", its largest chunk {_size(largest)}"
-        remedy = f"select set_chunk_time_interval('{name}', …): a chunk that is written to should fit into memory"
+        remedy = f"select set_chunk_time_interval('{name}', …): a chunk being written should fit into memory"
         yield Finding("chunks", "warn", found, remedy)
     else:
         yield Finding("chunks", "ok", found)
     ahead = ", ".join(f"{row[0]} ({row[2]})" for row in tables if row[2])
     if ahead:
-        remedy = "rows with a time to come: set the clocks by NTP, and delete them; quarantine keeps new ones out"
-        yield Finding("chunks", "warn", f"chunks begin days ahead of now: {ahead}", remedy)
-    now, kept = datetime.now(UTC), _kept(settings)
-    overdue = [row[0] for row in tables if row[0] in kept and row[3] < now - timedelta(days=kept[row[0]]) - OVERDUE]
+        remedy = (
+            "rows have future timestamps: synchronise the clocks with NTP and delete the rows; new ones are quarantined"
+        )
+        yield Finding("chunks", "warn", f"chunks start days in the future: {ahead}", remedy)
+    now, retention = datetime.now(UTC), _retention_days(settings)
+    overdue = [
+        row[0] for row in tables if row[0] in retention and row[3] < now - timedelta(days=retention[row[0]]) - OVERDUE
+    ]
     if overdue:
-        remedy = "the job maintenance drops them each hour: in Dagster see the schedule maintenance_each_hour"
-        yield Finding("chunks", "warn", f"beyond their time and still there: {', '.join(overdue)}", remedy)
+        remedy = "the job maintenance drops them each hour: check the schedule maintenance_each_hour in Dagster"
+        yield Finding("chunks", "warn", f"chunks past their retention still exist in: {', '.join(overdue)}", remedy)
 
 
 def disk(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
-    """How large the database is, how fast it grows, and for how long there is room."""
+    """Check the database's size, growth and remaining disk space."""
     size, growth = queries.size(conn), queries.growth(conn)
     found = f"{_size(size)} of data"
-    found += f", {_size(growth)} more each day" if growth else "; how fast it grows is known after some days"
+    found += f", {_size(growth)} more each day" if growth else "; its growth is known after some days"
     if settings.database_url is None and growth:
         days = shutil.disk_usage(settings.data_dir.expanduser().resolve()).free / growth
-        found += f": room for {days:.0f} days"
-        if days < DAYS_LEFT:
-            remedy = "make room, lower PRESAGE_BOOKS_RETENTION_DAYS, or use the Community licence, which compresses"
-            yield Finding("size", "fail" if days < DAYS_LEFT_WORST else "warn", found, remedy)
+        found += f": space for {days:.0f} days"
+        if days < DAYS_LEFT_WARN:
+            remedy = "free space, lower PRESAGE_BOOKS_RETENTION_DAYS, or use the Community licence, which compresses"
+            yield Finding("size", "fail" if days < DAYS_LEFT_FAIL else "warn", found, remedy)
             return
     yield Finding("size", "ok", found)
 
 
 def keys(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
-    """How many keys there are, and whether any is about to be refused."""
+    """Check that there are valid keys, and report those close to their monthly limit."""
     tiers = list(queries.keys(conn))
     valid, revoked, short = (sum(row[place] for row in tiers) for place in (1, 2, 3))
     if not valid:
@@ -77,22 +81,22 @@ def keys(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         return
     found = f"{valid} valid ({', '.join(f'{row[1]} {row[0]}' for row in tiers if row[1])}), {revoked} revoked"
     if short:
-        remedy = "`presage key list` names them; `presage key quota` gives more"
-        yield Finding("keys", "warn", f"{found}; {short} have used nine tenths of their month", remedy)
+        remedy = "see `presage key list`; raise limits with `presage key quota`"
+        yield Finding("keys", "warn", f"{found}; {short} have used 90 % of their monthly credits", remedy)
     else:
         yield Finding("keys", "ok", found)
 
 
 def wraparound(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
-    """Whether autovacuum keeps up with the numbers of transactions, which are finite."""
+    """Check that autovacuum keeps up with transaction id wraparound."""
     age = queries.wraparound(conn)
-    if age > FROZEN:
-        found = f"{age:,} transactions since rows were frozen last; at 2,000,000,000 the server stops writing"
-        remedy = "run `vacuum freeze`, and end old transactions and prepared ones, which hold it up"
-        yield Finding("vacuum", "fail" if age > FROZEN_WORST else "warn", found, remedy)
+    if age > XID_AGE_WARN:
+        found = f"{age:,} transactions since the last freeze; at 2,000,000,000 the server stops writing"
+        remedy = "run `vacuum freeze`, and end old and prepared transactions, which block it"
+        yield Finding("vacuum", "fail" if age > XID_AGE_FAIL else "warn", found, remedy)
 
 
-def _kept(settings: Settings) -> dict[str, int]:
+def _retention_days(settings: Settings) -> dict[str, int]:
     books = settings.books_retention_days
     return {
         "trades": settings.trades_retention_days,

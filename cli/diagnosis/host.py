@@ -1,4 +1,4 @@
-"""This machine and this installation."""
+"""Checks of this machine and installation."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ SHOWN = ("dagster", "falcon", "gunicorn", "gevent", "psycopg", "sqlalchemy", "al
 
 
 def python() -> Finding:
-    """Name the interpreter; one that is too old would not have come this far."""
+    """Report the interpreter; one that is too old could not run this."""
     return Finding("python", "ok", f"Python {platform.python_version()} ({sys.executable})")
 
 
 def packages() -> Finding:
-    """Whether every package that the project asks for is there, in a version it can use."""
+    """Check that all required packages are installed in a supported version."""
     from packaging.requirements import Requirement
 
     try:
-        asked = [Requirement(line) for line in metadata.requires("presage") or []]
+        required = [Requirement(line) for line in metadata.requires("presage") or []]
     except metadata.PackageNotFoundError:
         return Finding("packages", "fail", "presage itself is not installed", "run `make setup`")
     wrong = []
-    for requirement in asked:
+    for requirement in required:
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             version = _version(requirement.name)
             if version is None or not requirement.specifier.contains(version, prereleases=True):
@@ -47,42 +47,42 @@ def packages() -> Finding:
 
 
 def machine() -> Finding:
-    """Processors and memory."""
+    """Check processors and memory."""
     from sql.embedded.configuration import memory_bytes
 
     memory, cores = memory_bytes() / GB, len(os.sched_getaffinity(0))
     found = f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.1f} GB of memory"
     if memory < 3 or cores < 2:
-        return Finding("machine", "warn", found, "2 cores and 4 GB carry the whole; fewer make it late")
+        return Finding("machine", "warn", found, "2 cores and 4 GB are recommended; with less, stages become late")
     return Finding("machine", "ok", found)
 
 
 def disk(settings: Settings) -> Iterator[Finding]:
-    """Free space where data lie."""
+    """Check free space in the data directory."""
     folder = settings.data_dir.expanduser().resolve()
     there = next(path for path in (folder, *folder.parents) if path.exists())
     space = shutil.disk_usage(there)
     found = f"{space.free / GB:.1f} GB of {space.total / GB:.0f} GB free in {folder}"
     if space.free < GB:
-        yield Finding("disk", "fail", found, "free some, or set PRESAGE_DATA_DIR to a larger disk")
+        yield Finding("disk", "fail", found, "free space, or set PRESAGE_DATA_DIR to a larger disk")
     elif space.free < 10 * GB:
-        yield Finding("disk", "warn", found, "the whole exchange's book events take several GB a day")
+        yield Finding("disk", "warn", found, "book events of the whole exchange take several GB a day")
     else:
         yield Finding("disk", "ok", found)
 
 
 def alerts(settings: Settings) -> Finding:
-    """Whether anybody is told when something goes wrong."""
+    """Check that alert receivers are configured."""
     from orchestration.alerts.receivers import receivers
 
     if names := list(receivers(settings)):
-        return Finding("alerts", "ok", f"told to: {', '.join(names)}; `presage alert` tries it")
-    remedy = "set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS, and try it by `presage alert`"
-    return Finding("alerts", "warn", "nobody is told of failed runs and failing checks", remedy)
+        return Finding("alerts", "ok", f"sent to: {', '.join(names)}; test with `presage alert`")
+    remedy = "set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS, and test with `presage alert`"
+    return Finding("alerts", "warn", "nobody is notified of failed runs and failing checks", remedy)
 
 
 def ports(settings: Settings) -> Iterator[Finding]:
-    """Whether those who will listen can."""
+    """Check that the ports are free or used by our own services."""
     for name, host, port, variable, path in (
         ("the API", settings.api_host, settings.api_port, "PRESAGE_API_PORT", "health"),
         ("Dagster", "127.0.0.1", settings.dagster_port, "PRESAGE_DAGSTER_PORT", "server_info"),
@@ -96,7 +96,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
                 yield Finding("port", "ok", f"{name} answers on port {port} of {host}")
                 continue
             found = f"port {port} of {host} for {name}: {error.strerror or error}"
-            yield Finding("port", "warn", found, f"end what listens there, or set {variable}")
+            yield Finding("port", "warn", found, f"stop the process that listens there, or set {variable}")
         else:
             yield Finding("port", "ok", f"port {port} of {host} is free for {name}")
 
@@ -104,7 +104,7 @@ def ports(settings: Settings) -> Iterator[Finding]:
 def _answers(host: str, port: int, path: str) -> bool:
     import httpx
 
-    there = f"[{host}]" if ":" in host else {"0.0.0.0": "127.0.0.1"}.get(host, host)  # noqa: S104 - asked, not bound
+    there = f"[{host}]" if ":" in host else {"0.0.0.0": "127.0.0.1"}.get(host, host)  # noqa: S104 - compared, not bound
     try:
         return httpx.get(f"http://{there}:{port}/{path}", timeout=2).is_success
     except httpx.HTTPError:

@@ -1,1 +1,1 @@
-"""`presage demo` and `presage up`: the processes of an installation, started, watched and ended."""
+"""`presage demo` and `presage up`: start, supervise and stop the processes of an installation."""

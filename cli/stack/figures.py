@@ -1,4 +1,4 @@
-"""What the pipeline has done so far, read from the database once a second."""
+"""Figures of the pipeline, read from the database once a second."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ TABLES = (
     *("events", "markets", "tokens", "trades", "quotes", "book_events", "live_prices", "live_books"),
     *("candles_1m", "candles_1h", "market_stats_24h", "settlements", "ledger_entries", "stream_events"),
 )
-PAST_S = 5.0
+PAST_INTERVAL_S = 5.0
 COUNTED = (
     *("signals", "leaderboard_wallets_with_profit", "markets_with_14_days_of_candles"),
     *("trending_ratios", "filled_days"),
 )
-SHARE = 0.05  # of the time may go into counting: a table that takes long to count is counted less often
+MAX_COUNTING_SHARE = 0.05  # of the time: a table that is slow to count is counted less often
 
 
 class Stage(NamedTuple):
-    """A stage of the pipeline and how late it is."""
+    """A stage of the pipeline and its lag."""
 
     stage: str
     status: str
     lag_s: float | None
-    reason: str | None = None  # what keeps it from going on
+    reason: str | None = None  # why it is blocked
     since: int | None = None  # Unix seconds
 
-    def told(self) -> str:
-        """Say what keeps it from going on, and since when."""
+    def blocked_text(self) -> str:
+        """Return why the stage is blocked and since when; empty if it is not."""
         if self.reason is None:
             return ""
-        return self.reason + ("" if self.since is None else f", since {datetime.fromtimestamp(self.since):%H:%M:%S}")  # noqa: DTZ006 - the clock on the wall
+        return self.reason + ("" if self.since is None else f", since {datetime.fromtimestamp(self.since):%H:%M:%S}")  # noqa: DTZ006 - local time
 
 
-class Lease(NamedTuple):
-    """A run that holds the feed's sockets."""
+class FeedLease(NamedTuple):
+    """A feed's run, as leader or standby."""
 
     feed: str
     run_id: str
@@ -53,11 +53,11 @@ class Lease(NamedTuple):
     window_left_s: float
 
 
-class Past(msgspec.Struct, frozen=True, kw_only=True):
-    """What was filled in of the days before the first, and what there is to look at for it."""
+class BackfillFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Progress of the back-fill, and the figures that result from it."""
 
     days: int
-    doing: str | None  # null: all is done, or nothing has begun
+    doing: str | None  # null: finished, or not started
     share: float  # of all steps
     signals: int
     leaderboard_wallets_with_profit: int
@@ -68,49 +68,49 @@ class Past(msgspec.Struct, frozen=True, kw_only=True):
     settlements: int
 
 
-class Figures(msgspec.Struct):
-    """One look."""
+class PipelineFigures(msgspec.Struct):
+    """The figures of one reading."""
 
     rows: dict[str, int] = {}
     rates: dict[str, float] = {}  # rows a second, over the last ten
     lag_p50_s: float | None = None
     lag_p99_s: float | None = None
     stages: list[Stage] = []
-    leases: list[Lease] = []
+    leases: list[FeedLease] = []
     gaps: int | None = None
     open_gaps: int = 0
     quarantined: int | None = None
-    past: Past | None = None
+    past: BackfillFigures | None = None
     error: str | None = None
 
 
-class Counter:
-    """Counts tables exactly, the slow ones less often."""
+class TableCounter:
+    """Counts tables exactly, slow ones less often."""
 
     def __init__(self) -> None:
         self.rows: dict[str, int] = {}
         self._due = dict.fromkeys(TABLES, 0.0)
         self._past: dict[str, deque[tuple[float, int]]] = {table: deque() for table in TABLES}
 
-    def count(self, conn: psycopg.Connection[Any], *, all_of_them: bool = False) -> None:
+    def count(self, conn: psycopg.Connection[Any], *, count_all: bool = False) -> None:
         """Count the tables that are due."""
         from psycopg import sql
 
         for table in TABLES:
             began = time.monotonic()
-            if not all_of_them and began < self._due[table]:
+            if not count_all and began < self._due[table]:
                 continue
             found = conn.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
             self.rows[table] = found[0] if found else 0
             ended = time.monotonic()
-            self._due[table] = ended + max(0.9, (ended - began) * len(TABLES) / SHARE)
+            self._due[table] = ended + max(0.9, (ended - began) * len(TABLES) / MAX_COUNTING_SHARE)
             past = self._past[table]
             past.append((ended, self.rows[table]))
             while len(past) > 2 and past[1][0] < ended - 10:
                 past.popleft()
 
     def rates(self) -> dict[str, float]:
-        """Rows a second."""
+        """Return rows per second by table."""
         made = {}
         for table, past in self._past.items():
             if len(past) > 1:
@@ -119,20 +119,20 @@ class Counter:
         return made
 
 
-class Reader:
-    """Keeps a connection and reads figures over it; a database that is away shows in `error`, not as an exception."""
+class FigureReader:
+    """Reads figures over one connection; an unreachable database is reported in `error`, not raised."""
 
     def __init__(self, url: str, *, since: datetime | None = None) -> None:
         self.url = url
         self.since = since or datetime.now(UTC)
-        self.counter = Counter()
-        self.last = Figures()
+        self.counter = TableCounter()
+        self.last = PipelineFigures()
         self._past_due = 0.0
         self._counts: dict[str, int] = {}
         self._conn: psycopg.Connection[Any] | None = None
 
-    def read(self, *, all_of_them: bool = False) -> Figures:
-        """Look now."""
+    def read(self, *, count_all: bool = False) -> PipelineFigures:
+        """Return the current figures."""
         import psycopg
 
         try:
@@ -140,35 +140,35 @@ class Reader:
                 from sql.database import connect
 
                 self._conn = connect(self.url, autocommit=True, name="presage demo", statement_timeout=20_000)
-            self.last = self._read(self._conn, all_of_them=all_of_them)
+            self.last = self._read(self._conn, count_all=count_all)
         except (psycopg.Error, OSError) as error:
             self.close()
             self.last = msgspec.structs.replace(self.last, error=f"database: {str(error).strip().splitlines()[0]}")
         return self.last
 
-    def _read(self, conn: psycopg.Connection[Any], *, all_of_them: bool) -> Figures:
+    def _read(self, conn: psycopg.Connection[Any], *, count_all: bool) -> PipelineFigures:
         from orchestration.ingest import lag
         from sql.queries import figures as queries
 
-        self.counter.count(conn, all_of_them=all_of_them)
+        self.counter.count(conn, count_all=count_all)
         counts = lag.merged(row[0] for row in queries.lag_counts(conn, since=self.since))
         gaps, open_gaps = queries.gaps(conn)
         p50, p99 = lag.quantile(counts, 0.5), lag.quantile(counts, 0.99)
-        return Figures(
+        return PipelineFigures(
             rows=dict(self.counter.rows),
             rates=self.counter.rates(),
             lag_p50_s=None if p50 is None else p50 / 1000,
             lag_p99_s=None if p99 is None else p99 / 1000,
             stages=[Stage(*row) for row in queries.stages(conn)],
-            leases=[Lease(*row) for row in queries.leases(conn)],
+            leases=[FeedLease(*row) for row in queries.leases(conn)],
             gaps=gaps,
             open_gaps=open_gaps,
             quarantined=queries.quarantined(conn),
-            past=self._past(conn, anew=all_of_them),
+            past=self._past(conn, force=count_all),
         )
 
-    def _past(self, conn: psycopg.Connection[Any], *, anew: bool) -> Past | None:
-        """Look at the back-fill, where there is one; what has to be counted, every few seconds."""
+    def _past(self, conn: psycopg.Connection[Any], *, force: bool) -> BackfillFigures | None:
+        """Return the back-fill's progress, if there is one; its counts are updated every few seconds."""
         from sql.queries import figures as queries
 
         state = queries.backfill(conn)
@@ -177,10 +177,10 @@ class Reader:
         done, steps = sum(state.get("done", {}).values()), state.get("steps") or 1
         share = 1.0 if state.get("finished_at") else min((done + state.get("share", 0.0)) / steps, 1.0)
         began = time.monotonic()
-        if anew or began >= self._past_due:
+        if force or began >= self._past_due:
             self._counts = dict(zip(COUNTED, queries.past(conn), strict=True))
-            self._past_due = time.monotonic() + max(PAST_S, (time.monotonic() - began) / SHARE)
-        return Past(
+            self._past_due = time.monotonic() + max(PAST_INTERVAL_S, (time.monotonic() - began) / MAX_COUNTING_SHARE)
+        return BackfillFigures(
             days=state["days"],
             doing=state.get("doing"),
             share=round(share, 3),
@@ -190,7 +190,7 @@ class Reader:
         )
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         if self._conn is not None:
             with contextlib.suppress(Exception):
                 self._conn.close()

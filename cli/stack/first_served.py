@@ -1,4 +1,4 @@
-"""Asks the API, as a client would, until it has served a first market and a first price."""
+"""Polls the API like a client until it has served a first market and a first price."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class FirstServed(threading.Thread):
-    """Seconds from `began` until the API first served a market, and a price."""
+    """Measures the seconds from `began` until the API first served a market, and a price."""
 
     def __init__(self, api: str, key: Callable[[], str | None], began: float) -> None:
         super().__init__(daemon=True, name="first served")
@@ -24,11 +24,11 @@ class FirstServed(threading.Thread):
         self.market_s: float | None = None
         self.price_s: float | None = None
         self._cursor: str | None = None
-        self._enough = threading.Event()
+        self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Ask a few times a second, page by page, as not every market has a price."""
-        while not self._enough.wait(0.3) and self.price_s is None:
+        """Poll a few times a second, page by page, because not every market has a price."""
+        while not self._stopping.wait(0.3) and self.price_s is None:
             key = self.key()
             ids = self._markets(key) if key else []
             if ids and self.market_s is None:
@@ -37,8 +37,8 @@ class FirstServed(threading.Thread):
                 self.price_s = time.monotonic() - self.began
 
     def stop(self) -> None:
-        """Ask no more."""
-        self._enough.set()
+        """Stop polling."""
+        self._stopping.set()
 
     def _markets(self, key: str) -> list[str]:
         after = f"&cursor={quote(self._cursor)}" if self._cursor else ""

@@ -1,8 +1,8 @@
-"""Ends what a killed supervisor leaves behind. Runs by itself (`python -I guard.py INSTANCE`), on the standard library.
+"""Ends the processes that a killed supervisor leaves behind. Runs alone (`python -I guard.py INSTANCE`), stdlib only.
 
-It reads its standard input, whose other end the supervisor holds: when the supervisor goes, however that happens, the
-pipe ends, and every process that carries the instance's mark in its environment is ended. A line on the pipe names
-the process to end last and gently: the database, which the others are using and whose files should be left tidy.
+It reads its standard input, a pipe held open by the supervisor: when the supervisor exits for any reason, the pipe
+closes, and every process with the instance's mark in its environment is ended. A line on the pipe is the pid of the
+process to end last and gracefully: the database, which the others use and whose files should be left consistent.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ PROC = Path("/proc")
 
 
 def pids() -> list[int]:
-    """Every process there is."""
+    """Return the pids of all processes."""
     return [int(entry.name) for entry in PROC.iterdir() if entry.name.isdigit()]
 
 
 def _stat(pid: int) -> list[str]:
-    """Give the fields of /proc/PID/stat from the third on: state, parent, …; none when the process is gone."""
+    """Return the fields of /proc/PID/stat from the third on: state, parent, …; empty if the process is gone."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -36,19 +36,19 @@ def _stat(pid: int) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; a zombie does not."""
+    """Return whether the process runs; a zombie does not."""
     fields = _stat(pid)
     return bool(fields) and fields[0] not in "ZX"
 
 
-def birth(pid: int) -> str:
-    """When the process started, in the kernel's ticks; pids come round again, a pid with its birth does not."""
+def start_time(pid: int) -> str:
+    """Return the process's start time in kernel ticks; pids are reused, a pid with its start time is not."""
     fields = _stat(pid)
     return fields[19] if len(fields) > 19 else ""
 
 
 def marked(instance: str) -> set[int]:
-    """Every live process of this instance, this one excepted."""
+    """Return the live processes of this instance, except this one."""
     mark = f"{MARK}={instance}".encode()
     found = set()
     for pid in pids():
@@ -59,7 +59,7 @@ def marked(instance: str) -> set[int]:
 
 
 def descendants(*roots: int) -> set[int]:
-    """Every process below these, whatever its environment says; zombies too."""
+    """Return all descendants of these processes, whatever their environment, including zombies."""
     children: dict[int, list[int]] = {}
     for pid in pids():
         fields = _stat(pid)
@@ -75,7 +75,7 @@ def descendants(*roots: int) -> set[int]:
 
 
 def zombies_of(pid: int) -> set[int]:
-    """Children that ended and were not collected."""
+    """Return a process's children that ended and were not reaped."""
     found = set()
     for child in pids():
         fields = _stat(child)
@@ -85,14 +85,14 @@ def zombies_of(pid: int) -> set[int]:
 
 
 def send(number: signal.Signals, those: Collection[int]) -> None:
-    """Send a signal to each that is still there."""
+    """Send a signal to each process that still exists."""
     for pid in those:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def gone(remaining: Callable[[], Collection[int]], within_s: float) -> bool:
-    """Wait until none remains."""
+def wait_until_gone(remaining: Callable[[], Collection[int]], within_s: float) -> bool:
+    """Wait until no process remains; return False on timeout."""
     until = time.monotonic() + within_s
     while remaining():
         if time.monotonic() > until:
@@ -102,37 +102,37 @@ def gone(remaining: Callable[[], Collection[int]], within_s: float) -> bool:
 
 
 def sweep(remaining: Callable[[], Collection[int]], grace_s: float = 2.0) -> bool:
-    """End all that `remaining` finds, asked first and killed after the grace; say whether none is left."""
+    """Terminate all processes of `remaining`, kill them after the grace period; return whether none is left."""
     send(signal.SIGTERM, remaining())
-    if gone(remaining, grace_s):
+    if wait_until_gone(remaining, grace_s):
         return True
-    for _ in range(20):  # what dies may just have started another
+    for _ in range(20):  # a dying process may just have started another
         send(signal.SIGKILL, remaining())
-        if gone(remaining, 0.5):
+        if wait_until_gone(remaining, 0.5):
             return True
     return False
 
 
 def main() -> int:
-    """Wait for the supervisor's end, then clean up."""
+    """Wait for the supervisor to exit, then clean up."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     instance = sys.argv[1]
     last: tuple[int, str] | None = None
     for line in sys.stdin:
-        last = (int(line), birth(int(line)))
+        last = (int(line), start_time(int(line)))
 
     def database() -> set[int]:
-        if last is None or not alive(last[0]) or birth(last[0]) != last[1]:
+        if last is None or not alive(last[0]) or start_time(last[0]) != last[1]:
             return set()
         return {last[0], *descendants(last[0])}
 
     clean = sweep(lambda: marked(instance) - database())
     if last and database():
         send(signal.SIGINT, [last[0]])  # PostgreSQL's fast shutdown
-        if not gone(database, 10):
+        if not wait_until_gone(database, 10):
             send(signal.SIGKILL, database())
-            clean = gone(database, 5) and clean
+            clean = wait_until_gone(database, 5) and clean
     return 0 if clean else 1
 
 

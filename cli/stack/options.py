@@ -1,4 +1,4 @@
-"""From what was typed, and the settings, to a plan."""
+"""Builds a plan from command-line options and settings."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def plan(
     backfill_days: int | None = None,
     from_settings: bool = False,
 ) -> Plan:
-    """Work out what to run; typer.BadParameter where the options contradict each other."""
+    """Return the plan; raises typer.BadParameter if options contradict each other."""
     from config import settings
 
     given = settings.get()
     if sum([simulate is not None, tape is not None, live]) > 1:
-        raise typer.BadParameter("--simulate, --tape and --live exclude each other")
+        raise typer.BadParameter("--simulate, --tape and --live are mutually exclusive")
     if tape is None and speed is not None:
-        raise typer.BadParameter("--speed is for --tape")
+        raise typer.BadParameter("--speed requires --tape")
     if (tape is not None or live) and (rate is not None or markets is not None):
-        raise typer.BadParameter("--rate and --markets are for --simulate")
+        raise typer.BadParameter("--rate and --markets require --simulate")
     source: Source = "exchange" if live else "tape" if tape is not None else "simulated"
     try:
         ports = _ports_of(given) if from_settings and port_base is None else choose(port_base)
@@ -73,10 +73,10 @@ def plan(
 
 
 def _backfill(source: Source, asked: int | None, given: Settings) -> int:
-    """Say how many days to fill in: those asked for; else a fortnight of a simulation, and what the settings say."""
+    """Return the days to back-fill: as requested; otherwise 14 for a simulation, or as in the settings."""
     if source == "tape":
         if asked:
-            raise typer.BadParameter("a tape has the past that was recorded: --backfill is not for --tape")
+            raise typer.BadParameter("--backfill cannot be used with --tape: a tape has only its recorded history")
         return 0
     if asked is not None:
         return asked
@@ -84,7 +84,7 @@ def _backfill(source: Source, asked: int | None, given: Settings) -> int:
 
 
 def _ports_of(given: Settings) -> Ports:
-    """Take the API's and Dagster's ports from the settings, the others beside Dagster's."""
+    """Return the API's, site's and Dagster's ports from the settings, and the others after Dagster's."""
     ports = Ports(
         api=given.api_port,
         sandbox=given.dagster_port + 1,
@@ -95,17 +95,15 @@ def _ports_of(given: Settings) -> Ports:
     )
     if taken := ports.taken():
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
-        raise TakenError(f"somebody listens already on port {whom}; see PRESAGE_API_PORT, _SITE_PORT and _DAGSTER_PORT")
+        raise TakenError(f"already in use: port {whom}; see PRESAGE_API_PORT, _SITE_PORT and _DAGSTER_PORT")
     return ports
 
 
 @contextlib.contextmanager
 def database(url: str | None) -> Iterator[str]:
-    """Give the database to work on: the one named, or the one started last on the embedded server.
+    """Yield the URL of the database to use: the given one, or the one started last on the embedded server.
 
-    The server is started if it is not running.
-
-    An error that the user can act on ends the command with its text alone.
+    The server is started if it is not running. Errors that the user can act on end the command without a traceback.
     """
     import psycopg
 

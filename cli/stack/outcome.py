@@ -1,4 +1,4 @@
-"""What a run came to: the JSON that scripts wait for, the verdict, and the summary."""
+"""The outcome of a run: the JSON for scripts, the problems found, and the summary."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cli.stack.figures import Past
+from cli.stack.figures import BackfillFigures
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cli.stack.figures import Figures
+    from cli.stack.figures import PipelineFigures
 
 
 class Outcome(msgspec.Struct, kw_only=True):
@@ -23,21 +23,21 @@ class Outcome(msgspec.Struct, kw_only=True):
     live_lag_p50_s: float | None = None
     live_lag_p99_s: float | None = None
     rows: dict[str, int] = {}
-    past: Past | None = None  # of the days before the first, at the last look
-    past_at_60_s: Past | None = None  # and 60 s after the first price
+    past: BackfillFigures | None = None  # the back-fill, at the last reading
+    past_at_60_s: BackfillFigures | None = None  # and 60 s after the first price
     coverage_gaps: int | None = None
     quarantined: int | None = None
     stages: dict[str, str] = {}
     reasons: dict[str, str] = {}
-    """What keeps stages from going on, and since when."""
+    """Why stages are blocked, and since when."""
     urls: Mapping[str, str | None] = {}
     api_key: str | None = None
     tape: dict[str, Any] | None = None
-    """Of each recording what was used of it, or why nothing was."""
+    """For each recording, what was used of it, or why nothing was."""
     source: str
 
-    def take(self, figures: Figures) -> None:
-        """Take over what a look at the pipeline found."""
+    def take(self, figures: PipelineFigures) -> None:
+        """Update from a reading of the pipeline's figures."""
         self.live_lag_p50_s = figures.lag_p50_s
         self.live_lag_p99_s = figures.lag_p99_s
         self.rows = figures.rows
@@ -45,17 +45,17 @@ class Outcome(msgspec.Struct, kw_only=True):
         self.quarantined = figures.quarantined
         self.past = figures.past
         self.stages = {stage.stage: stage.status for stage in figures.stages}
-        self.reasons = {stage.stage: told for stage in figures.stages if (told := stage.told())}
+        self.reasons = {stage.stage: text for stage in figures.stages if (text := stage.blocked_text())}
 
     def save(self, file: Path) -> None:
-        """Write it as JSON, whole or not at all: a reader never meets half a file."""
+        """Write it as JSON, atomically."""
         temporary = file.with_name(f".{file.name}.new")
         temporary.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
         temporary.replace(file)
 
 
 def problems(outcome: Outcome, down: list[str], error: str | None = None, *, served: bool = True) -> list[str]:
-    """List what is wrong at the end; nothing wrong is success. `served`: somebody asked the API meanwhile."""
+    """Return the problems at the end; none means success. `served`: the API was polled during the run."""
     found = [f"{name} is down" for name in down]
     if error is not None:
         found.append(error)
@@ -78,7 +78,7 @@ def problems(outcome: Outcome, down: list[str], error: str | None = None, *, ser
 
 
 def summary(outcome: Outcome, problems: list[str]) -> list[str]:
-    """Say in a few lines how it went."""
+    """Return a summary in a few lines."""
 
     def seconds(value: float | None) -> str:
         return "-" if value is None else f"{value:.2f} s"
@@ -98,9 +98,9 @@ def summary(outcome: Outcome, problems: list[str]) -> list[str]:
     ]
     if past is not None:
         lines.append(
-            f"the past: {past.share:.0%} of {past.days} days filled in, {past.trades:,} trades, {past.settlements:,} "
+            f"back-fill: {past.share:.0%} of {past.days} days, {past.trades:,} trades, {past.settlements:,} "
             f"settlements, {past.signals:,} signals"
         )
     if problems:
-        lines += ["not well:", *(f"  {problem}" for problem in problems)]
+        lines += ["problems:", *(f"  {problem}" for problem in problems)]
     return lines

@@ -1,4 +1,4 @@
-"""What is to be run: from the command's options and the settings, decided once."""
+"""The plan of what to run, decided once from options and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]  # the checkout: programs are started from here
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One way to run everything."""
+    """The parameters of one run."""
 
     source: Source
     stored_as: str = ""  # how rows of the real exchange are labelled, if otherwise
@@ -36,21 +36,22 @@ class Plan:
     speed: float | None = None
     rate: float | None = None
     markets: int | None = None
-    backfill_days: int = 0  # of before the first day
-    truth: Path | None = None  # where the sandbox writes down all it sends
+    backfill_days: int = 0  # history before the first day
+    truth: Path | None = None  # where the sandbox logs all it sends
 
     @property
     def logs(self) -> Path:
+        """Return the folder of the log files."""
         return self.data_dir / "logs"
 
     @property
     def label_of_rows(self) -> str:
-        """Which source the rows name."""
+        """Return the source label that rows are stored with."""
         return self.stored_as or self.source
 
     @property
     def database(self) -> str:
-        """Name the database that holds this source's data on the embedded server, and nothing of another's."""
+        """Return the name of this source's own database on the embedded server."""
         if self.source == "simulated":
             return sources.named("simulated", str(self.seed))
         return (
@@ -61,19 +62,22 @@ class Plan:
 
     @property
     def key_file(self) -> Path:
+        """Return the file of the demo's API key."""
         return self.data_dir / "keys" / self.database
 
     @property
     def dagster_home(self) -> Path:
+        """Return DAGSTER_HOME."""
         return self.data_dir / "dagster" / self.database
 
     @property
     def workspace(self) -> Path:
+        """Return Dagster's workspace file."""
         return self.dagster_home / "workspace.yaml"
 
     @property
     def label(self) -> str:
-        """What the data is, in words that leave no doubt."""
+        """Return an unambiguous description of the data's source."""
         return {
             "simulated": f"simulated (seed {self.seed}): no real market",
             "tape": f"replayed from {self.tape}",
@@ -81,16 +85,16 @@ class Plan:
         }[self.source]
 
     def urls(self) -> dict[str, str | None]:
-        """Where one can look."""
-        host = _reached(self.host)
+        """Return the services' URLs."""
+        host = _local_address(self.host)
         return {
             "api": f"http://{host}:{self.ports.api}",
             "stream": f"ws://{host}:{self.ports.api}/stream",
             "dagster": f"http://127.0.0.1:{self.ports.dagster}",
-            "site": f"http://{_reached(self.site_host)}:{self.ports.site}",
+            "site": f"http://{_local_address(self.site_host)}:{self.ports.site}",
         }
 
 
-def _reached(host: str) -> str:
-    """Say by which address of this machine one reaches who listens there."""
+def _local_address(host: str) -> str:
+    """Return the local address of a service that listens on `host`."""
     return "127.0.0.1" if host in {"0.0.0.0", "::"} else host  # noqa: S104 (compared, not bound)

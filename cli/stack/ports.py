@@ -1,4 +1,4 @@
-"""Six ports in a row, one for each who listens."""
+"""Six consecutive ports, one for each service."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ FIRST_BASE, STEP, TRIES = 8080, 10, 50
 
 
 class TakenError(Exception):
-    """Somebody else listens there."""
+    """A required port is in use."""
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Who listens where, on 127.0.0.1."""
+    """The services' ports on 127.0.0.1."""
 
     api: int
     sandbox: int
@@ -27,16 +27,16 @@ class Ports:
 
     @classmethod
     def of(cls, base: int) -> Self:
-        """Give base to the API, base + 1 to the sandbox, then Dagster's UI, its code server, the database, the site."""
+        """Return base for the API, base + 1 for the sandbox, then Dagster's UI, its code server, database and site."""
         return cls(*range(base, base + len(NAMES)))
 
     def taken(self) -> dict[str, int]:
-        """Find those where somebody listens already."""
+        """Return the ports that are already in use."""
         return {name: port for name in NAMES if not free(port := getattr(self, name))}
 
 
 def free(port: int) -> bool:
-    """Say whether the port of 127.0.0.1 can be listened on."""
+    """Return whether the port of 127.0.0.1 is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -47,14 +47,14 @@ def free(port: int) -> bool:
 
 
 def choose(base: int | None) -> Ports:
-    """Take the ports asked for, or the first six in a row that are free; TakenError says which are not."""
+    """Return the requested ports, or the first six consecutive free ones; raises TakenError if any is in use."""
     if base is None:
         for candidate in range(FIRST_BASE, FIRST_BASE + STEP * TRIES, STEP):
             if not Ports.of(candidate).taken():
                 return Ports.of(candidate)
-        raise TakenError(f"no six free ports in a row from {FIRST_BASE} on; name a place with --port-base")
+        raise TakenError(f"no six consecutive free ports from {FIRST_BASE} on; choose a base with --port-base")
     ports = Ports.of(base)
     if taken := ports.taken():
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
-        raise TakenError(f"somebody listens already on port {whom}; choose other ports with --port-base")
+        raise TakenError(f"already in use: port {whom}; choose other ports with --port-base")
     return ports

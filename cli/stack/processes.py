@@ -1,8 +1,8 @@
-"""Child processes as one: started, awaited, started again when they die, and ended to the last descendant.
+"""Supervision of child processes: start, wait until ready, restart on exit, and stop with all descendants.
 
-Every child runs in its own session, so that Ctrl-C reaches the supervisor alone, and carries the instance's mark in
-its environment. While the supervisor lives it is the "subreaper": whatever its descendants leave behind becomes its
-own child. If it is killed, the guard (`cli/stack/guard.py`) ends what carries the mark.
+Every child runs in its own session, so that Ctrl-C reaches only the supervisor, and has the instance's mark in its
+environment. While the supervisor lives it is the "subreaper": orphans of its descendants become its own children. If
+it is killed, the guard (`cli/stack/guard.py`) ends all processes with the mark.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from cli.stack import guard
-from cli.stack.signals import undisturbed
+from cli.stack.signals import signals_ignored
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
 PR_SET_CHILD_SUBREAPER = 36
-LAST_WORDS = 15  # lines of a log worth showing
-REAP_EVERY_S = 1.0
-STEADY_S = 20.0  # having run this long, a program that dies is no longer counted as failing again
+LOG_TAIL_LINES = 15
+REAP_INTERVAL_S = 1.0
+STABLE_AFTER_S = 20.0  # after running this long, a program's failure count is reset
 Report = Callable[[str], None]
 
 
 class StartError(Exception):
-    """A process died or did not get ready; says which, and the end of its log."""
+    """A process died or did not become ready; the message names it and has the end of its log."""
 
 
 class Service(Protocol):
-    """What the supervisor looks after: a program of ours, or the database."""
+    """A supervised service: a program of ours, or the database."""
 
     name: str
     ready_within_s: float
@@ -48,29 +48,29 @@ class Service(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Its process, once started."""
+        """Return its process id, once started."""
 
     def start(self) -> None:
-        """Start it; need not wait until it is ready."""
+        """Start it, without waiting until it is ready."""
 
     def running(self) -> bool:
-        """Say whether its process is there."""
+        """Return whether its process exists."""
 
     def ready(self) -> bool:
-        """Say whether it answers."""
+        """Return whether it responds."""
 
-    def ask(self) -> None:
-        """Ask it to end."""
+    def terminate(self) -> None:
+        """Request termination."""
 
     def kill(self) -> None:
-        """End it."""
+        """Kill it."""
 
-    def last_words(self) -> str:
-        """Give the end of its log."""
+    def log_tail(self) -> str:
+        """Return the end of its log."""
 
 
-def tail(log: Path, lines: int = LAST_WORDS) -> str:
-    """Give the last lines of a log, as one reads them."""
+def tail(log: Path, lines: int = LOG_TAIL_LINES) -> str:
+    """Return the last lines of a log in readable format."""
     from config.logging import readable
 
     with contextlib.suppress(OSError), log.open("rb") as file:
@@ -82,7 +82,7 @@ def tail(log: Path, lines: int = LAST_WORDS) -> str:
 
 @dataclass
 class Program:
-    """A command, and how to know that it is ready."""
+    """A command to run, with its readiness check."""
 
     name: str
     command: Sequence[str]
@@ -92,8 +92,8 @@ class Program:
     is_ready: Callable[[], bool] = lambda: True
     ready_within_s: float = 90.0
     grace_s: float = 5.0
-    tier: int = 2  # those of a higher tier end before those of a lower one
-    started_at: float = 0.0  # by the clock on the wall
+    tier: int = 2  # selected of a higher tier end before selected of a lower one
+    started_at: float = 0.0  # Unix seconds
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
@@ -126,7 +126,7 @@ class Program:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, number)
 
-    def ask(self) -> None:
+    def terminate(self) -> None:
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -134,7 +134,7 @@ class Program:
         if self.process is not None:
             self.process.wait()
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         return tail(self.log)
 
 
@@ -142,8 +142,8 @@ State = Literal["starting", "up", "down", "stopped"]
 
 
 @dataclass
-class Watched:
-    """A service and what the supervisor knows of it."""
+class SupervisedService:
+    """A service and its state in the supervisor."""
 
     service: Service
     state: State = "starting"
@@ -155,24 +155,24 @@ class Watched:
     again_at: float = 0.0
     busy: threading.Thread | None = None
 
-    def turn(self, state: State) -> None:
+    def set_state(self, state: State) -> None:
         self.state, self.since = state, time.monotonic()
 
 
 class Supervisor:
-    """Looks after services; as a context manager it leaves none behind, whichever way it is left."""
+    """Supervises services; as a context manager it stops all of them on any exit."""
 
     def __init__(self, report: Report, *, restart: bool = True) -> None:
         self.instance = secrets.token_hex(8)
         self.report = report
         self.restart = restart
-        self.watched: dict[str, Watched] = {}
+        self.watched: dict[str, SupervisedService] = {}
         self._guard: subprocess.Popen[str] | None = None
         self._before: set[int] = set()
         self._zombies: dict[int, float] = {}
         self._reaped_at = 0.0
 
-    # --- Beginning and end ---
+    # --- Context manager ---
 
     def __enter__(self) -> Self:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -190,15 +190,15 @@ class Supervisor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with undisturbed():
+        with signals_ignored():
             self.stop()
             os.environ.pop(guard.MARK, None)
             if self._guard and self._guard.stdin:
                 self._guard.stdin.close()
                 self._guard.wait(timeout=30)
 
-    def end_last(self, pid: int) -> None:
-        """Tell the guard which process is the database."""
+    def guard_last(self, pid: int) -> None:
+        """Notify the guard of the database's process id."""
         if self._guard and self._guard.stdin:
             with contextlib.suppress(BrokenPipeError):
                 self._guard.stdin.write(f"{pid}\n")
@@ -209,112 +209,114 @@ class Supervisor:
     def start(self, *services: Service) -> None:
         """Start services without waiting for them."""
         for service in services:
-            self.watched[service.name] = watched = Watched(service)
+            self.watched[service.name] = watched = SupervisedService(service)
             service.start()
             watched.started_at = watched.since
 
     def wait(self, *names: str) -> None:
-        """Wait until these are ready; StartError as soon as any service dies, or one of these takes too long."""
+        """Wait until these are ready; raises StartError if any service dies or one of these takes too long."""
         while True:
-            self.look()
+            self.check_started()
             waiting = [w for name in names if (w := self.watched[name]).state == "starting"]
             if not waiting:
                 return
             for watched in waiting:
                 if time.monotonic() - watched.since > watched.service.ready_within_s:
-                    raise StartError(self._obituary(watched, f"not ready after {watched.service.ready_within_s:.0f} s"))
+                    raise StartError(
+                        self._failure_text(watched, f"not ready after {watched.service.ready_within_s:.0f} s")
+                    )
             time.sleep(0.1)
 
-    def look(self) -> None:
-        """Note who got ready; StartError when one died: before all are up, a death is no accident."""
+    def check_started(self) -> None:
+        """Update readiness; raises StartError if a service died, which is fatal until all are up."""
         for watched in self.watched.values():
             service = watched.service
             if not service.running():
-                raise StartError(self._obituary(watched, "ended while starting"))
+                raise StartError(self._failure_text(watched, "ended while starting"))
             if watched.state == "starting" and service.ready():
                 watched.ready_after_s = time.monotonic() - watched.since
-                watched.turn("up")
+                watched.set_state("up")
                 self.report(f"{service.name} ready after {watched.ready_after_s:.1f} s")
         self._reap()
 
-    def _obituary(self, watched: Watched, what: str) -> str:
-        words = watched.service.last_words()
+    def _failure_text(self, watched: SupervisedService, what: str) -> str:
+        words = watched.service.log_tail()
         return f"{watched.service.name} {what}" + (f"; its log ends:\n{words}" if words else "")
 
-    # --- Keeping up ---
+    # --- Supervising ---
 
     def watch(self) -> None:
-        """Look at everything once: what died is started again, each time after a longer pause. Does not block."""
+        """Check all services once and restart selected that died, with increasing delays. Does not block."""
         self._reap()
         for watched in self.watched.values():
             if watched.busy is not None and watched.busy.is_alive():
                 continue
             watched.busy = None
-            self._tend(watched)
+            self._check(watched)
 
-    def _tend(self, watched: Watched) -> None:
+    def _check(self, watched: SupervisedService) -> None:
         service, now = watched.service, time.monotonic()
         match watched.state:
             case "up" if not service.running():
-                if now - watched.since > STEADY_S:
+                if now - watched.since > STABLE_AFTER_S:
                     watched.failures = 0
                 watched.failures += 1
                 watched.again_at = now + min(30.0, 0.25 * 4 ** (watched.failures - 1))
-                watched.turn("down")
-                self.report(self._obituary(watched, "died"))
+                watched.set_state("down")
+                self.report(self._failure_text(watched, "died"))
             case "starting" if not service.running() or now - watched.since > service.ready_within_s:
                 what = "died while starting" if not service.running() else "did not get ready"
                 service.kill()
                 watched.failures += 1
                 watched.again_at = now + min(30.0, 0.25 * 4 ** (watched.failures - 1))
-                watched.turn("down")
-                self.report(self._obituary(watched, what))
+                watched.set_state("down")
+                self.report(self._failure_text(watched, what))
             case "starting" if service.ready():
                 watched.ready_after_s = now - watched.since
-                watched.turn("up")
+                watched.set_state("up")
                 self.report(f"{service.name} is up again after {watched.ready_after_s:.1f} s")
             case "down" if self.restart and now >= watched.again_at:
                 watched.restarts += 1
-                watched.turn("starting")
-                watched.busy = threading.Thread(target=self._again, args=(watched,), daemon=True)
+                watched.set_state("starting")
+                watched.busy = threading.Thread(target=self._restart, args=(watched,), daemon=True)
                 watched.busy.start()
 
-    def _again(self, watched: Watched) -> None:
+    def _restart(self, watched: SupervisedService) -> None:
         try:
             watched.service.start()
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next look sees it down and tries again
+        except Exception as error:  # noqa: BLE001 - the next check finds it down and retries
             self.report(f"{watched.service.name} could not be started: {error}")
 
-    # --- Ending ---
+    # --- Stopping ---
 
     def stop(self) -> None:
-        """End everything, the highest tier first; nothing that was started here is left, nor what that has started."""
+        """Stop everything, the highest tier first, including all descendants."""
         for watched in self.watched.values():
             if watched.busy is not None:
                 watched.busy.join(timeout=30)
         running = [w for w in reversed(self.watched.values()) if w.state != "stopped"]
         for tier in sorted({w.service.tier for w in running}, reverse=True):
-            those = [w for w in running if w.service.tier == tier]
-            if tier == 0:  # there stands the database, which must see its users go first
-                self._sweep(sparing=[w.service for w in those])
-            self._end(those)
+            selected = [w for w in running if w.service.tier == tier]
+            if tier == 0:  # the database, whose clients must end first
+                self._sweep(sparing=[w.service for w in selected])
+            self._end(selected)
         clean = self._sweep()
         self._reap(after_s=0)
         if not clean:
-            self.report("some processes would not end: " + ", ".join(str(pid) for pid in sorted(self._remaining())))
+            self.report("some processes did not end: " + ", ".join(str(pid) for pid in sorted(self._remaining())))
 
-    def _end(self, those: Sequence[Watched]) -> None:
-        for watched in those:
-            watched.service.ask()
+    def _end(self, selected: Sequence[SupervisedService]) -> None:
+        for watched in selected:
+            watched.service.terminate()
         asked = time.monotonic()
-        for watched in those:
+        for watched in selected:
             while watched.service.running() and time.monotonic() - asked < watched.service.grace_s:
                 time.sleep(0.02)
             watched.service.kill()
-            watched.turn("stopped")
+            watched.set_state("stopped")
 
     def _remaining(self) -> set[int]:
-        """Find what is left of our descendants, wherever they hang."""
+        """Return our remaining descendants, including orphans."""
         self._reap()
         below = {pid for pid in guard.descendants(os.getpid()) if guard.alive(pid)}
         return (below | guard.marked(self.instance)) - self._before
@@ -327,9 +329,9 @@ class Supervisor:
         return guard.sweep(lambda: self._remaining() - spared, grace_s=1.0)
 
     def _reap(self, after_s: float = 2.0) -> None:
-        """Collect orphans that ended; not at once, as most zombies are about to be collected by their own Popen."""
+        """Reap ended orphans; with a delay, because most zombies are about to be reaped by their own Popen."""
         now = time.monotonic()
-        if after_s and now - self._reaped_at < REAP_EVERY_S:
+        if after_s and now - self._reaped_at < REAP_INTERVAL_S:
             return
         self._reaped_at = now
         own = {w.service.pid for w in self.watched.values()} | self._before

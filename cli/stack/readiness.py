@@ -1,4 +1,4 @@
-"""How to know that a program answers. `python -m cli.stack.readiness URL` is a container's health check."""
+"""Readiness checks over HTTP and TCP. `python -m cli.stack.readiness URL` is a container's health check."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-PATIENCE_S = 2.0
-# Loopback needs no proxy, whatever the environment says.
+TIMEOUT_S = 2.0
+# No proxy for loopback, whatever the environment sets.
 _opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 def listens(port: int, host: str = "127.0.0.1") -> bool:
-    """Say whether somebody accepts connections."""
+    """Return whether the port accepts connections."""
     try:
-        with socket.create_connection((host, port), timeout=PATIENCE_S):
+        with socket.create_connection((host, port), timeout=TIMEOUT_S):
             return True
     except OSError:
         return False
 
 
 def answers(url: str) -> bool:
-    """Say whether the address answers with success."""
+    """Return whether the URL responds with a 2xx status."""
     try:
-        with _opener.open(url, timeout=PATIENCE_S) as response:
+        with _opener.open(url, timeout=TIMEOUT_S) as response:
             return bool(200 <= response.status < 300)
     except (OSError, ValueError):
         return False
 
 
 def fetch(url: str, *, key: str | None = None, body: object = None) -> Any:
-    """Fetch JSON; None when there is no answer, or not a good one."""
+    """Fetch JSON; None on any error."""
     headers = {"Accept": "application/json"}
     data = None
     if key is not None:
@@ -42,7 +42,7 @@ def fetch(url: str, *, key: str | None = None, body: object = None) -> Any:
         headers["Content-Type"] = "application/json"
         data = json.dumps(body).encode()
     try:
-        with _opener.open(urllib.request.Request(url, data, headers), timeout=PATIENCE_S) as response:  # noqa: S310 - our own addresses
+        with _opener.open(urllib.request.Request(url, data, headers), timeout=TIMEOUT_S) as response:  # noqa: S310 - our own addresses
             return json.load(response)
     except (OSError, ValueError):
         return None

@@ -1,4 +1,4 @@
-"""What SIGINT, SIGTERM and SIGHUP do to a supervisor: they end it in order."""
+"""Handling of SIGINT, SIGTERM and SIGHUP: they stop the supervisor in order."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """Signals that would cut the cleaning up short wait until it is done; it never takes long."""
+def signals_ignored() -> Iterator[None]:
+    """Ignore termination signals during clean-up, which is always short."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -27,8 +27,8 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-class Ended(BaseException):
-    """A signal asked us to end. Not an Exception, so that no handler on the way takes it for a failure."""
+class EndedBySignal(BaseException):
+    """A termination signal arrived. Not an Exception, so that no handler on the way treats it as a failure."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -36,11 +36,11 @@ class Ended(BaseException):
 
 
 @contextlib.contextmanager
-def ends_by_signal() -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into Ended, raised where the main thread is."""
+def signals_raise() -> Iterator[None]:
+    """Raise EndedBySignal in the main thread on SIGINT, SIGTERM and SIGHUP."""
 
     def end(number: int, _frame: object) -> None:
-        raise Ended(number)
+        raise EndedBySignal(number)
 
     before = [signal.signal(number, end) for number in ENDING]
     try:

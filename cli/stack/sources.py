@@ -1,4 +1,4 @@
-"""Databases of the embedded server: each source of data has its own, and one of Dagster's beside it."""
+"""Databases of the embedded server: one for each source of data, and a Dagster database for each."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 
     from sql.embedded import Cluster
 
-FIRST = "presage"  # the only one that release 0.1.0 had, and the one that commands use before anything was started
+FIRST = "presage"  # release 0.1.0's only database, and the default before anything was started
 FIRST_DAGSTER = "dagster"
 MAX_NAME = 48  # of PostgreSQL's 63 bytes; Dagster's name is longer
-FILE = "started"  # in the data folder: the name of the database that was started last
+FILE = "started"  # file in the data folder with the name of the database started last
 
 
 def named(source: str, of: str = "") -> str:
-    """Name the database of a source: `simulated-1`, `tape-recorded`, `exchange`."""
+    """Return the database name of a source: `simulated-1`, `tape-recorded`, `exchange`."""
     name = "-".join(filter(None, (source, of))).lower()
     return re.sub(r"[^a-z0-9]+", "-", name).strip("-")[:MAX_NAME].rstrip("-") or "exchange"
 
 
 def dagster_of(name: str) -> str:
-    """Name Dagster's database beside a source's."""
+    """Return the name of Dagster's database for a source's."""
     return FIRST_DAGSTER if name == FIRST else f"{name}-{FIRST_DAGSTER}"
 
 
 def current(data_dir: Path) -> str:
-    """Name the database that was started last over a data folder."""
+    """Return the name of the database started last in a data folder."""
     try:
         return (data_dir / FILE).read_text().strip() or FIRST
     except OSError:
@@ -40,14 +40,14 @@ def current(data_dir: Path) -> str:
 
 
 def remember(data_dir: Path, name: str) -> None:
-    """Write down which database is started, for commands that name none."""
+    """Record which database is started, as the default of other commands."""
     temporary = data_dir / f".{FILE}.new"
     temporary.write_text(f"{name}\n")
     temporary.replace(data_dir / FILE)
 
 
-def adopt(cluster: Cluster, name: str, source: str, report: Callable[[str], None]) -> None:
-    """Give the database of release 0.1.0 the name of its source, if it holds nothing of another one."""
+def rename_legacy(cluster: Cluster, name: str, source: str, report: Callable[[str], None]) -> None:
+    """Rename release 0.1.0's database to its source's name, if it has no data of another source."""
     with psycopg.connect(cluster.url("postgres"), autocommit=True, connect_timeout=10) as conn:
         there = _databases(conn)
         if name in there or FIRST not in there or _sources(cluster) - {source}:
@@ -59,7 +59,7 @@ def adopt(cluster: Cluster, name: str, source: str, report: Callable[[str], None
 
 
 def drop(cluster: Cluster, name: str) -> None:
-    """Forget all that is held of a source."""
+    """Drop a source's databases."""
     with psycopg.connect(cluster.url("postgres"), autocommit=True, connect_timeout=10) as conn:
         for each in (name, dagster_of(name)):
             conn.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(each)))
@@ -77,7 +77,7 @@ def _sources(cluster: Cluster) -> set[str]:
 
 
 def _rename(conn: psycopg.Connection, old: str, new: str) -> None:
-    """Rename a database; TimescaleDB's workers in it are ended, and kept from coming back meanwhile."""
+    """Rename a database; its TimescaleDB workers are terminated and kept from reconnecting meanwhile."""
     before, after = sql.Identifier(old), sql.Identifier(new)
     conn.execute(sql.SQL("alter database {} allow_connections false").format(before))
     try:

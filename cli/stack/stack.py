@@ -1,4 +1,4 @@
-"""The programs that make up Presage, and the order in which they start."""
+"""The programs of Presage and their start order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class EmbeddedDatabase:
-    """The embedded cluster as a service."""
+    """The embedded cluster as a supervised service."""
 
     cluster: Cluster
     started: Callable[[int], None]
@@ -50,7 +50,7 @@ class EmbeddedDatabase:
     def ready(self) -> bool:
         return self.running()
 
-    def ask(self) -> None:
+    def terminate(self) -> None:
         self.cluster.stop("fast")
 
     def kill(self) -> None:
@@ -58,45 +58,45 @@ class EmbeddedDatabase:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def last_words(self) -> str:
+    def log_tail(self) -> str:
         logs = sorted((self.cluster.home / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
         return tail(logs[-1]) if logs else ""
 
 
 @dataclass
 class Stack:
-    """Everything, put together by a plan and looked after by a supervisor."""
+    """All services of a plan, run by a supervisor."""
 
     plan: Plan
     supervisor: Supervisor
     report: Report
     database_url: str = ""
     dagster_url: str = ""
-    installed_at: float = 0.0  # monotonic: from here on the times count
+    installed_at: float = 0.0  # monotonic: reference of the times to first market and price
     steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
-    fresh: bool = False  # forget what earlier runs kept of this source
-    tape: dict[str, Any] | None = None  # what of each recording is played
+    fresh: bool = False  # drop this source's data of earlier runs
+    tape: dict[str, Any] | None = None  # what is played of each recording
 
     def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
-        """Bring everything up; StartError, or the error of a step, when something does not come."""
+        """Start everything; raises StartError or the error of the step that failed."""
         for log in self.plan.logs.glob("*.log"):
             log.replace(log.with_suffix(".log.1"))
         self._install()
         self.installed_at = time.monotonic()
         self._prepare_dagster()
         self._name_databases()
-        # Both import for seconds and need no tables: that may go on while the database starts.
+        # Both import for seconds and need no tables, so they start in parallel with the database.
         self.supervisor.start(*([self.sandbox()] if self.plan.source != "exchange" else []), self.code_server())
         self._open_database()
         self._make_tables()
         on_tables()
         self.supervisor.start(self.api())
-        # A daemon that meets no code server looks for it again only much later.
+        # A daemon that finds no code server retries only much later.
         self.supervisor.wait("code-server")
         self.supervisor.start(self.daemon())
         self.supervisor.wait(*self.supervisor.watched)
-        self._tell_tape()
-        # Last, as they are slow to import and nothing waits for them.
+        self._report_tape()
+        # Last, because they are slow to import and nothing waits for them.
         self.supervisor.start(self.webserver(), self.site())
         self.supervisor.wait("webserver", "site")
         self._check_code_location()
@@ -111,7 +111,7 @@ class Stack:
                 self.cluster().install(self.report)
 
     def cluster(self) -> Cluster:
-        """Name the embedded server of this plan's data folder."""
+        """Return the embedded server of this plan's data folder."""
         from sql.embedded import Cluster
 
         return Cluster(self.plan.data_dir / "database", port=self.plan.ports.database, cache_dir=self.plan.cache_dir)
@@ -130,10 +130,10 @@ class Stack:
     def _open_database(self) -> None:
         with self._step("database"):
             if self.plan.database_url is None:
-                database = EmbeddedDatabase(self.cluster(), self.supervisor.end_last)
+                database = EmbeddedDatabase(self.cluster(), self.supervisor.guard_last)
                 self.supervisor.start(database)
                 name = self.plan.database
-                sources.adopt(database.cluster, name, self.plan.label_of_rows, self.report)
+                sources.rename_legacy(database.cluster, name, self.plan.label_of_rows, self.report)
                 if self.fresh:
                     sources.drop(database.cluster, name)
                 for each in (name, sources.dagster_of(name)):
@@ -163,11 +163,11 @@ class Stack:
     # The programs
 
     def environment(self) -> dict[str, str]:
-        """Say what every program of ours is told."""
+        """Return the environment variables of our programs."""
         from sql.database import sqlalchemy_url
 
         plan = self.plan
-        told = {
+        environment = {
             "DATABASE_URL": self.database_url,
             "DAGSTER_PG_URL": sqlalchemy_url(self.dagster_url, driver="psycopg2"),
             "DAGSTER_HOME": str(plan.dagster_home),
@@ -184,19 +184,19 @@ class Stack:
             "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
             "PRESAGE_API_URL": str(plan.urls()["api"]),
             "PRESAGE_SITE_PORT": str(plan.ports.site),
-            # The site asks for keys on behalf of those who fill in its form.
+            # The site requests keys on behalf of the users of its form.
             "PRESAGE_TRUSTED_PROXIES": ",".join(each for each in (plan.trusted_proxies, "127.0.0.1") if each),
         }
         if plan.source != "exchange":
             exchange = f"127.0.0.1:{plan.ports.sandbox}"
-            told |= {
+            environment |= {
                 "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
                 "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
                 "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
                 "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
                 "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc",
             }
-        return told
+        return environment
 
     def _program(self, name: str, *command: str | None, is_ready: Callable[[], bool], **more: Any) -> Program:
         return Program(
@@ -214,7 +214,7 @@ class Stack:
         return "json" if self.plan.log_format == "json" else "colored"
 
     def sandbox(self) -> Program:
-        """Describe an exchange of our own."""
+        """Return the program of the simulated exchange."""
         plan, port = self.plan, self.plan.ports.sandbox
         command = [sys.executable, "-m", "upstream.sandbox", "--port", str(port)]
         command += ["--tape", str(plan.tape)] if plan.source == "tape" else ["--simulate", str(plan.seed)]
@@ -226,24 +226,24 @@ class Stack:
         status = f"http://127.0.0.1:{port}/sandbox/status"
         return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), tier=1)
 
-    def _tell_tape(self) -> None:
-        """Say what of the recordings is played, and why the rest is not."""
+    def _report_tape(self) -> None:
+        """Report what is played of the recordings, and why the rest is not."""
         if self.plan.source != "tape":
             return
-        told = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.sandbox}/sandbox/tape") or {}
-        for line in told.pop("lines", []):
+        status = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.sandbox}/sandbox/tape") or {}
+        for line in status.pop("lines", []):
             self.report(f"tape: {line}")
-        self.tape = told
+        self.tape = status
 
     def _first_started_ms(self) -> int:
-        """Tell when the simulation was first started over this data: its past ends there, whenever it is asked for."""
+        """Return when the simulation was first started with this data, in Unix milliseconds: its history ends there."""
         file = self.plan.dagster_home / "simulated_since_ms"
         if not file.exists():
             file.write_text(f"{time.time() * 1000:.0f}")
         return int(file.read_text())
 
     def code_server(self) -> Program:
-        """Describe Dagster's copy of our definitions; live runs are its children."""
+        """Return the program of Dagster's code server; live runs are its children."""
         port = self.plan.ports.code
         return self._program(
             "code-server",
@@ -252,26 +252,26 @@ class Stack:
             *("--location-name", "presage", "--use-python-environment-entry-point"),
             *("--log-format", self._dagster_format),
             is_ready=lambda: readiness.listens(port),  # it listens once it has loaded
-            grace_s=2.0,  # asked to end, it serves on for minutes while its runs live
+            grace_s=2.0,  # on SIGTERM it keeps serving for minutes while its runs are alive
         )
 
     def daemon(self) -> Program:
-        """Describe Dagster's sensors, schedules and queue."""
+        """Return the program of Dagster's daemon: sensors, schedules and run queue."""
         program = self._program(
             "daemon",
             *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
             *("--log-format", self._dagster_format),
-            is_ready=lambda: daemon_beats_since(self.dagster_url, program.started_at),
+            is_ready=lambda: daemon_alive_since(self.dagster_url, program.started_at),
             grace_s=3.0,
         )
         return program
 
     def webserver(self) -> Program:
-        """Describe Dagster's UI."""
+        """Return the program of Dagster's UI."""
         port = self.plan.ports.dagster
         return self._program(
             "webserver",
-            *("nice", "-n", "5"),  # seconds of imports, which nothing waits for; the first data goes before
+            *("nice", "-n", "5"),  # seconds of imports that nothing waits for; first data has priority
             *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
             *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
@@ -279,7 +279,7 @@ class Stack:
         )
 
     def api(self) -> Program:
-        """Describe the API."""
+        """Return the program of the API."""
         plan = self.plan
         return self._program(
             "api",
@@ -289,7 +289,7 @@ class Stack:
         )
 
     def site(self) -> Program:
-        """Describe the site: pages for people, Markdown and MCP for agents."""
+        """Return the program of the site: pages for people, Markdown and MCP for agents."""
         plan = self.plan
         return self._program(
             "site",
@@ -297,7 +297,7 @@ class Stack:
             *(sys.executable, "-m", "uvicorn", "api.site.app:app"),
             *("--host", plan.site_host, "--port", str(plan.ports.site)),
             *("--no-proxy-headers", "--no-server-header", "--no-access-log"),
-            *("--timeout-graceful-shutdown", "1"),  # a page that follows live prices would never go
+            *("--timeout-graceful-shutdown", "1"),  # pages with live prices never disconnect
             is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
             grace_s=3.0,
         )
@@ -324,7 +324,7 @@ class Stack:
 
 
 def create_beside(url: str, name: str) -> None:
-    """Make another database on the same server, if it is missing."""
+    """Create another database on the same server, if it is missing."""
     from psycopg import errors, sql
 
     from sql.database import connect
@@ -336,7 +336,7 @@ def create_beside(url: str, name: str) -> None:
 
 
 def refuse_other_schema(url: str, *, made_now: bool) -> None:
-    """Notice tables of another checkout: until the first release, the one migration is edited rather than added to."""
+    """Refuse tables of another checkout: until the first release, the one migration is edited, not added to."""
     import hashlib
 
     from psycopg.types.json import Jsonb
@@ -354,11 +354,11 @@ def refuse_other_schema(url: str, *, made_now: bool) -> None:
             return
         held = conn.execute("select value from settings where name = 'schema'").fetchone()
     if held is not None and held[0] != digest:
-        raise StartError("the database was made by another version of the schema: start over with --fresh")
+        raise StartError("the database was created by another version of the schema: start over with --fresh")
 
 
 def refuse_other_source(url: str, source: str) -> None:
-    """Keep simulated, replayed and real data apart: one database holds one of them."""
+    """Refuse to mix simulated, replayed and real data: a database has one source."""
     from sql.database import connect
 
     with connect(url) as conn:
@@ -367,13 +367,13 @@ def refuse_other_source(url: str, source: str) -> None:
         held = ", ".join(str(row[0]) for row in others)
         raise StartError(
             f"the database holds data of another source ({held}), and {source} data must not be mixed with it: "
-            "let DATABASE_URL name another database of the server, one for each source, or name none: "
+            "set DATABASE_URL to another database, one for each source, or unset it: "
             "the embedded server has a database for each"
         )
 
 
 def refuse_other_tape(url: str, tape: Path | None) -> None:
-    """Keep recordings of two folders apart that have the same name."""
+    """Refuse to mix recordings of two folders with the same name."""
     from psycopg.types.json import Jsonb
 
     from sql.database import connect
@@ -393,8 +393,8 @@ def refuse_other_tape(url: str, tape: Path | None) -> None:
         )
 
 
-def daemon_beats_since(url: str, since: float) -> bool:
-    """Say whether Dagster's daemon has reported since then: it has no port to knock at."""
+def daemon_alive_since(url: str, since: float) -> bool:
+    """Return whether Dagster's daemon has sent a heartbeat since then: it has no port to check."""
     import psycopg
 
     # Dagster writes local time, without its zone.
@@ -402,5 +402,5 @@ def daemon_beats_since(url: str, since: float) -> bool:
     try:
         with psycopg.connect(url, connect_timeout=2) as conn:
             return conn.execute(query, [since]).fetchone() is not None
-    except psycopg.Error:  # not up, or its tables not made yet
+    except psycopg.Error:  # not running, or its tables do not exist yet
         return False

@@ -1,1 +1,1 @@
-"""Who is told when something is wrong, how often, and by what way."""
+"""Alerts: who is notified of failures, how often, and through which channel."""

@@ -1,4 +1,4 @@
-"""One receiver's messages: gathered, so that a storm is a few of them, and kept until they are accepted."""
+"""One receiver's outbox: messages are batched, so that many failures become few messages, and kept until accepted."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from orchestration.alerts.standing import Note
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-SHOWN = 20  # lines of a message
-AGAIN_S = 30.0
-AGAIN_WORST_S = 900.0
+MAX_LINES = 20  # max lines of a message
+RETRY_S = 30.0
+MAX_RETRY_S = 900.0
 
 
-class Message(msgspec.Struct, frozen=True):
-    """What is sent: for people, and the same for programs."""
+class AlertMessage(msgspec.Struct, frozen=True):
+    """One alert message: text for people, and the same content as fields for programs."""
 
     title: str
     text: str
@@ -26,7 +26,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Outbox(msgspec.Struct):
-    """What a receiver has yet to be told."""
+    """Notes that a receiver has not been sent yet."""
 
     pending: dict[str, Note] = {}
     sent_at: float = 0.0
@@ -34,7 +34,7 @@ class Outbox(msgspec.Struct):
     refused: int = 0
 
     def put(self, notes: Iterable[Note]) -> None:
-        """Add notes; what is over before anybody was told of it need not be told."""
+        """Add notes; a failure that ended before it was sent is dropped."""
         for note in notes:
             waiting = self.pending.pop(note.key, None)
             if note.kind == "over" and waiting is not None and waiting.kind == "problem":
@@ -43,24 +43,24 @@ class Outbox(msgspec.Struct):
                 note = msgspec.structs.replace(note, kind="problem")  # noqa: PLW2901
             self.pending[note.key] = note
 
-    def due(self, now: float, *, pause_s: float) -> Message | None:
-        """Give what is to be sent now."""
+    def due(self, now: float, *, pause_s: float) -> AlertMessage | None:
+        """Return the message to send now, if any."""
         if not self.pending or now < self.again_at or now < self.sent_at + pause_s:
             return None
         return message(list(self.pending.values()))
 
     def sent(self, now: float) -> None:
-        """Note that it was accepted."""
+        """Record that the message was accepted."""
         self.pending, self.sent_at, self.refused = {}, now, 0
 
     def failed(self, now: float) -> None:
-        """Note that it was not: it is tried again, less and less often."""
-        self.again_at = now + min(AGAIN_WORST_S, AGAIN_S * 2**self.refused)
+        """Record that the message was not accepted: it is retried with increasing delays."""
+        self.again_at = now + min(MAX_RETRY_S, RETRY_S * 2**self.refused)
         self.refused = min(self.refused + 1, 10)
 
 
-def message(notes: list[Note]) -> Message:
-    """Put notes into words, the worst first."""
+def message(notes: list[Note]) -> AlertMessage:
+    """Format notes as a message, the most severe first."""
     order = {("problem", "error"): 0, ("problem", "warn"): 1, ("still", "error"): 2, ("still", "warn"): 3}
     notes = sorted(notes, key=lambda note: (order.get((note.kind, note.severity), 4), note.key))
     counted = {
@@ -73,10 +73,10 @@ def message(notes: list[Note]) -> Message:
         for kind, (one, many) in counted.items()
         if (count := sum(note.kind == kind for note in notes))
     ]
-    lines = [_line(note) for note in notes[:SHOWN]]
-    if len(notes) > SHOWN:
-        lines.append(f"and {len(notes) - SHOWN} more")
-    return Message("Presage: " + ", ".join(parts), "\n".join(lines), notes)
+    lines = [_line(note) for note in notes[:MAX_LINES]]
+    if len(notes) > MAX_LINES:
+        lines.append(f"and {len(notes) - MAX_LINES} more")
+    return AlertMessage("Presage: " + ", ".join(parts), "\n".join(lines), notes)
 
 
 def _line(note: Note) -> str:

@@ -1,4 +1,4 @@
-"""The ways to reach people: a webhook, and whatever Apprise can reach."""
+"""Alert receivers: a webhook, and every service that Apprise supports."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from config.settings import Settings
-    from orchestration.alerts.outbox import Message
+    from orchestration.alerts.outbox import AlertMessage
 
 TIMEOUT_S = 5.0
 
 log = logging.getLogger(__name__)
 
 
-def receivers(settings: Settings) -> dict[str, Callable[[Message], bool]]:
-    """Name whom the settings tell of; each takes a message and says whether it was accepted. No name holds a secret."""
-    found: dict[str, Callable[[Message], bool]] = {}
+def receivers(settings: Settings) -> dict[str, Callable[[AlertMessage], bool]]:
+    """Return the receivers, by names without secrets; each takes a message and returns whether it was accepted."""
+    found: dict[str, Callable[[AlertMessage], bool]] = {}
     if (url := settings.alert_webhook_url) is not None:
         found["webhook"] = lambda message: post(url.get_secret_value(), message)
     if (urls := settings.alert_apprise_urls) is not None:
@@ -29,8 +29,8 @@ def receivers(settings: Settings) -> dict[str, Callable[[Message], bool]]:
     return found
 
 
-def post(url: str, message: Message) -> bool:
-    """Post a message as JSON; `text` is what chat services show."""
+def post(url: str, message: AlertMessage) -> bool:
+    """Post a message as JSON; chat services show the field `text`."""
     body = {
         "text": f"{message.title}\n{message.text}",
         "title": message.title,
@@ -41,7 +41,7 @@ def post(url: str, message: Message) -> bool:
     }
     try:
         answer = httpx.post(url, json=body, timeout=TIMEOUT_S, follow_redirects=False)
-    except httpx.HTTPError as error:  # its text may hold the address, and the address a secret
+    except httpx.HTTPError as error:  # the error's text may contain the address, and the address a secret
         log.warning("the alert webhook cannot be reached: %s", type(error).__name__)
         return False
     if not answer.is_success:
@@ -49,12 +49,12 @@ def post(url: str, message: Message) -> bool:
     return answer.is_success
 
 
-def notify(url: str, message: Message) -> bool:
-    """Send a message by Apprise."""
+def notify(url: str, message: AlertMessage) -> bool:
+    """Send a message through Apprise."""
     import apprise  # noqa: PLC0415 (it takes longer to load than everything else here, and few have it configured)
 
     sender = apprise.Apprise()
     if not sender.add(url):
-        log.warning("an address of PRESAGE_ALERT_APPRISE_URLS is none that Apprise understands")
+        log.warning("PRESAGE_ALERT_APPRISE_URLS contains a URL that Apprise does not support")
         return False
     return bool(sender.notify(title=message.title, body=message.text, body_format=apprise.NotifyFormat.TEXT))

@@ -1,4 +1,4 @@
-"""What is wrong for how long, and what of it is worth telling: pure, so that an hour of trouble is a loop in a test."""
+"""Alert state: what fails and since when, and what is worth an alert. Pure, so tests simulate time in a loop."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 Severity = Literal["warn", "error"]
 
-# What is merely late often is well again before anybody has read of it; and in a first minute all is missing.
+# Lateness often ends before anybody has read the alert; and in the first minute after a start all data is missing.
 HOLD_S: dict[Severity, float] = {"warn": 120.0, "error": 60.0}
-# What comes back within this time had never gone.
-OVER_S = 300.0
+# A check that fails again within this time counts as the same failure.
+RECOVERY_S = 300.0
 
 
-class Failing(msgspec.Struct, frozen=True):
-    """A check that does not hold, as it was judged last."""
+class FailingCheck(msgspec.Struct, frozen=True):
+    """A failing check, with the result of its last evaluation."""
 
     severity: Severity
     said: str
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """A run that failed."""
+class FailedRun(msgspec.Struct, frozen=True):
+    """A failed run."""
 
     job: str
     run_id: str
@@ -33,7 +33,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One thing to tell."""
+    """One alert to send."""
 
     key: str
     kind: Literal["problem", "still", "over"]
@@ -42,8 +42,8 @@ class Note(msgspec.Struct, frozen=True):
     since: float
 
 
-class Check(msgspec.Struct):
-    """A check that fails, or did until a moment ago."""
+class CheckState(msgspec.Struct):
+    """A check that fails, or failed until a moment ago."""
 
     since: float
     severity: Severity
@@ -52,8 +52,8 @@ class Check(msgspec.Struct):
     well_since: float | None = None
 
 
-class Job(msgspec.Struct):
-    """A job whose runs fail."""
+class JobState(msgspec.Struct):
+    """A job with failed runs."""
 
     since: float
     told_at: float
@@ -61,19 +61,19 @@ class Job(msgspec.Struct):
     said: str = ""
 
 
-class Standing(msgspec.Struct):
-    """What is known to be wrong."""
+class AlertState(msgspec.Struct):
+    """All known failures."""
 
-    checks: dict[str, Check] = {}
-    jobs: dict[str, Job] = {}
+    checks: dict[str, CheckState] = {}
+    jobs: dict[str, JobState] = {}
 
-    def judged(
-        self, failing: Mapping[str, Failing], unknown: Collection[str], now: float, *, repeat_s: float
+    def update_checks(
+        self, failing: Mapping[str, FailingCheck], unknown: Collection[str], now: float, *, repeat_s: float
     ) -> list[Note]:
-        """Take in what every check says now; those under way say nothing yet. Give what is worth telling."""
+        """Update the state from all check results and return new alerts; checks being evaluated are unknown."""
         notes = []
         for key, found in failing.items():
-            check = self.checks.setdefault(key, Check(now, found.severity, found.said))
+            check = self.checks.setdefault(key, CheckState(now, found.severity, found.said))
             worse = check.severity == "warn" and found.severity == "error"
             check.well_since, check.severity, check.said = None, found.severity, found.said
             if check.told_at is None:
@@ -91,18 +91,18 @@ class Standing(msgspec.Struct):
                 del self.checks[key]
             elif check.well_since is None:
                 check.well_since = now
-            elif now - check.well_since >= OVER_S:
+            elif now - check.well_since >= RECOVERY_S:
                 notes.append(Note(key, "over", check.severity, "well again", check.since))
                 del self.checks[key]
         return notes
 
-    def failed(self, failures: Iterable[Failure], now: float, *, repeat_s: float) -> list[Note]:
-        """Take in runs that failed since the last look: a job's first is told at once, others counted."""
+    def add_failed_runs(self, failures: Iterable[FailedRun], now: float, *, repeat_s: float) -> list[Note]:
+        """Add newly failed runs: a job's first failure is alerted at once, others are counted."""
         notes = []
         for failure in failures:
             said = f"run {failure.run_id[:8]} failed: {failure.said}"
             if (job := self.jobs.get(failure.job)) is None:
-                self.jobs[failure.job] = Job(now, now)
+                self.jobs[failure.job] = JobState(now, now)
                 notes.append(Note(f"job {failure.job}", "problem", "error", said, now))
             else:
                 job.more, job.said = job.more + 1, said

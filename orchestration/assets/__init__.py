@@ -1,1 +1,1 @@
-"""Dagster's assets, jobs, schedules and sensors, one module a topic."""
+"""Dagster's assets, jobs, schedules and sensors, one module per topic."""

@@ -1,4 +1,4 @@
-"""Alerts: failed runs and failing checks, told to whom the settings name."""
+"""Alerts: failed runs and failing checks, sent to the receivers in the settings."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -9,48 +9,48 @@ import msgspec
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus as Status
 
 from config import settings
-from orchestration.alerts.outbox import Message, Outbox
+from orchestration.alerts.outbox import AlertMessage, Outbox
 from orchestration.alerts.receivers import receivers
-from orchestration.alerts.standing import Failing, Failure, Standing
+from orchestration.alerts.standing import AlertState, FailedRun, FailingCheck
 
-RUNS_AT_ONCE = 50
-SAID = 300  # characters of an error
-NOBODY = "nobody to tell: set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS"
+MAX_RUNS_PER_EVALUATION = 50
+MAX_ERROR_CHARS = 300  # max characters of an error
+NO_RECEIVERS = "no receivers: set PRESAGE_ALERT_WEBHOOK_URL or PRESAGE_ALERT_APPRISE_URLS"
 
 log = logging.getLogger(__name__)
 
 
-class Known(msgspec.Struct):
-    """What one look leaves for the next."""
+class SensorState(msgspec.Struct):
+    """Sensor state kept from one evaluation to the next."""
 
     runs_until: float
-    standing: Standing = msgspec.field(default_factory=Standing)
+    standing: AlertState = msgspec.field(default_factory=AlertState)
     outboxes: dict[str, Outbox] = {}
 
 
 @dg.sensor(
     minimum_interval_seconds=15,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Tells of failed runs and failing checks, each once and then seldom, and when they are well again: to "
+    description="Alerts on failed runs and failing checks, once with infrequent repeats, and on recovery: to "
     "PRESAGE_ALERT_WEBHOOK_URL and PRESAGE_ALERT_APPRISE_URLS.",
 )
 def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-    """Look at what Dagster knows, and send what is due."""
+    """Read failures from Dagster, and send the alerts that are due."""
     given, now = settings.get(), datetime.now(UTC).timestamp()
     ways = receivers(given)
     if not ways:
-        return dg.SensorResult(skip_reason=NOBODY)
-    known = msgspec.json.decode(context.cursor, type=Known) if context.cursor else Known(now)
+        return dg.SensorResult(skip_reason=NO_RECEIVERS)
+    known = msgspec.json.decode(context.cursor, type=SensorState) if context.cursor else SensorState(now)
     failures, known.runs_until = failed_since(context.instance, known.runs_until)
     assert context.repository_def is not None
-    failing, unknown = judged(context.instance, context.repository_def.asset_graph.asset_check_keys)
+    failing, unknown = failing_checks(context.instance, context.repository_def.asset_graph.asset_check_keys)
     if given.alert_on == "error":
-        # What got better, but not well, is not told of; nor that it is over.
+        # A check that improved to a warning is neither reported as failing nor as recovered.
         unknown |= {key for key, check in failing.items() if check.severity != "error"}
         failing = {key: check for key, check in failing.items() if check.severity == "error"}
     repeat_s = given.alert_repeat_h * 3600.0
-    notes = known.standing.judged(failing, unknown, now, repeat_s=repeat_s)
-    notes += known.standing.failed(failures, now, repeat_s=repeat_s)
+    notes = known.standing.update_checks(failing, unknown, now, repeat_s=repeat_s)
+    notes += known.standing.add_failed_runs(failures, now, repeat_s=repeat_s)
     known.outboxes = {name: known.outboxes.get(name, Outbox()) for name in ways}
     sent = 0
     for name, outbox in known.outboxes.items():
@@ -69,8 +69,8 @@ def alerts(context: dg.SensorEvaluationContext) -> dg.SensorResult:
     )
 
 
-def accepted(name: str, send: Callable[[Message], bool], message: Message) -> bool:
-    """Send a message to one receiver; whatever that raises is its own failure, and no other's."""
+def accepted(name: str, send: Callable[[AlertMessage], bool], message: AlertMessage) -> bool:
+    """Send a message to one receiver, return whether it was accepted; an exception is this receiver's failure only."""
     try:
         return send(message)
     except Exception as error:  # noqa: BLE001 (its text may hold the address, and the address a secret)
@@ -78,23 +78,25 @@ def accepted(name: str, send: Callable[[Message], bool], message: Message) -> bo
         return False
 
 
-def failed_since(instance: dg.DagsterInstance, since: float) -> tuple[list[Failure], float]:
-    """List runs that failed since, and say until when that is known."""
+def failed_since(instance: dg.DagsterInstance, since: float) -> tuple[list[FailedRun], float]:
+    """Return the runs that failed since a time, and the time up to which the list is complete."""
     records = instance.get_run_records(
         dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=datetime.fromtimestamp(since, UTC)),
-        limit=RUNS_AT_ONCE,
+        limit=MAX_RUNS_PER_EVALUATION,
         order_by="update_timestamp",
         ascending=True,
     )
     failures = [
-        Failure(record.dagster_run.job_name, record.dagster_run.run_id, why(instance, record.dagster_run.run_id))
+        FailedRun(
+            record.dagster_run.job_name, record.dagster_run.run_id, failure_reason(instance, record.dagster_run.run_id)
+        )
         for record in records
     ]
     return failures, max([since, *(record.update_timestamp.timestamp() for record in records)])
 
 
-def why(instance: dg.DagsterInstance, run_id: str) -> str:
-    """Say why a run failed: what a step's code raised, or else what Dagster says."""
+def failure_reason(instance: dg.DagsterInstance, run_id: str) -> str:
+    """Return why a run failed: the exception that a step raised, else Dagster's own message."""
     kinds = {dg.DagsterEventType.STEP_FAILURE, dg.DagsterEventType.RUN_FAILURE}
     said = "no reason given"
     for record in instance.get_records_for_run(run_id, of_type=kinds, limit=5).records:
@@ -108,8 +110,10 @@ def why(instance: dg.DagsterInstance, run_id: str) -> str:
     return _short(said)
 
 
-def judged(instance: dg.DagsterInstance, keys: Collection[dg.AssetCheckKey]) -> tuple[dict[str, Failing], set[str]]:
-    """Tell which checks fail, and of which it is not known, as they are being evaluated or never were."""
+def failing_checks(
+    instance: dg.DagsterInstance, keys: Collection[dg.AssetCheckKey]
+) -> tuple[dict[str, FailingCheck], set[str]]:
+    """Return the failing checks, and those whose state is unknown: being evaluated, or never evaluated."""
     records = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
     failing, unknown = {}, set()
     for key in keys:
@@ -118,7 +122,9 @@ def judged(instance: dg.DagsterInstance, keys: Collection[dg.AssetCheckKey]) -> 
             unknown.add(name)
         elif record.status == Status.FAILED:
             severe = record.evaluation.severity == dg.AssetCheckSeverity.ERROR
-            failing[name] = Failing("error" if severe else "warn", _short(record.evaluation.description or "it fails"))
+            failing[name] = FailingCheck(
+                "error" if severe else "warn", _short(record.evaluation.description or "it fails")
+            )
     return failing, unknown
 
 
@@ -128,4 +134,4 @@ def _name(path: Sequence[str], check: str) -> str:
 
 def _short(text: str) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= SAID else f"{line[: SAID - 1]}…"
+    return line if len(line) <= MAX_ERROR_CHARS else f"{line[: MAX_ERROR_CHARS - 1]}…"

@@ -1,4 +1,4 @@
-"""What is computed from the trades each minute: candles, 24-hour figures, the ranking."""
+"""Aggregates computed from the trades each minute: candles, 24-hour statistics, the ranking."""
 
 import json
 import time
@@ -20,8 +20,8 @@ from sql.queries import backfill as backfill_queries
 from sql.queries import feed
 
 PAUSE_S = 55.0  # with the tick's own 5 s: each minute
-GIVEN_UP_S = 180.0
-DUE_S = 60.0  # for hours of late trades; those left are seen to by the next pass
+RUN_TIMEOUT_S = 180.0
+DUE_S = 60.0  # for hours with late trades; the next pass handles the rest
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
 GROUP, KINDS = "aggregates", {"timescaledb"}
 
@@ -32,8 +32,8 @@ GROUP, KINDS = "aggregates", {"timescaledb"}
         dg.AssetSpec(
             "candles_1m",
             deps=["trades"],
-            description="Open, high, low, close and volume of each outcome and minute in which it traded. Kept "
-            "for ever, and complete at any moment: what is not materialised yet is computed when read.",
+            description="Open, high, low, close and volume of each outcome and minute with trades. Kept for ever, and "
+            "always complete: what is not materialised yet is computed when read.",
             group_name=GROUP,
             kinds=KINDS,
             freshness_policy=FRESH,
@@ -41,7 +41,7 @@ GROUP, KINDS = "aggregates", {"timescaledb"}
         dg.AssetSpec(
             "candles_1h",
             deps=["candles_1m"],
-            description="The same by the hour, made from the minutes.",
+            description="The same per hour, computed from the minutes.",
             group_name=GROUP,
             kinds=KINDS,
             freshness_policy=FRESH,
@@ -49,7 +49,7 @@ GROUP, KINDS = "aggregates", {"timescaledb"}
     ],
 )
 def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
-    """Materialise what trades may have touched; on the Apache licence triggers have done so with each commit."""
+    """Materialise candles that trades may have changed; on the Apache licence, triggers do so with each commit."""
     began, now = time.monotonic(), datetime.now(UTC)
     kept = timedelta(days=settings.get().trades_retention_days)
     with database.connection(autocommit=True, name="presage aggregates") as conn:
@@ -73,14 +73,14 @@ def candles(database: Database) -> Iterator[dg.MaterializeResult[None]]:
 
 @dg.asset(
     deps=["candles_1m", "candles_1h"],
-    description="The last 24 hours of each outcome that traded in them, one row each: open, high, low, close, volume. "
-    "`window_end` says up to when; figures that stand are stamped again every five minutes only.",
+    description="The last 24 hours of each outcome with trades, one row each: open, high, low, close, volume. "
+    "`window_end` is the end of the window; unchanged rows are rewritten every five minutes only.",
     group_name=GROUP,
     kinds=KINDS,
     freshness_policy=FRESH,
 )
 def market_stats_24h(database: Database) -> dg.MaterializeResult[None]:
-    """Compute the window that ends with the running minute."""
+    """Compute the 24-hour window that ends with the running minute."""
     began, now = time.monotonic(), datetime.now(UTC)
     with database.connection(name="presage aggregates") as conn:
         stats = aggregates.compute_stats(conn, now)
@@ -97,14 +97,14 @@ def market_stats_24h(database: Database) -> dg.MaterializeResult[None]:
 @dg.asset(
     deps=[market_stats_24h, "trades", "quotes", "live_prices"],
     description="Each market's recent activity: USD and trades of an hour, a day and a week, how far the last hour "
-    "stands out, how far the price has moved. What the lists of markets are read from; beside it, how many markets "
-    "each category, tag and series has.",
+    "stands out, how far the price has moved. The source of market lists; also counts the markets of each "
+    "category, tag and series.",
     group_name=GROUP,
     kinds=KINDS,
     freshness_policy=FRESH,
 )
 def market_activity(database: Database) -> dg.MaterializeResult[None]:
-    """Bring the activity up to date; the names are counted every few minutes only."""
+    """Update each market's activity; names are counted only every few minutes."""
     began, now = time.monotonic(), datetime.now(UTC)
     with database.connection(name="presage aggregates") as conn:
         passed = activity.bring_up_to_date(conn, now)
@@ -121,14 +121,14 @@ def market_activity(database: Database) -> dg.MaterializeResult[None]:
 
 @dg.asset(
     deps=[market_stats_24h, "live_prices"],
-    description="Markets with activity in the last 24 hours, most traded first, then by the newest activity. Each "
-    "pass is a generation of its own, kept for an hour, so that a client's cursor walks an order that stands still.",
+    description="Markets with activity in the last 24 hours, most traded first, then by the newest activity. Each pass "
+    "writes a new generation, kept for an hour, so that a client's cursor paginates over a fixed order.",
     group_name=GROUP,
     kinds=KINDS,
     freshness_policy=FRESH,
 )
 def market_rankings(database: Database) -> dg.MaterializeResult[None]:
-    """Write a generation, and touch the stage's clock."""
+    """Write a new generation of the ranking, and touch the stage's clock."""
     began, now = time.monotonic(), datetime.now(UTC)
     with database.connection(name="presage aggregates") as conn:
         generation, ranked = aggregates.rank(conn, now)
@@ -149,30 +149,31 @@ def market_rankings(database: Database) -> dg.MaterializeResult[None]:
 def _table(head: list[tuple[Any, ...]]) -> str:
     lines = ["| # | market | 24 h, USD | trades | last |", "| ---: | --- | ---: | ---: | ---: |"]
     for place, question, value, trades, close in head:
-        said = str(question).replace("|", "\\|").replace("\n", " ")
+        text = str(question).replace("|", "\\|").replace("\n", " ")
         lines.append(
-            f"| {place} | {said} | {(value or 0) / 1e6:,.2f} | {trades or 0} | {'' if close is None else close / 1e6} |"
+            f"| {place} | {text} | {(value or 0) / 1e6:,.2f} | {trades or 0} | {'' if close is None else close / 1e6} |"
         )
     return "\n".join(lines)
 
 
 @dg.asset(
     deps=["live_books"],
-    description="Live books as they stood, each kept again five minutes after it last was, if it has changed: the book "
-    "of any past moment is built from the last whole one before it.",
+    description="Snapshots of live books, each stored again after five minutes if it has changed: the book of any past "
+    "moment is built from the last full one before it.",
     group_name=GROUP,
     kinds=KINDS,
     freshness_policy=FRESH,
 )
 def book_anchors(database: Database) -> dg.MaterializeResult[None]:
-    """Keep the books that are due."""
+    """Store the book snapshots that are due."""
     began = time.monotonic()
     with database.connection(name="presage aggregates") as conn:
         kept = anchors.keep(conn)
     return dg.MaterializeResult(metadata={"kept": kept, "seconds": round(time.monotonic() - began, 3)})
 
 
-# The checks of every stage run along: a run costs more to start than all of them. Those of data quality take longer.
+# The checks of every stage run in the same job: starting a run costs more than all of them. Data-quality checks take
+# longer and have their own job.
 job = dg.define_asset_job(
     "aggregates",
     selection=(
@@ -180,7 +181,7 @@ job = dg.define_asset_job(
         | dg.AssetSelection.all_asset_checks()
     )
     - dg.AssetSelection.checks(quality.quality_checks),
-    description="Each minute: candles, 24-hour figures, activity, the ranking, and every stage's checks.",
+    description="Each minute: candles, 24-hour statistics, activity, the ranking, and every stage's checks.",
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
 )
 
@@ -189,26 +190,26 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a pass each minute, the first as soon as there are prices; a schedule waits for the clock.",
+    description="Starts a pass each minute, the first once there are prices; a schedule would wait for the clock.",
 )
 def aggregates_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
-    """One pass at a time, a minute apart."""
+    """Start one pass at a time, a minute apart."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage aggregates_due") as conn:
         last, prices = queries.last_pass(conn), queries.any_price(conn)
         asked = backfill_queries.asked(conn, job=job.name)
-    why = wait(last, now, prices=prices, runs=unfinished(context.instance, job.name), asked=asked)
+    why = reason_to_wait(last, now, prices=prices, runs=unfinished(context.instance, job.name), asked=asked)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"aggregates {now.isoformat(timespec='seconds')}")
 
 
-def wait(
+def reason_to_wait(
     last: datetime | None, now: datetime, *, prices: bool, runs: Sequence[Run], asked: datetime | None = None
 ) -> str | None:
-    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    """Return why no pass is due, or None. A run that has taken too long does not count: its process may be gone."""
     for run in runs:
-        if now.timestamp() - run.since < GIVEN_UP_S:
+        if now.timestamp() - run.since < RUN_TIMEOUT_S:
             return f"a pass is {run.status.lower()}"
     if last is None:
         return None if prices else "no prices yet"

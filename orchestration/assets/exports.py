@@ -1,4 +1,4 @@
-"""Exports: each day's data as files, a partition a day, where it can be fetched by whoever has a key."""
+"""Exports: each day's data as files, one partition per day, downloadable with an API key."""
 
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -13,21 +13,21 @@ from orchestration.resources import Database
 from sql.queries import coverage
 from sql.queries import exports as queries
 
-DAYS_BACK = 7  # what was not exported for longer than that, an operator may still have exported
-FORMATS = 2  # `files.SUFFIX`, which brings Arrow along
+DAYS_BACK = 7  # older days are exported only when an operator asks for it
+FORMATS = 2  # `len(files.SUFFIX)`, without importing Arrow
 
-daily = dg.DailyPartitionsDefinition(start_date="2024-01-01", end_offset=1)  # today as well: as far as it has come
+daily = dg.DailyPartitionsDefinition(start_date="2024-01-01", end_offset=1)  # includes today, as far as it has come
 
 
-class How(dg.Config):
-    """Nothing given: what is there is left alone."""
+class ExportConfig(dg.Config):
+    """Configuration of an export run; by default existing files are left alone."""
 
     again: bool = False
-    """Write anew what is there: after trades of a past day have been filled in, say."""
+    """Rewrite existing files: after trades of a past day have been filled in, for example."""
 
 
 def export_of(topic: Topic) -> dg.AssetsDefinition:
-    """Make the asset of a topic."""
+    """Return the asset that exports a topic."""
 
     @dg.asset(
         name=f"export_{topic.name}",
@@ -38,8 +38,10 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         description=f"{topic.description} A file of Parquet and one of CSV for each of {topic.parts} part(s) of the "
         "day; what is there whole is left alone, so an interrupted run goes on where it was.",
     )
-    def export(context: dg.AssetExecutionContext, database: Database, config: How) -> dg.MaterializeResult[None]:
-        """Write what is not there."""
+    def export(
+        context: dg.AssetExecutionContext, database: Database, config: ExportConfig
+    ) -> dg.MaterializeResult[None]:
+        """Write the files that do not exist yet."""
         from orchestration.exports import days  # noqa: PLC0415 (brings Arrow along, which other runs need not load)
 
         began = time.monotonic()
@@ -47,8 +49,8 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
         day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
         kept = timedelta(days=configured.exports_retention_days)
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
-            # Here and not in the schedule, which is evaluated where the files are not. First: a day long ago that
-            # somebody asks for is there until the next run.
+            # Done here and not in the schedule, which is evaluated where the files are not. Done first, so that an old
+            # day that somebody exports by hand stays until the next run.
             days.forget(conn, topic, configured.exports_folder, (now - kept).date())
             done = days.export(
                 conn,
@@ -77,9 +79,9 @@ exports = [export_of(topic) for topic in TOPICS]
 job = dg.define_asset_job(
     "exports",
     selection=dg.AssetSelection.assets(*exports).without_checks(),
-    description="Each night: yesterday's data as files, and what of the last week is missing. By hand: any day.",
+    description="Each night: yesterday's data as files, and missing days of the last week. Manually: any day.",
     executor_def=dg.in_process_executor,
-    # dagster.yaml lets one of them run at a time, as with days that are counted.
+    # dagster.yaml runs one of these at a time, as with reconciliation.
     tags={"dagster/max_runtime": "21600", "dagster/priority": "-2", "presage/exports": "day"},
 )
 
@@ -88,22 +90,22 @@ job = dg.define_asset_job(
     job=job,
     cron_schedule="25 0 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Exports yesterday, once it is settled, and what of the last week is missing; the run deletes files "
-    "beyond their time.",
+    description="Exports yesterday, once its data is complete, and missing days of the last week; the run deletes "
+    "expired files.",
 )
 def exports_each_night(
     context: dg.ScheduleEvaluationContext, database: Database
 ) -> list[dg.RunRequest] | dg.SkipReason:
-    """Ask for each day that is not there whole: one for which a night failed as well."""
+    """Request a run for each day that is not exported completely, including days whose nightly run failed."""
     with database.connection(autocommit=True, name="presage exports_each_night") as conn:
         due = missing(conn, context.scheduled_execution_time.astimezone(UTC))
     if not due:
-        return dg.SkipReason("every day is there")
-    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several only with keys
+        return dg.SkipReason("every day is exported")
+    return [dg.RunRequest(run_key=f"{day}", partition_key=f"{day}") for day in due]  # several requests need keys
 
 
 def missing(conn: psycopg.Connection[Any], now: datetime) -> list[date]:
-    """List the days that are over and not exported whole, the newest first: yesterday, and since data is recorded."""
+    """List past days that are not exported completely, newest first: from yesterday back to the first recorded day."""
     coverage.remember_since(conn)
     since_ms = coverage.recorded_since(conn)
     days = [now.date() - timedelta(days=n) for n in range(1, DAYS_BACK + 1)]

@@ -1,4 +1,4 @@
-"""The live feed: everything the exchange's sockets say, held by two long runs of which one writes."""
+"""The live feed: all data from the exchange's sockets, received by two long runs, of which one writes."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -6,15 +6,15 @@ from datetime import timedelta
 import dagster as dg
 
 from config import settings
-from orchestration.feeds.keeping import WINDOW_TAG, keep
+from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
 from orchestration.ingest import exchange as live_exchange
-from orchestration.ingest.feed import Feed
+from orchestration.ingest.feed import LiveFeed
 from orchestration.resources import Database, Exchange
 
 FEED = "polymarket"
 
-# Each asset shows of the feed's figures what it is about.
+# Each asset shows the feed figures that belong to it.
 LAG = ("lag_p50_ms", "lag_p99_ms", "lag_max_ms")
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "trades": ("trades", "messages_since", "rows_since", "backlog_events", "repeats", "refused", *LAG),
@@ -26,12 +26,12 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 }
 STANDBY = "live_books", ("tokens", "sockets", "messages_since", "backlog_events")
 DESCRIPTIONS = {
-    "trades": "The exchange's tape: every trade once, whichever run, or the exchange's own list, told of it.",
-    "quotes": "Best bid and ask of each outcome, one row for each instant at which they changed.",
-    "book_events": "Every snapshot of a book and every change of a level: any past book can be made from them.",
+    "trades": "All trades: each one once, whether received by one run, by both, or from the exchange's own list.",
+    "quotes": "Best bid and ask of each outcome, one row per instant at which they changed.",
+    "book_events": "Every book snapshot and every change of a level: any past book can be rebuilt from them.",
     "live_prices": "The newest price of each outcome, one row each.",
     "live_books": "The newest book of each outcome, one row each; served while it agrees with the exchange's best.",
-    "stream_events": "What subscribers of the stream get, numbered without a gap; a day of it is kept for resuming.",
+    "stream_events": "Messages to stream subscribers, numbered without gaps; kept for a day for resuming.",
 }
 
 
@@ -55,13 +55,13 @@ DESCRIPTIONS = {
 def feed(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> Iterator[dg.MaterializeResult[None]]:
-    """Lead the feed or stand by until the window is over and a successor is ready."""
+    """Lead the feed or stand by, until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
     reporter = Reporter(context, SHOWN, STANDBY)
-    totals = Feed(
+    totals = LiveFeed(
         settings.get(),
         database.url,
-        live_exchange.Exchange(
+        live_exchange.ExchangeClient(
             exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
         ),
         run_id=context.run.run_id,
@@ -86,9 +86,9 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Keeps two live runs: counts by their leases, which each touches every second, buries runs whose "
-    "process is gone, and starts what is missing.",
+    description="Keeps two live runs: counts them by their leases, which each renews every second, marks runs without "
+    "a process as failed, and starts missing ones.",
 )
 def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
-    """Decide by leases, never by the status of runs, which outlives their process."""
-    return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().live_window_s)
+    """Start runs according to leases, never to the status of runs, which outlives their process."""
+    return ensure_runs(context, database, feed=FEED, job=job.name, window_s=settings.get().live_window_s)

@@ -1,4 +1,4 @@
-"""What keeps the disk from filling: data beyond its time is dropped, and Dagster's own history cut."""
+"""Maintenance: expired data is dropped, old books are packed, and Dagster's own history is pruned."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,11 +18,11 @@ FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=6), warn_wind
     group_name="maintenance",
     kinds={"timescaledb"},
     freshness_policy=FRESH,
-    description="How large each table is. Trades, quotes, book events and stream events beyond the settings' "
-    "days are dropped by whole chunks, what runs have left behind by rows. Candles are never dropped.",
+    description="Size of each table. Expired trades, quotes, book events and stream events are dropped by whole "
+    "chunks, leftovers of runs by rows. Candles are never dropped.",
 )
 def storage(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
-    """Drop what is beyond its time."""
+    """Drop expired data."""
     began = time.monotonic()
     with database.connection(autocommit=True, name="presage maintenance") as conn:
         dropped = retention.drop_old(conn, settings.get(), datetime.now(UTC))
@@ -43,7 +43,8 @@ def storage(context: dg.AssetExecutionContext, database: Database) -> dg.Materia
     kinds={"timescaledb"},
     freshness_policy=FRESH,
     description="Book events of past days, packed into few bytes each, some hours after the day's end; each is either "
-    "here or in `book_events`. On the Community licence the columnstore does this, and there is nothing here.",
+    "here or in `book_events`. On the Community licence the columnstore does this, and this table is "
+    "empty.",
 )
 def book_packs(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
     """Pack the days that are due, for ten minutes at most."""
@@ -61,8 +62,8 @@ def book_packs(context: dg.AssetExecutionContext, database: Database) -> dg.Mate
     group_name="maintenance",
     kinds={"dagster"},
     freshness_policy=FRESH,
-    description="Dagster's own runs and events, of which it deletes none by itself: kept for a day, failures for a "
-    "week, and the newest of each asset and check for as long as it is the newest.",
+    description="Dagster's own runs and events, which it never deletes itself: kept for a day, failures for a week, "
+    "and the newest of each asset and check for as long as it is the newest.",
 )
 def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
     """Delete old runs, for a minute at most."""
@@ -73,7 +74,7 @@ def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]
             "deleted": pruned.deleted,
             "spared": pruned.spared,
             "check_evaluations_deleted": pruned.checks,
-            "events_without_a_run_deleted": pruned.told,
+            "events_without_a_run_deleted": pruned.runless_events,
             "finished": pruned.finished,
             "kept": context.instance.get_runs_count(),
             "seconds": round(time.monotonic() - began, 3),
@@ -84,7 +85,7 @@ def run_history(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]
 job = dg.define_asset_job(
     "maintenance",
     selection=dg.AssetSelection.assets(storage, book_packs, run_history),
-    description="Each hour: retention, books of past days packed, and Dagster's own history.",
+    description="Each hour: retention, packing of past books, and pruning of Dagster's history.",
     tags={"dagster/max_runtime": "900"},
 )
 
@@ -93,5 +94,5 @@ each_hour = dg.ScheduleDefinition(
     job=job,
     cron_schedule="17 * * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Drops what is beyond its time and prunes Dagster's history.",
+    description="Drops expired data and prunes Dagster's history.",
 )

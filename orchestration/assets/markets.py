@@ -1,4 +1,4 @@
-"""Markets: what the exchange lists, what it has closed, and what changed."""
+"""Markets: which ones the exchange lists, which it has closed, and what changed."""
 
 import json
 import time
@@ -10,18 +10,18 @@ import dagster as dg
 
 from config import settings
 from orchestration.feeds.keeper import Run
-from orchestration.feeds.runs import bury, unfinished
-from orchestration.markets.discovery import Discovery, State, due
+from orchestration.feeds.runs import mark_failed, unfinished
+from orchestration.markets.discovery import Discovery, DiscoveryState, due
 from orchestration.resources import Database, Exchange
 from sql.queries import catalogue as queries
 from sql.queries import feed
 from upstream.polymarket.gamma.client import Gamma
 from upstream.transport.errors import UpstreamError
 from upstream.transport.http import Client
-from upstream.transport.reach import trouble
+from upstream.transport.reach import reach_failure
 
-GRACE_S = 60.0  # a process that starts on a busy machine
-SILENT_S = 15.0  # without the lock: between two assets of a run, and at its end, this takes a moment
+GRACE_S = 60.0  # max start-up time of a process on a busy machine
+SILENT_S = 15.0  # max time without the lock: between two assets of a run, and at its end
 
 KINDS = {"polymarket", "postgres"}
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=30), warn_window=timedelta(minutes=15))
@@ -29,13 +29,13 @@ FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=30), warn_w
 
 @contextmanager
 def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
-    """Open what a run of discovery needs, and hold the lock that says that a walk is under way."""
+    """Open a discovery's connections for a block, and hold the lock that shows that a scan is under way."""
     with database.connection(autocommit=True, name="presage discovery") as conn, Client(total_s=30.0) as client:
         queries.begin_walk(conn)
         try:
             yield Discovery(conn, Gamma(client, exchange.gamma_url), settings.get())
         except UpstreamError as fault:
-            feed.hinder(conn, stage="discovery", reason=trouble(fault))
+            feed.hinder(conn, stage="discovery", reason=reach_failure(fault))
             raise
 
 
@@ -43,20 +43,21 @@ def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
     group_name="catalogue",
     kinds=KINDS,
     description="Every market of the exchange, one row each: question, outcomes, tokens, state. All open ones are "
-    "walked every ten minutes, new and ended ones looked for each minute; a page is served as soon as it has come.",
+    "scanned every ten minutes, new and ended ones checked each minute; a page is served as soon as it has "
+    "arrived.",
     freshness_policy=FRESH,
 )
 def markets(context: dg.AssetExecutionContext, database: Database, exchange: Exchange) -> dg.MaterializeResult[None]:
-    """Walk what is due; nothing due is a look for changes, as someone has asked by hand."""
+    """Run the scan that is due; if none is due (a run started by hand), check for changes."""
     began = time.monotonic()
     with discovery(database, exchange) as walks:
         walk = due(walks.state, datetime.now(UTC), settings.get()) or "changes"
         context.log.info("walk: %s", walk)
         if walk == "full":
-            walks.walk_open()
+            walks.scan_open()
         else:
             walks.look()
-        return dg.MaterializeResult(metadata=told(walks, walk, time.monotonic() - began))
+        return dg.MaterializeResult(metadata=scan_metadata(walks, walk, time.monotonic() - began))
 
 
 @dg.asset(
@@ -64,23 +65,23 @@ def markets(context: dg.AssetExecutionContext, database: Database, exchange: Exc
     kinds=KINDS,
     deps=[markets],
     freshness_policy=FRESH,
-    description="Markets that the exchange has closed, in the same table: its whole history walked once, some "
-    "seconds a run, then what was closed since the last look.",
+    description="Markets that the exchange has closed, in the same table: its whole history is scanned once, some "
+    "seconds per run, then the markets closed since the last check.",
 )
 def closed_markets(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> dg.MaterializeResult[None]:
-    """Go on where the last run stopped."""
+    """Continue the scan of closed markets where the last run stopped."""
     began = time.monotonic()
     with discovery(database, exchange) as walks:
         walk = "history" if walks.state.history_until is None else "closed since"
-        walks.walk_closed()
+        walks.scan_closed()
         context.log.info("walk: %s", walk)
-        return dg.MaterializeResult(metadata=told(walks, walk, time.monotonic() - began))
+        return dg.MaterializeResult(metadata=scan_metadata(walks, walk, time.monotonic() - began))
 
 
-def told(walks: Discovery, walk: str, seconds: float) -> dict[str, dg.MetadataValue]:
-    """Say what a run has done, for its page and for the asset's plots."""
+def scan_metadata(walks: Discovery, walk: str, seconds: float) -> dict[str, dg.MetadataValue]:
+    """Return what a run has done, as metadata for its page and for the asset's plots."""
     report, counts = walks.report, walks.gamma.client.counts
     active, closed, resolved = queries.counts(walks.conn)
     return {
@@ -117,7 +118,7 @@ def _samples(walks: Discovery) -> str:
 job = dg.define_asset_job(
     "discovery",
     selection=dg.AssetSelection.assets(markets, closed_markets).without_checks(),
-    description="Walks the exchange's catalogue: everything open, what changed, and some more of its history.",
+    description="Scans the exchange's catalogue: open markets, changes, and a further part of its history.",
     tags={"dagster/max_runtime": "1800", "dagster/priority": "5"},
 )
 
@@ -126,34 +127,34 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a walk as soon as one is due: at once on an empty database, later by the settings' intervals. "
+    description="Starts a scan as soon as one is due: at once on an empty database, later by the settings' intervals. "
     "A run whose process is gone holds no lock in the database; it is marked as failed and replaced.",
 )
 def discovery_due(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
-    """One walk at a time."""
+    """Start one scan at a time."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage discovery_due") as conn:
-        state, walking = State.read(conn), queries.walking(conn)
+        state, walking = DiscoveryState.read(conn), queries.walking(conn)
     suspects: dict[str, float] = json.loads(context.cursor) if context.cursor else {}
     runs = unfinished(context.instance, job.name)
-    dead, suspects = silent(runs, suspects, now.timestamp(), walking=walking)
+    dead, suspects = dead_runs(runs, suspects, now.timestamp(), walking=walking)
     for run_id in dead:
-        bury(context.instance, run_id, f"no walk under way for {SILENT_S:.0f} s")
+        mark_failed(context.instance, run_id, f"no scan under way for {SILENT_S:.0f} s")
     coming = [run for run in runs if run.run_id not in dead]
     walk = due(state, now, settings.get())
-    told = f"full walk {_ago(state.full_at, now)}, changes {_ago(state.looked_at, now)}, buried {len(dead)}"
+    summary = f"full scan {_ago(state.full_at, now)}, changes {_ago(state.looked_at, now)}, marked failed {len(dead)}"
     if coming:
-        return dg.SensorResult(skip_reason=f"{coming[0].status.lower()}: {told}", cursor=json.dumps(suspects))
+        return dg.SensorResult(skip_reason=f"{coming[0].status.lower()}: {summary}", cursor=json.dumps(suspects))
     if walk is None:
-        return dg.SensorResult(skip_reason=f"nothing due: {told}", cursor=json.dumps(suspects))
+        return dg.SensorResult(skip_reason=f"nothing due: {summary}", cursor=json.dumps(suspects))
     request = dg.RunRequest(run_key=f"{walk} {now.isoformat(timespec='seconds')}", tags={"presage/walk": walk})
     return dg.SensorResult(run_requests=[request], cursor=json.dumps(suspects))
 
 
-def silent(
+def dead_runs(
     runs: Sequence[Run], suspects: Mapping[str, float], now: float, *, walking: bool
 ) -> tuple[set[str], dict[str, float]]:
-    """Tell the dead runs and the suspects: a started run that stays without the walk's lock has no process any more."""
+    """Return dead runs and suspects: a started run that stays without the scan's lock has no process any more."""
     suspected = {
         run.run_id: suspects.get(run.run_id, now)
         for run in runs

@@ -1,4 +1,4 @@
-"""Whether the pipeline is fresh and the data sane, as checks on the assets they are about."""
+"""Checks on the pipeline's freshness and on the data's plausibility, attached to the assets that they concern."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from orchestration import checks
 from orchestration.checks import Judgement
 from orchestration.resources import Database
 
-# Lateness is computed when read, from the clock that each stage touches: if everything stops, everything turns red.
+# Lateness is computed when read, from the clock that each stage touches: if everything stops, every check fails.
 STAGES = {
     "discovery": dg.AssetKey("markets"),
     "ingestion": dg.AssetKey("trades"),
@@ -20,30 +20,28 @@ STAGES = {
     "aggregates": dg.AssetKey("market_rankings"),
     "delivery": dg.AssetKey("webhook_deliveries"),
 }
-NO_CLOCK = Judgement(holds=False, said="missing: this database has no clock of it")
+NO_CLOCK = Judgement(holds=False, summary="missing: this database has no clock for it")
 
 SPECS = [
     *(
-        dg.AssetCheckSpec(
-            f"{stage}_fresh", asset=asset, description=f"The stage `{stage}` is not late, by its own clock."
-        )
+        dg.AssetCheckSpec(f"{stage}_fresh", asset=asset, description=f"Stage `{stage}` is not late, by its own clock.")
         for stage, asset in STAGES.items()
     ),
     dg.AssetCheckSpec(
-        "lag", asset="trades", description="99 % of rows are committed within a second of the exchange's instant."
+        "lag", asset="trades", description="99 % of rows are committed within a second of the exchange's timestamp."
     ),
     dg.AssetCheckSpec(
-        "not_crossed", asset="live_books", description="In every book served the best bid is below the best ask."
+        "not_crossed", asset="live_books", description="In every served book the best bid is below the best ask."
     ),
     dg.AssetCheckSpec("complementary", asset="live_prices", description="The mid prices of Yes and No add up to 1."),
     dg.AssetCheckSpec(
-        "no_open_gap", asset="book_events", description="Nothing the exchange sends is being missed now."
+        "no_open_gap", asset="book_events", description="No data is being missed now: coverage has no open gap."
     ),
     dg.AssetCheckSpec(
         "nothing_refused", asset="markets", description="No payload was refused in the last ten minutes."
     ),
     dg.AssetCheckSpec(
-        "quality_passes", asset="trades", description="Passes of data quality go on while there are new rows."
+        "quality_passes", asset="trades", description="Data-quality passes continue while there are new rows."
     ),
 ]
 
@@ -52,10 +50,10 @@ SPECS = [
     name="pipeline_checks",
     specs=SPECS,
     can_subset=True,
-    description="How late each stage is, and whether its newest data can be true.",
+    description="How late each stage is, and whether its newest data is plausible.",
 )
 def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
-    """Judge everything within one look at the database; tell what was asked for."""
+    """Evaluate all checks within one snapshot of the database; report those that were selected."""
     wanted = context.op_execution_context.selected_asset_check_keys
     now = datetime.now(UTC)
     with database.connection(name="presage freshness") as conn:
@@ -76,20 +74,20 @@ def pipeline_checks(context: dg.AssetCheckExecutionContext, database: Database) 
         }
     for key, judgement in judged.items():
         if key in wanted:
-            yield dg.AssetCheckResult(asset_key=key.asset_key, check_name=key.name, **said(judgement))
+            yield dg.AssetCheckResult(asset_key=key.asset_key, check_name=key.name, **check_fields(judgement))
 
 
 def result(asset: str, name: str, judgement: Judgement) -> dg.AssetCheckResult:
-    """Say a judgement of an asset in Dagster's terms."""
-    return dg.AssetCheckResult(asset_key=asset, check_name=name, **said(judgement))
+    """Convert a judgement of an asset into Dagster's check result."""
+    return dg.AssetCheckResult(asset_key=asset, check_name=name, **check_fields(judgement))
 
 
-def said(judgement: Judgement) -> dict[str, Any]:
-    """Give what a check's result and its evaluation have in common."""
+def check_fields(judgement: Judgement) -> dict[str, Any]:
+    """Return the arguments that a check's result and its evaluation share."""
     return {
         "passed": judgement.holds,
         "severity": dg.AssetCheckSeverity.WARN if judgement.severity == "warn" else dg.AssetCheckSeverity.ERROR,
-        "description": judgement.said,
+        "description": judgement.summary,
         "metadata": {
             figure: dg.MetadataValue.timestamp(value) if isinstance(value, datetime) else value
             for figure, value in judgement.figures.items()
@@ -100,6 +98,6 @@ def said(judgement: Judgement) -> dict[str, Any]:
 job = dg.define_asset_job(
     "freshness",
     selection=dg.AssetSelection.all_asset_checks(),
-    description="Every check by itself; `aggregates` runs them along each minute.",
+    description="All checks on their own; `aggregates` includes them each minute.",
     tags={"dagster/max_runtime": "300"},
 )

@@ -1,4 +1,4 @@
-"""Data quality: what the suites expect of the new rows of each table, as checks on the assets that bring them."""
+"""Data quality: the suites' expectations on the new rows of each table, as checks on the assets that write them."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -11,31 +11,31 @@ from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import unfinished
 from orchestration.quality import passes
 from orchestration.quality.expecting import SCHEMA, Suite
-from orchestration.quality.passes import Passed, Result
+from orchestration.quality.passes import PassResult, Result
 from orchestration.quality.suites import SUITES
 from orchestration.resources import Database
 from sql.queries import aggregates
 from sql.queries import quality as queries
 
-GIVEN_UP_S = 300.0
+RUN_TIMEOUT_S = 300.0
 ROWS_SHOWN = 5
 
 
 def _described(suite: Suite) -> str:
-    late = f"A row that breaks it makes the stage `{suite.stage}` late (warn) or stale (fail)."
-    checks = (f"- **{check.name}** ({check.severity}): {check.says}" for check in (SCHEMA, *suite.checks))
-    return "\n".join([f"What holds of the new rows of `{suite.table}`. {late}", "", *checks])
+    late = f"A row that fails it makes stage `{suite.stage}` late (warn) or stale (fail)."
+    checks = (f"- **{check.name}** ({check.severity}): {check.description}" for check in (SCHEMA, *suite.checks))
+    return "\n".join([f"Expectations on the new rows of `{suite.table}`. {late}", "", *checks])
 
 
 @dg.multi_asset_check(
     name="quality_checks",
     specs=[dg.AssetCheckSpec(suite.name, asset=suite.asset, description=_described(suite)) for suite in SUITES],
     can_subset=True,
-    description="Great Expectations over the rows that are new since the last pass. Results and samples of rows that "
-    "failed are kept in quality_results.",
+    description="Great Expectations on the rows that are new since the last pass. Results and samples of failed rows "
+    "are stored in quality_results.",
 )
 def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
-    """Judge the tables that were asked for, and tell of each."""
+    """Validate the selected tables, and report on each."""
     wanted = {key.name for key in context.op_execution_context.selected_asset_check_keys}
     suites = [suite for suite in SUITES if suite.name in wanted]
     passed = passes.run(database.url, datetime.now(UTC), suites=suites)
@@ -43,13 +43,13 @@ def quality_checks(context: dg.AssetCheckExecutionContext, database: Database) -
         "%s rows, %s checks, %s failed", sum(passed.rows.values()), len(passed.results), len(passed.failed)
     )
     for table, (since, until) in passed.skipped.items():
-        context.log.warning("rows of %s from %s to %s were not looked at: no pass for long", table, since, until)
+        context.log.warning("rows of %s from %s to %s were not checked: no pass for too long", table, since, until)
     for suite in suites:
         yield result(suite, passed)
 
 
-def result(suite: Suite, passed: Passed) -> dg.AssetCheckResult:
-    """Say what became of a suite in Dagster's terms."""
+def result(suite: Suite, passed: PassResult) -> dg.AssetCheckResult:
+    """Convert a suite's outcome into Dagster's check result."""
     results = [one for one in passed.results if one.suite is suite]
     failed = [one for one in results if one.rows_failed]
     worst = any(one.check.severity == "fail" for one in failed)
@@ -76,9 +76,14 @@ def result(suite: Suite, passed: Passed) -> dg.AssetCheckResult:
 
 
 def _table(one: Result) -> str:
-    """Show some of the rows that failed."""
+    """Format some of the rows that failed as a table."""
     names = list(dict.fromkeys(name for row in one.samples for name in row))
-    lines = [f"{one.check.says} ({one.check.severity})", "", f"{one.rows_failed} of {one.rows_checked} rows:", ""]
+    lines = [
+        f"{one.check.description} ({one.check.severity})",
+        "",
+        f"{one.rows_failed} of {one.rows_checked} rows:",
+        "",
+    ]
     lines += ["| " + " | ".join(names) + " |", "| " + " | ".join("---" for _ in names) + " |"]
     lines += ["| " + " | ".join(_cell(row.get(name)) for name in names) + " |" for row in one.samples[:ROWS_SHOWN]]
     return "\n".join(lines)
@@ -91,7 +96,7 @@ def _cell(value: object) -> str:
 job = dg.define_asset_job(
     "quality",
     selection=dg.AssetSelection.checks(quality_checks),
-    description="Every other minute: what holds of the new rows of every table.",
+    description="Every other minute: expectations on the new rows of every table.",
     tags={"dagster/max_runtime": "600", "dagster/priority": "2"},
 )
 
@@ -103,23 +108,25 @@ job = dg.define_asset_job(
     description="Starts a pass every PRESAGE_QUALITY_EVERY_S seconds, the first once there are aggregates.",
 )
 def quality_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
-    """One pass at a time."""
+    """Start one pass at a time."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage quality_due") as conn:
         last, computed = queries.last_pass(conn), aggregates.last_pass(conn) is not None
     runs = unfinished(context.instance, job.name)
-    why = wait(last, now, every_s=settings.get().quality_every_s, computed=computed, runs=runs)
+    why = reason_to_wait(last, now, every_s=settings.get().quality_every_s, computed=computed, runs=runs)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"quality {now.isoformat(timespec='seconds')}")
 
 
-def wait(last: datetime | None, now: datetime, *, every_s: float, computed: bool, runs: Sequence[Run]) -> str | None:
-    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+def reason_to_wait(
+    last: datetime | None, now: datetime, *, every_s: float, computed: bool, runs: Sequence[Run]
+) -> str | None:
+    """Return why no pass is due, or None. A run that has taken too long does not count: its process may be gone."""
     for run in runs:
-        if now.timestamp() - run.since < GIVEN_UP_S:
+        if now.timestamp() - run.since < RUN_TIMEOUT_S:
             return f"a pass is {run.status.lower()}"
     if last is None:
-        return None if computed else "there are no aggregates yet"  # whatever is first to be seen goes first
+        return None if computed else "there are no aggregates yet"  # at a start, whatever users see first goes first
     ago = (now - last).total_seconds()
     return None if ago >= every_s else f"the last pass ended {ago:.0f} s ago"

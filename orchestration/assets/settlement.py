@@ -1,4 +1,4 @@
-"""Settlements: the chain's head followed by two long runs of which one writes, history filled in by block ranges."""
+"""Settlements: the chain's head followed by two long runs (one writes), and history backfilled by block range."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -10,20 +10,20 @@ import dagster as dg
 from config import settings
 from orchestration import checks
 from orchestration.assets.pipeline import result
-from orchestration.feeds.keeping import WINDOW_TAG, keep
+from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
 from orchestration.feeds.runs import unfinished
 from orchestration.resources import Database
 from orchestration.settlement import chain, judging
-from orchestration.settlement.feed import Feed
+from orchestration.settlement.feed import SettlementFeed
 from orchestration.settlement.partitions import bounds, listed
-from orchestration.settlement.ranges import Checked, Progress, Ranges
-from orchestration.settlement.writer import FEED, ODD, Writer
+from orchestration.settlement.ranges import Progress, Ranges, RecountResult
+from orchestration.settlement.writer import ANOMALIES, FEED, Writer
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 
 LIVE = "polymarket"
-CHECK_S = 3600.0  # a pass of the daily check; what is left is taken up by the next one
+CHECK_S = 3600.0  # per pass of the daily check; the next one continues with the rest
 KINDS = {"polygon", "timescaledb"}
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "settlements": (
@@ -42,12 +42,12 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
 }
 STANDBY = "chain_blocks", ("head", "finalized", "indexed")
 DESCRIPTIONS = {
-    "settlements": "Fills as they were settled on the chain, one row a log: maker, taker, price, size, fee. A match "
-    "has a row for each maker's order and one for the taker's; `counted` marks those that make the volume.",
-    "wallet_fills": "The same by wallet: each order's owner has a row in his history.",
-    "ledger_entries": "What else moved positions: splits, merges, conversions, redemptions, transfers, resolutions.",
-    "chain_blocks": "Blocks that were indexed, with their hashes: what a reorganisation is noticed by, and how many "
-    "logs each had. Above the finalized head they are provisional.",
+    "settlements": "Fills as settled on the chain, one row per log: maker, taker, price, size, fee. A match has a row "
+    "for each maker's order and one for the taker's; `counted` marks those that make up the volume.",
+    "wallet_fills": "The same by wallet: each order's owner has a row in their history.",
+    "ledger_entries": "Other position changes: splits, merges, conversions, redemptions, transfers, resolutions.",
+    "chain_blocks": "Indexed blocks, with their hashes, by which reorganisations are detected, and their log counts. "
+    "Above the finalized head they are provisional.",
 }
 
 
@@ -69,12 +69,12 @@ DESCRIPTIONS = {
     ],
 )
 def feed(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.MaterializeResult[None]]:
-    """Lead the feed or stand by until the window is over and a successor is ready."""
+    """Lead the feed or stand by, until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
     configured = settings.get()
     reporter = Reporter(context, SHOWN, STANDBY)
-    with chain.reached(configured) as (rpc, second):
-        totals = Feed(
+    with chain.open_clients(configured) as (rpc, second):
+        totals = SettlementFeed(
             configured,
             database.url,
             rpc,
@@ -103,11 +103,11 @@ blocks = dg.DynamicPartitionsDefinition(name="settlement_blocks")
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Keeps two settlement runs, by their leases, once the live feed is up; none where no RPC of the chain "
-    "is configured. Lists the block ranges that can be filled in.",
+    description="Keeps two settlement runs, by their leases, once the live feed is up; none if no chain RPC is "
+    "configured. Lists the block ranges that can be backfilled.",
 )
 def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult | dg.SkipReason:
-    """Decide as the live feed's keeper does, and after it."""
+    """Start runs as the live feed's keeper does, and after it."""
     configured = settings.get()
     on = bool(chain.urls(configured))
     with database.connection(autocommit=True, name="presage settlement_keeper") as conn:
@@ -119,7 +119,7 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
         live_is_up = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
     if not live_is_up and unfinished(context.instance, "live"):
         return dg.SkipReason("the live feed comes first")
-    kept = keep(context, database, feed=FEED, job=job.name, window_s=configured.settlement_window_s)
+    kept = ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.settlement_window_s)
     if held is None:
         return kept
     wanted = listed(held[1], configured.settlement_partition_blocks, configured.settlements_retention_days)
@@ -136,13 +136,13 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
     )
 
 
-class Span(dg.Config):
-    """What of the partition; nothing given: all of it."""
+class RangeConfig(dg.Config):
+    """Configuration: which blocks of the partition; by default all of them."""
 
     from_block: int | None = None
     to_block: int | None = None
     check: bool = False
-    """Count again what is there already: after contracts have been added, or an endpoint is not trusted any longer."""
+    """Recount blocks that are indexed already: after contracts were added, or if an endpoint is no longer trusted."""
 
 
 @dg.asset(
@@ -150,13 +150,13 @@ class Span(dg.Config):
     group_name="settlement",
     kinds=KINDS,
     deps=["chain_blocks"],
-    description="History by ranges of blocks: fills what of a range has not been indexed. A run that was interrupted "
-    "goes on where it was; one over what is there changes nothing.",
+    description="History by block ranges: indexes the blocks of a range that are missing. An interrupted run continues "
+    "where it stopped; a run over indexed blocks changes nothing.",
 )
 def settlement_history(
-    context: dg.AssetExecutionContext, database: Database, config: Span
+    context: dg.AssetExecutionContext, database: Database, config: RangeConfig
 ) -> dg.MaterializeResult[None]:
-    """Fill in a range, and say how it goes."""
+    """Backfill a block range, and report progress."""
     configured = settings.get()
     low, high = bounds(context.partition_key)
     low = max(low, config.from_block or 0)
@@ -165,29 +165,29 @@ def settlement_history(
     contracts = chain.followed(configured)
     progress = Progress(0)
     name = "presage back-fill"
-    checked = Checked()
-    with chain.reached(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
+    checked = RecountResult()
+    with chain.open_clients(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
         heads = rpc.heads()
         final = heads.finalized
         ranges = Ranges(Writer(conn, contracts), rpc, contracts, second=second)
         for progress in ranges.fill(low, min(high, final)):
             if time.monotonic() - told_at >= OBSERVE_S:
                 told_at = time.monotonic()
-                metadata = filled(progress, time.monotonic() - began)
+                metadata = progress_metadata(progress, time.monotonic() - began)
                 context.log_event(
                     dg.AssetObservation("settlement_history", partition=context.partition_key, metadata=metadata)
                 )
         if config.check:
             for piece in ranges.check_all([(low, min(high, final))], heads):
                 checked.add(piece)
-    metadata = {"range": f"{low} to {min(high, final)}", **filled(progress, time.monotonic() - began)}
+    metadata = {"range": f"{low} to {min(high, final)}", **progress_metadata(progress, time.monotonic() - began)}
     if config.check:
         metadata |= {"blocks_checked": checked.blocks, "logs_found_missing": checked.missing}
     return dg.MaterializeResult(metadata=metadata)
 
 
-def filled(progress: Progress, seconds: float) -> dict[str, Any]:
-    """Say how far a back-fill is."""
+def progress_metadata(progress: Progress, seconds: float) -> dict[str, Any]:
+    """Return a backfill's progress as metadata."""
     return {
         "blocks_done": progress.done,
         "blocks_missing": progress.blocks - progress.done,
@@ -195,7 +195,7 @@ def filled(progress: Progress, seconds: float) -> dict[str, Any]:
         "logs": progress.written.logs,
         "settlements": progress.written.settlements,
         "ledger_entries": progress.written.ledger_entries,
-        **{name: progress.written.counts[name] for name in ODD},
+        **{name: progress.written.counts[name] for name in ANOMALIES},
         "retries": progress.retries,
         "logs_per_s": round(progress.written.logs / seconds) if seconds else 0,
         "seconds": round(seconds, 1),
@@ -205,7 +205,7 @@ def filled(progress: Progress, seconds: float) -> dict[str, Any]:
 backfill_job = dg.define_asset_job(
     "settlement_backfill",
     selection=dg.AssetSelection.assets(settlement_history).without_checks(),
-    description="Started by an operator, for any of the listed block ranges: fills in what has not been indexed.",
+    description="Started by an operator, for any of the listed block ranges: indexes missing blocks.",
     executor_def=dg.in_process_executor,
     tags={"dagster/max_retries": "0", "dagster/max_runtime": "86400"},
 )
@@ -216,17 +216,17 @@ backfill_job = dg.define_asset_job(
     kinds=KINDS,
     deps=["chain_blocks"],
     freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=72), warn_window=timedelta(hours=30)),
-    description="What has been indexed, and counted again: once a day the logs of whatever has never been counted "
-    "again are asked for anew. Logs that an endpoint had left out are written then, and told as incidents.",
+    description="Indexed and recounted block ranges: once a day the logs of blocks that were never recounted are "
+    "requested again. Logs that an endpoint had left out are then written, and recorded as incidents.",
 )
 def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
-    """Count again, for an hour at most."""
+    """Recount indexed blocks, for an hour at most."""
     configured = settings.get()
     began = time.monotonic()
     contracts = chain.followed(configured)
-    checked = Checked()
+    checked = RecountResult()
     name = "presage re-check"
-    with chain.reached(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
+    with chain.open_clients(configured) as (rpc, second), database.connection(autocommit=True, name=name) as conn:
         heads = rpc.heads()
         spans = list(queries.unchecked(conn, to_block=heads.finalized))  # whole days are counted by `reconciliation`
         ranges = Ranges(
@@ -240,7 +240,7 @@ def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.Ma
             checked.add(piece)
         incidents = judging.no_incidents(conn)
     if checked.missing or checked.replaced:
-        context.log.warning("%s logs had been left out, %s blocks were others", checked.missing, checked.replaced)
+        context.log.warning("%s logs had been left out, %s blocks had another hash", checked.missing, checked.replaced)
     return dg.MaterializeResult(
         metadata={
             "blocks": checked.blocks,
@@ -248,7 +248,7 @@ def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.Ma
             "logs_found_missing": checked.missing,
             "logs_withheld": checked.withheld,
             "blocks_replaced": checked.replaced,
-            "incidents": incidents.said,
+            "incidents": incidents.summary,
             "seconds": round(time.monotonic() - began, 1),
         }
     )
@@ -257,7 +257,7 @@ def chain_ranges(context: dg.AssetExecutionContext, database: Database) -> dg.Ma
 check_job = dg.define_asset_job(
     "settlement_check",
     selection=dg.AssetSelection.assets(chain_ranges).without_checks(),
-    description="Each day: counts again what was indexed, and repairs what an endpoint had left out.",
+    description="Each day: recounts indexed blocks, and adds logs that an endpoint had left out.",
     executor_def=dg.in_process_executor,
     tags={"dagster/max_runtime": "7200"},
 )
@@ -267,10 +267,10 @@ check_job = dg.define_asset_job(
     job=check_job,
     cron_schedule="40 4 * * *",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Counts again each day, where an RPC of the chain is configured.",
+    description="Starts the daily recount, if a chain RPC is configured.",
 )
 def settlement_check_each_day() -> dg.RunRequest | dg.SkipReason:
-    """Start it, or say why not."""
+    """Start the daily check, or return why not."""
     return dg.RunRequest() if chain.urls(settings.get()) else dg.SkipReason(chain.OFF)
 
 
@@ -279,30 +279,30 @@ def settlement_check_each_day() -> dg.RunRequest | dg.SkipReason:
     specs=[
         dg.AssetCheckSpec("provisional_depth", asset="chain_blocks", description="Finality keeps up with the head."),
         dg.AssetCheckSpec(
-            "no_holes", asset="chain_ranges", description="Everything from the first block asked for has been indexed."
+            "no_holes", asset="chain_ranges", description="All blocks from the first requested one on are indexed."
         ),
         dg.AssetCheckSpec(
             "no_incidents",
             asset="settlements",
-            description="No endpoint has left logs out, and exchange and chain agree about payouts.",
+            description="No endpoint has left out logs, and exchange and chain agree about payouts.",
         ),
         dg.AssetCheckSpec(
             "all_settled",
             asset="settlements",
-            description="Trades of an hour ago are settled: where they are not, a contract of the exchange may not be "
-            "followed (PRESAGE_CHAIN_CONTRACTS).",
+            description="Trades of an hour ago are settled: otherwise a contract of the exchange may not be followed "
+            "(PRESAGE_CHAIN_CONTRACTS).",
         ),
         dg.AssetCheckSpec(
             "all_understood",
             asset="ledger_entries",
-            description="No log of the contracts was refused in the last ten minutes, for a layout that is not known.",
+            description="No log of the contracts was refused in the last ten minutes because of an unknown layout.",
         ),
     ],
     can_subset=True,
-    description="Whether what was indexed is whole and uncontradicted.",
+    description="Whether the indexed data is complete and consistent.",
 )
 def settlement_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
-    """Judge everything within one look at the database; tell what was asked for."""
+    """Evaluate all checks within one snapshot of the database; report those that were selected."""
     wanted = context.op_execution_context.selected_asset_check_keys
     with database.connection(name="presage settlement_checks") as conn:
         judged = {

@@ -1,4 +1,4 @@
-"""Signals each minute, and past days computed once more."""
+"""Signals: computed each minute, and recomputed for past days."""
 
 import time
 from collections.abc import Sequence
@@ -15,21 +15,22 @@ from orchestration.resources import Database
 from orchestration.signals import again, definitions, passes
 from sql.queries import signals as queries
 
-GIVEN_UP_S = 180.0
+RUN_TIMEOUT_S = 180.0
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=10), warn_window=timedelta(minutes=3))
 LATELY = timedelta(days=1)
 
 
 @dg.asset(
     deps=["trades", "quotes", "book_events", "candles_1h"],
-    description="What stands out: one row a signal, of a market, a type and a minute. Each minute is analysed once, "
-    "five seconds after its end; minutes missed are caught up with. docs/signals.md says what each type means.",
+    description="Notable market events: one row per signal, of a market, a type and a minute. Each minute is analysed "
+    "once, five seconds after its end; missed minutes are caught up with. docs/signals.md defines each "
+    "type.",
     group_name="analysis",
     kinds={"timescaledb"},
     freshness_policy=FRESH,
 )
 def signals(database: Database) -> dg.MaterializeResult[None]:
-    """Analyse the minutes that have come to an end."""
+    """Analyse the minutes that have ended."""
     began, now = time.monotonic(), datetime.now(UTC)
     with database.connection(autocommit=True, name="presage analysis") as conn:
         passed = passes.analyse(conn, now)
@@ -63,20 +64,20 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a pass as soon as a minute has come to an end and its data is in.",
+    description="Starts a pass as soon as a minute has ended and its data is in.",
 )
 def analysis_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
-    """One pass at a time."""
+    """Start one pass at a time."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage analysis_due") as conn:
         until, looked, ingested = queries.clocks(conn)
-    why = wait(until, looked, ingested, now, runs=unfinished(context.instance, job.name))
+    why = reason_to_wait(until, looked, ingested, now, runs=unfinished(context.instance, job.name))
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"analysis {now.isoformat(timespec='seconds')}")
 
 
-def wait(
+def reason_to_wait(
     until: datetime | None,
     looked: datetime | None,
     ingested: datetime | None,
@@ -84,29 +85,29 @@ def wait(
     *,
     runs: Sequence[Run],
 ) -> str | None:
-    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    """Return why no pass is due, or None. A run that has taken too long does not count: its process may be gone."""
     for run in runs:
-        if now.timestamp() - run.since < GIVEN_UP_S:
+        if now.timestamp() - run.since < RUN_TIMEOUT_S:
             return f"a pass is {run.status.lower()}"
     if ingested is None:
-        return "the feed has brought nothing yet"
+        return "the feed has received nothing yet"
     if until is None or looked is None or now - looked >= aggregates.MINUTE:
-        return None  # even if there is nothing new: the stage lives
+        return None  # even if there is nothing new, to show that the stage is alive
     end = until + aggregates.MINUTE
     if now < end + passes.SETTLE:
         return f"the minute's end is {(end + passes.SETTLE - now).total_seconds():.0f} s away"
-    return None if ingested >= end else "the feed has not brought the whole minute yet"
+    return None if ingested >= end else "the feed has not received the whole minute yet"
 
 
 class Day(dg.Config):
-    """How much of the day."""
+    """Configuration: how much of the day to recompute."""
 
     hours: float = 24.0
 
 
-@dg.op(description="Makes the day's signals what the stored data says they are, by the parameters in force then.")
+@dg.op(description="Recomputes the day's signals from the stored data, with the parameters in force then.")
 def recompute(context: dg.OpExecutionContext, database: Database, config: Day) -> None:
-    """Compute a past day once more."""
+    """Recompute the signals of a past day."""
     day = context.partition_time_window.start
     with database.connection(autocommit=True, name="presage analysis again") as conn:
         done = again.recompute(
@@ -128,18 +129,18 @@ def recompute(context: dg.OpExecutionContext, database: Database, config: Day) -
 
 @dg.job(
     partitions_def=dg.DailyPartitionsDefinition(start_date="2024-01-01"),
-    description="Signals of a past day, computed once more from what is stored: takes in late data and minutes that "
-    "analysis missed. On the same data it changes nothing.",
+    description="Signals of a past day, recomputed from stored data: includes late data and minutes that analysis "
+    "missed. On the same data it changes nothing.",
     tags={"dagster/priority": "-5", "dagster/max_runtime": "14400"},
 )
 def signals_of_a_day() -> None:
-    """Recompute the partition's day."""
+    """Recompute the signals of the partition's day."""
     recompute()
 
 
 def _table(rows: list[tuple[Any, ...]]) -> str:
     lines = ["| at | type | market | value | threshold | score |", "| --- | --- | --- | ---: | ---: | ---: |"]
     for ts, type_, question, value, threshold, score in rows:
-        said = str(question).replace("|", "\\|").replace("\n", " ")
-        lines.append(f"| {ts:%Y-%m-%d %H:%M} | {type_} | {said} | {value:g} | {threshold:g} | {score:.2f} |")
+        text = str(question).replace("|", "\\|").replace("\n", " ")
+        lines.append(f"| {ts:%Y-%m-%d %H:%M} | {type_} | {text} | {value:g} | {threshold:g} | {score:.2f} |")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Positions and leaderboards, kept up from final settlements each minute."""
+"""Positions and leaderboards, updated from final settlements each minute."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from sql.queries import leaderboards as board_queries
 from sql.queries import positions as queries
 
 PAUSE_S = 55.0  # with the tick's own 5 s: each minute
-GIVEN_UP_S = 180.0
+RUN_TIMEOUT_S = 180.0
 FRESH = dg.FreshnessPolicy.time_window(fail_window=timedelta(minutes=15), warn_window=timedelta(minutes=5))
 GROUP, KINDS = "wallets", {"timescaledb"}
 
@@ -28,8 +28,8 @@ GROUP, KINDS = "wallets", {"timescaledb"}
         dg.AssetSpec(
             "wallet_positions",
             deps=["settlements", "wallet_fills", "ledger_entries"],
-            description="What each wallet holds of each token, what that cost by average, and what was earned with "
-            "the rest. Each final row is added once; positions whose past has changed are made anew.",
+            description="Each wallet's holding of each token, its average cost, and the realized profit. Each final "
+            "row is added once; positions whose past has changed are recomputed.",
             group_name=GROUP,
             kinds=KINDS,
             freshness_policy=FRESH,
@@ -38,7 +38,7 @@ GROUP, KINDS = "wallets", {"timescaledb"}
         dg.AssetSpec(
             "leaderboards",
             deps=["wallet_positions"],
-            description="The hundred wallets that traded most in a day, 7 days, 30 days and in all, and those that "
+            description="The hundred wallets that traded most in a day, 7 days, 30 days and overall, and those that "
             "earned most.",
             group_name=GROUP,
             kinds=KINDS,
@@ -48,7 +48,7 @@ GROUP, KINDS = "wallets", {"timescaledb"}
     ],
 )
 def positions_and_boards(database: Database) -> Iterator[dg.MaterializeResult[None]]:
-    """Bring positions up to date, then write the boards."""
+    """Update positions, then write the leaderboards."""
     began, now = time.monotonic(), datetime.now(UTC)
     kept = timedelta(days=settings.get().settlements_retention_days)
     with database.connection(autocommit=True, name="presage wallets") as conn:
@@ -102,28 +102,28 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Starts a pass each minute, where a chain is followed.",
+    description="Starts a pass each minute, if a chain is followed.",
 )
 def wallets_due(context: dg.SensorEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
-    """One pass at a time, a minute apart."""
+    """Start one pass at a time, a minute apart."""
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage wallets_due") as conn:
         last, followed = queries.last_pass(conn)
         asked = backfill_queries.asked(conn, job=job.name)
-    why = wait(last, now, followed=followed, runs=unfinished(context.instance, job.name), asked=asked)
+    why = reason_to_wait(last, now, followed=followed, runs=unfinished(context.instance, job.name), asked=asked)
     if why is not None:
         return dg.SkipReason(why)
     return dg.RunRequest(run_key=f"wallets {now.isoformat(timespec='seconds')}")
 
 
-def wait(
+def reason_to_wait(
     last: datetime | None, now: datetime, *, followed: bool, runs: Sequence[Run], asked: datetime | None = None
 ) -> str | None:
-    """Say why no pass is due yet; a run that has been at it for long is no reason, as its process may be gone."""
+    """Return why no pass is due, or None. A run that has taken too long does not count: its process may be gone."""
     if not followed:
         return "no chain is followed"
     for run in runs:
-        if now.timestamp() - run.since < GIVEN_UP_S:
+        if now.timestamp() - run.since < RUN_TIMEOUT_S:
             return f"a pass is {run.status.lower()}"
     if last is not None and asked is not None and asked > last:
         return None

@@ -1,4 +1,4 @@
-"""Webhooks: two long runs while there is anybody to tell, of which one delivers."""
+"""Webhooks: two long runs, of which one delivers, while any webhook is registered."""
 
 import time
 from collections.abc import Iterator
@@ -7,11 +7,11 @@ from datetime import timedelta
 import dagster as dg
 
 from config import settings
-from orchestration.feeds.keeping import WINDOW_TAG, keep
+from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import MATERIALISE_S, OBSERVE_S, Reporter
 from orchestration.feeds.runs import unfinished
 from orchestration.resources import Database
-from orchestration.webhooks.feed import FEED, Feed
+from orchestration.webhooks.feed import FEED, WebhookFeed
 from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
 
@@ -29,13 +29,13 @@ OFF = "no webhook is enabled: POST /v1/webhooks makes one"
         fail_window=timedelta(minutes=12), warn_window=timedelta(minutes=8)
     ),
     output_required=False,
-    description="Events sent to those who asked for them, one row a webhook and event, with every attempt.",
+    description="Events sent to webhooks, one row per webhook and event, with every attempt.",
 )
 def webhook_deliveries(context: dg.AssetExecutionContext, database: Database) -> Iterator[dg.MaterializeResult[None]]:
-    """Deliver or stand by until the window is over and a successor is ready."""
+    """Deliver or stand by, until the window is over and a successor is ready."""
     window_s = context.run.tags.get(WINDOW_TAG)
     reporter = Reporter(context, {ASSET: ()}, (ASSET, ()))
-    totals = Feed(
+    totals = WebhookFeed(
         settings.get(),
         database.url,
         run_id=context.run.run_id,
@@ -48,7 +48,7 @@ def webhook_deliveries(context: dg.AssetExecutionContext, database: Database) ->
 job = dg.define_asset_job(
     "delivery",
     selection=dg.AssetSelection.assets(webhook_deliveries).without_checks(),
-    description="One of the two long runs of which one delivers webhooks; the standby takes over.",
+    description="One of the two long runs that deliver webhooks: the leader delivers, the standby takes over.",
     executor_def=dg.in_process_executor,
     tags={"dagster/max_retries": "0", "dagster/max_runtime": "7200", "dagster/priority": "7"},
 )
@@ -61,7 +61,7 @@ job = dg.define_asset_job(
     description="Keeps two delivery runs, by their leases, while a webhook is enabled; after the live feed's.",
 )
 def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult | dg.SkipReason:
-    """Decide as the other feeds' keepers do."""
+    """Start runs as the other feeds' keepers do."""
     with database.connection(autocommit=True, name="presage delivery_keeper") as conn:
         if not queries.wanted(conn):
             queries.switch_off(conn, why=OFF)
@@ -70,11 +70,11 @@ def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> 
         live_is_up = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
     if not live_is_up and unfinished(context.instance, "live"):
         return dg.SkipReason("the live feed comes first")
-    return keep(context, database, feed=FEED, job=job.name, window_s=settings.get().webhook_window_s)
+    return ensure_runs(context, database, feed=FEED, job=job.name, window_s=settings.get().webhook_window_s)
 
 
 def _idle(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-    """With nobody to tell, nobody waits: the asset is as fresh as can be, and says so."""
+    """Report the asset as fresh: without webhooks nothing is waiting."""
     said_at = float(context.cursor or 0)
     if time.time() - said_at < MATERIALISE_S:
         return dg.SkipReason(OFF)

@@ -1,1 +1,1 @@
-"""Candles, figures of 24 hours and rankings, computed from trades."""
+"""Candles, 24-hour statistics and rankings, computed from trades."""

@@ -1,4 +1,4 @@
-"""What rankings and the taxonomy are read from: each market's recent activity, and how many markets a name has."""
+"""Market activity: each market's recent figures and each name's market count, read by rankings and taxonomy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import psycopg
 
 COUNT_EVERY = timedelta(minutes=5)
-# The week's older hours are many, and change only when trades come late: they are added up again every so often, and
+# The week's older hours are many, and change only when trades come late: they are summed again at this interval, and
 # when an hour has passed.
 WEEK_EVERY = timedelta(minutes=5)
 LATELY = timedelta(hours=2)
@@ -23,17 +23,17 @@ MICRO = 1_000_000
 
 
 @dataclass(frozen=True)
-class Activity:
-    """What a pass came to."""
+class ActivityResult:
+    """Result of a pass."""
 
     markets: int
     written: int
     gone: int
-    names: int | None  # counted, when it was their turn
+    names: int | None  # None if they were not due
 
 
-def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> Activity:
-    """Compute every market's activity; every few minutes, count what categories, tags and series hold."""
+def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> ActivityResult:
+    """Compute every market's activity; every few minutes, also count the markets of categories, tags and series."""
     until = floor(now, HOUR) - LATELY
     held = queries.week_head(conn)
     if held is None or held[0] != until or not timedelta(0) <= now - held[1] < WEEK_EVERY:
@@ -49,4 +49,4 @@ def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> Activity:
         min_value=ceil(floors["signal_min_volume_usd"] * MICRO),
     )
     lately = queries.counted_since(conn, since=now - COUNT_EVERY)
-    return Activity(markets, written, gone, None if lately else queries.count_taxonomy(conn, now=now))
+    return ActivityResult(markets, written, gone, None if lately else queries.count_taxonomy(conn, now=now))

@@ -1,4 +1,4 @@
-"""What is computed from the trades: candles, the last 24 hours of each outcome, and the ranking that lists walk."""
+"""Aggregates of trades: candles, the last 24 hours of each outcome, and the ranking that lists paginate over."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
-# A bucket is materialised when its trades have surely been committed; until then it is computed as it is read.
-SETTLED = timedelta(minutes=2)
-# Each pass looks at what changed since this long before the last one ended. What is written a minute late or more is
-# also noted in `candles_due`, however old it is.
-LATE = timedelta(hours=2)
+# A bucket is materialised when its trades have surely been committed; until then it is computed when read.
+SETTLE_TIME = timedelta(minutes=2)
+# Each pass covers what changed since this long before the last one ended. Trades written a minute late or more are also
+# recorded in `candles_due`, however old they are.
+LATE_WINDOW = timedelta(hours=2)
 GENERATIONS_KEPT = HOUR
 
 
@@ -35,6 +35,7 @@ class Window:
 
     @classmethod
     def at(cls, now: datetime) -> Window:
+        """Return the window of an instant."""
         end = floor(now, MINUTE) + MINUTE
         start = end - DAY
         return cls(start, floor(start + HOUR - MINUTE, HOUR), floor(end, HOUR), end)
@@ -42,7 +43,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Stats:
-    """What a pass over the 24 hours came to."""
+    """Result of computing the 24-hour statistics."""
 
     outcomes: int
     written: int
@@ -50,35 +51,35 @@ class Stats:
 
 
 @dataclass(frozen=True)
-class Due:
-    """Hours of late trades: how many were refreshed, and how many are left for the next pass."""
+class LateHours:
+    """Hours with late trades: how many were refreshed, and how many are left for the next pass."""
 
     refreshed: int = 0
     left: int = 0
 
 
 def floor(instant: datetime, step: timedelta) -> datetime:
-    """Give the start of the bucket that an instant lies in."""
+    """Return the start of the bucket that contains an instant."""
     return instant - (instant - datetime(2000, 1, 1, tzinfo=UTC)) % step
 
 
 def refresh_candles(
     conn: psycopg.Connection[Any], now: datetime, *, kept: timedelta = timedelta(days=3650)
 ) -> list[tuple[str, datetime, datetime]]:
-    """Bring the continuous aggregates up to date, and say which windows were refreshed.
+    """Refresh the continuous aggregates, and return the refreshed windows.
 
     Takes an autocommit connection, as a refresh commits on its own. Trigger-kept candles need nothing. A window never
-    begins before the trades that are `kept`: to refresh what retention has emptied would take its candles away.
+    begins before the trades that are `kept`: refreshing hours that retention has emptied would delete their candles.
     """
     if database.license(conn) == "apache":
         return []
     refresh = _refresh(conn)
     last = queries.last_pass(conn)
-    # What lies before the first window is no longer computed when read.
-    since = min(last, now) - LATE if last is not None else queries.oldest_trade(conn) or now
+    # Buckets before the first window are no longer computed when read.
+    since = min(last, now) - LATE_WINDOW if last is not None else queries.oldest_trade(conn) or now
     refreshed = []
     for name, bucket in (("candles_1m", MINUTE), ("candles_1h", HOUR)):
-        end = floor(now - SETTLED, bucket)
+        end = floor(now - SETTLE_TIME, bucket)
         start = max(floor(min(since, end - bucket), bucket), floor(now - kept, bucket) + bucket)
         for first, until in _days(start, end):
             refresh(conn, candles=name, start=first, until=until, force=False)
@@ -88,16 +89,16 @@ def refresh_candles(
 
 def refresh_due(
     conn: psycopg.Connection[Any], now: datetime, *, kept: timedelta, should_stop: Callable[[], bool] = lambda: False
-) -> Due:
-    """Refresh the hours in which trades were written late, the newest first; to be called after `refresh_candles`.
+) -> LateHours:
+    """Refresh the hours with late trades, newest first; to be called after `refresh_candles`.
 
-    By force: TimescaleDB may not know of a trade that was committed while a refresh first passed over its bucket. A
-    note is taken out after its hour was refreshed, so nothing is lost when this is interrupted.
+    The refresh is forced: TimescaleDB may not know of a trade that was committed while a refresh first passed over its
+    bucket. A note is deleted after its hour was refreshed, so nothing is lost when this is interrupted.
     """
     if database.license(conn) == "apache":
-        return Due()
-    refresh, done, due = _refresh(conn), 0, list(queries.due(conn, settled=floor(now - SETTLED, MINUTE)))
-    emptied, last_hour = floor(now - kept, HOUR) + HOUR, floor(now - SETTLED, HOUR)
+        return LateHours()
+    refresh, done, due = _refresh(conn), 0, list(queries.due(conn, settled=floor(now - SETTLE_TIME, MINUTE)))
+    emptied, last_hour = floor(now - kept, HOUR) + HOUR, floor(now - SETTLE_TIME, HOUR)
     for hour, since, until, due_ids in due:
         if should_stop():
             break
@@ -105,15 +106,15 @@ def refresh_due(
             first, end = floor(since, MINUTE), floor(until, MINUTE) + MINUTE
             refresh(conn, candles="candles_1m", start=first, until=end, force=True)
             if hour < last_hour:  # the running hour is not materialised yet
-                # By force TimescaleDB also materialises the bucket behind the window: never the running hour.
+                # A forced refresh also materialises the bucket behind the window: never force the running hour.
                 refresh(conn, candles="candles_1h", start=hour, until=hour + HOUR, force=hour + HOUR < last_hour)
         queries.forget_due(conn, due_ids=due_ids)
         done += 1
-    return Due(done, len(due) - done)
+    return LateHours(done, len(due) - done)
 
 
 def _days(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
-    """Cut a window at midnights: each piece commits by itself, and a pass that is killed goes on where it was."""
+    """Split a window at midnights: each piece commits by itself, and a killed pass continues where it stopped."""
     while start < end:
         until = min(floor(start, DAY) + DAY, end)
         yield start, until
@@ -140,7 +141,7 @@ def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> Stats:
 
 
 def rank(conn: psycopg.Connection[Any], now: datetime) -> tuple[int, int]:
-    """Write a new generation of the ranking, forget those that no cursor may walk; give its number and length."""
+    """Write a new generation of the ranking, drop those that no cursor may use; return its number and length."""
     generation = int(now.timestamp() * 1000)
     ranked = queries.rank(conn, generation=generation)
     queries.forget_rankings(conn, before=generation - int(GENERATIONS_KEPT.total_seconds() * 1000))

@@ -1,1 +1,1 @@
-"""What is held, counted against the exchange's list of trades and the chain's logs, and filled in where it can be."""
+"""Coverage: stored data reconciled against the exchange's trade list and the chain's logs, and filled in."""

@@ -1,8 +1,8 @@
-"""The days before an installation's first, filled in from the exchange's list and the chain, the newest day first.
+"""Backfill of the days before the installation, from the exchange's list and the chain, newest day first.
 
-Each day is filled by what counts a day anyway (`coverage.days`), its blocks by what fills in a range of blocks
-(`settlement.ranges`), and its signals are computed by what computes a past day again (`analytics.again`). What is done
-is remembered, so that whatever is interrupted goes on from there. Books have no past: the exchange does not keep one.
+Trades are filled by the daily reconciliation (`coverage.days`), blocks by the range backfill (`settlement.ranges`), and
+signals by the recomputation of a past day (`signals.again`). Completed steps are stored, so an interrupted backfill
+continues from there. Books have no history: the exchange does not keep one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import msgspec
 
 from orchestration.candles.aggregates import DAY
 from orchestration.coverage import days as counted
-from orchestration.coverage.tape import Found, Stopped, Tape
+from orchestration.coverage.tape import Reconciliation, Stopped, TradeReconciler
 from orchestration.settlement.partitions import BLOCK_S
-from orchestration.settlement.ranges import Pace
+from orchestration.settlement.ranges import BatchSizer
 from orchestration.settlement.writer import FEED
 from orchestration.signals import again
 from sql.queries import backfill as queries
@@ -31,34 +31,34 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import Exchange
+    from orchestration.ingest.exchange import ExchangeClient
     from orchestration.markets.discovery import Discovery
     from orchestration.settlement.ranges import Ranges
-    from orchestration.settlement.reading import Source
+    from orchestration.settlement.reading import ChainSource
 
 Kind = Literal["trades", "settlements", "signals"]
-SHARE = 0.85  # of the time may be spent on it: the rest is for what is live
-LATE_S, WAIT_S, MAX_WAIT_S = 2.0, 0.5, 5.0  # while the live feed is late, nothing is filled in, for so long at most
+MAX_TIME_SHARE = 0.85  # of the time the backfill may use; the rest is for the live feed
+LATE_S, WAIT_S, MAX_WAIT_S = 2.0, 0.5, 5.0  # while the live feed is late, the backfill pauses, for this long at most
 SAVE_S = 1.0
-NEWEST = 2  # days that are filled in before all others: the one that has begun, and a whole one
+FIRST_DAYS = 2  # days that are backfilled before all others: the current one, and one whole day
 AROUND_BLOCKS = 16
 PIECE_BLOCKS = 10_000  # filled from the newest down, so that no hole is left in between
-ASK_S = 20.0  # between two passes of the wallets asked for while settlements come in
+REQUEST_INTERVAL_S = 20.0  # between two wallet passes requested while settlements come in
 
 
-class State(msgspec.Struct):
-    """What is remembered, in table `settings` under `backfill`."""
+class BackfillState(msgspec.Struct):
+    """Backfill progress, stored in table `settings` under `backfill`."""
 
     days: int
     until: datetime
-    """When the live feed began: what came later is its own."""
+    """When the live feed began: later data is its own."""
     catalogued: bool = False
     """Whether the markets that were closed in these days have been listed."""
     done: dict[str, int] = {}
-    """Steps done, by their kind; in their order."""
+    """Completed steps by kind, in their order."""
     doing: str | None = None
     share: float = 0.0
-    """Of the step under way."""
+    """Completed share of the step under way."""
     steps: int = 0
     trades: int = 0
     settlements: int = 0
@@ -66,37 +66,38 @@ class State(msgspec.Struct):
     finished_at: datetime | None = None
 
     @classmethod
-    def read(cls, conn: psycopg.Connection[Any]) -> State | None:
-        """Remember."""
+    def read(cls, conn: psycopg.Connection[Any]) -> BackfillState | None:
+        """Read the stored progress."""
         value = queries.state(conn)
         return None if value is None else msgspec.convert(value, cls)
 
     def save(self, conn: psycopg.Connection[Any]) -> None:
-        """Keep it."""
+        """Store the progress."""
         queries.remember(conn, value=msgspec.json.encode(self).decode())
 
 
 @dataclass(frozen=True)
-class Step:
-    """One thing to do: a kind of data, of a day or of what of it lies before the live feed."""
+class BackfillStep:
+    """One step: a kind of data for a day, or for the part of a day before the live feed began."""
 
     kind: Kind
     start: datetime
     end: datetime
     last: bool = False
-    """Of the settlements: all of them up to where the live feed began."""
+    """For settlements: the last step, up to where the live feed began."""
 
     @property
     def name(self) -> str:
+        """Return the step's name, for logs and progress."""
         return f"{self.kind} of {self.start:%Y-%m-%d}"
 
 
 @dataclass
 class Pause:
-    """Rests after each piece of work, so that all of it takes its share of the time and no more."""
+    """Pauses after each piece of work, to limit the backfill to its share of the time."""
 
     behind: Callable[[], float | None]
-    share: float = SHARE
+    share: float = MAX_TIME_SHARE
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
     since: float = field(default=0.0, init=False)
@@ -105,7 +106,7 @@ class Pause:
         self.since = self.clock()
 
     def __call__(self) -> None:
-        """Rest; longer while the live feed is late."""
+        """Sleep; longer while the live feed is late."""
         worked = self.clock() - self.since
         if worked > 0.01:
             self.sleep(worked * (1 / self.share - 1))
@@ -117,27 +118,27 @@ class Pause:
 
 @dataclass
 class Backfill:
-    """One run of it. Takes an autocommit connection."""
+    """One backfill run. Takes an autocommit connection."""
 
     conn: psycopg.Connection[Any]
-    exchange: Exchange
-    state: State
+    exchange: ExchangeClient
+    state: BackfillState
     books_kept: timedelta
-    rpc: Source | None = None
+    rpc: ChainSource | None = None
     ranges: Ranges | None = None
     should_stop: Callable[[], bool] = lambda: False
-    share: float = SHARE
+    share: float = MAX_TIME_SHARE
     report: Callable[[str], None] = lambda _: None
 
     def __post_init__(self) -> None:
         self.pause = Pause(lambda: queries.behind_s(self.conn), self.share)
-        self._pace = Pace()
+        self._pace = BatchSizer()
         self._lowest: tuple[datetime, int] | None = None
         self._saved_at = 0.0
         self._asked_at = time.monotonic()
 
     def run(self, discovery: Callable[[], Any]) -> bool:
-        """Do what is left; say whether all of it is done. `discovery` gives a `Discovery` for a block."""
+        """Do the remaining steps; return whether all are done. `discovery` opens a `Discovery` for a block."""
         steps = list(self.steps())
         self.state.steps = len(steps)
         if not self.state.catalogued:
@@ -164,28 +165,28 @@ class Backfill:
         self.state.save(self.conn)
         return True
 
-    def steps(self) -> Iterator[Step]:
-        """Name what there is to do, in its order.
+    def steps(self) -> Iterator[BackfillStep]:
+        """Yield the steps in their order.
 
-        The newest days come first, with all that is of them. Of the others trades come before settlements: charts and
-        rankings need nothing else, while profit is whole only with all days. Signals rest on both.
+        The newest days come first, with all their data. For the others trades come before settlements: charts and
+        rankings need nothing else, while profit is complete only with all days. Signals need both.
         """
         spans = list(spans_of(self.state.until, self.state.days))
         kinds: tuple[Kind, ...] = ("trades",) if self.ranges is None else ("trades", "settlements")
-        for start, end in spans[:NEWEST]:
-            yield from (Step(kind, start, end) for kind in kinds)
+        for start, end in spans[:FIRST_DAYS]:
+            yield from (BackfillStep(kind, start, end) for kind in kinds)
         for kind in kinds:
-            yield from (Step(kind, start, end) for start, end in spans[NEWEST:])
-        if self.ranges is not None:  # by now the blocks are final that were the newest when it began
-            yield Step("settlements", *spans[0], last=True)
-        yield from (Step("signals", start, end) for start, end in spans)
+            yield from (BackfillStep(kind, start, end) for start, end in spans[FIRST_DAYS:])
+        if self.ranges is not None:  # by now the blocks that were the newest when it began are final
+            yield BackfillStep("settlements", *spans[0], last=True)
+        yield from (BackfillStep("signals", start, end) for start, end in spans)
 
     def _catalogue(self, walks: Discovery, since: datetime) -> None:
-        walks.walk_closed_since(since)
+        walks.scan_closed_since(since)
 
-    # --- The kinds ---
+    # --- Kinds of steps ---
 
-    def _trades(self, step: Step) -> bool:
+    def _trades(self, step: BackfillStep) -> bool:
         began = time.monotonic()
 
         def look() -> bool:
@@ -196,14 +197,14 @@ class Backfill:
             told = counted.reconcile_trades(self.conn, self.exchange, step.start.date(), should_stop=look)
             self.state.trades += told.added
         else:
-            found = Found()
-            tape = Tape(self.conn, self.exchange, should_stop=look)
+            found = Reconciliation()
+            tape = TradeReconciler(self.conn, self.exchange, should_stop=look)
             tape.compare(_ms(step.start), _ms(step.end), found)
             self.state.trades += found.total("added")
         self.report(f"{step.name} in {time.monotonic() - began:.1f} s")
         return True
 
-    def _settlements(self, step: Step) -> bool:
+    def _settlements(self, step: BackfillStep) -> bool:
         assert self.ranges is not None
         assert self.rpc is not None
         held = settlement_queries.heads(self.conn, feed=FEED)
@@ -232,7 +233,7 @@ class Backfill:
             self._note(step.name, (high - top) / (high - low + 1))
         return True
 
-    def _signals(self, step: Step) -> bool:
+    def _signals(self, step: BackfillStep) -> bool:
         until = signal_queries.analysed_until(self.conn)
         if until is None:
             return False
@@ -248,14 +249,14 @@ class Backfill:
         self.state.signals += found.added
         return not self.should_stop()
 
-    # --- Between them ---
+    # --- Between steps ---
 
-    def _after(self, step: Step, nth: int) -> None:
-        """Have others compute anew what rests on it."""
-        if step.kind == "trades" and (nth in {NEWEST, self.state.days + 1}):
+    def _after(self, step: BackfillStep, nth: int) -> None:
+        """Request the recomputation of what depends on a step."""
+        if step.kind == "trades" and (nth in {FIRST_DAYS, self.state.days + 1}):
             queries.forget_weeks(self.conn)
             self._ask("aggregates")
-        if step.last or (step.kind == "settlements" and time.monotonic() - self._asked_at > ASK_S):
+        if step.last or (step.kind == "settlements" and time.monotonic() - self._asked_at > REQUEST_INTERVAL_S):
             self._ask("wallets")
 
     def _ask(self, job: str) -> None:
@@ -267,7 +268,7 @@ class Backfill:
         self._note(self.state.doing or "", self.state.share)
 
     def _note(self, doing: str, share: float) -> None:
-        """Say how far it is, now and then."""
+        """Log progress now and then."""
         now = time.monotonic()
         if doing == self.state.doing and now - self._saved_at < SAVE_S:
             return
@@ -275,22 +276,22 @@ class Backfill:
         self.state.save(self.conn)
 
 
-def begun(conn: psycopg.Connection[Any], days: int) -> State | None:
-    """Give what is remembered, or begin; None while the live feed has brought nothing."""
-    state = State.read(conn)
+def begun(conn: psycopg.Connection[Any], days: int) -> BackfillState | None:
+    """Return the stored progress, or start; None while the live feed has received nothing."""
+    state = BackfillState.read(conn)
     if state is not None and state.days >= days:
         return state
     coverage_queries.remember_since(conn)
     since_ms = coverage_queries.recorded_since(conn)
     if since_ms is None:
         return None
-    state = State(days, datetime.fromtimestamp(since_ms / 1000, UTC))
+    state = BackfillState(days, datetime.fromtimestamp(since_ms / 1000, UTC))
     state.save(conn)
     return state
 
 
 def spans_of(until: datetime, days: int) -> Iterator[tuple[datetime, datetime]]:
-    """Cut the days before an instant at midnight (UTC), the newest first.
+    """Split the days before an instant at midnight (UTC), newest first.
 
     >>> until = datetime(2026, 11, 21, 6, tzinfo=UTC)
     >>> [f"{start:%d %H}-{end:%d %H}" for start, end in spans_of(until, 2)]
@@ -303,12 +304,12 @@ def spans_of(until: datetime, days: int) -> Iterator[tuple[datetime, datetime]]:
         start, end = start - DAY, start
 
 
-def block_from(source: Source, instant: datetime, most: int) -> int:
-    """Find the first block that is no older than an instant, up to one more than `most`."""
+def block_from(source: ChainSource, instant: datetime, most: int) -> int:
+    """Find the first block at or after an instant; at most one more than `most`."""
     wanted = instant.timestamp()
     low, high = 0, most + 1
     newest = source.blocks(most, most)[0].ts_s
-    at = most - int((newest - wanted) / BLOCK_S)  # a good guess, with some blocks around it; after that in halves
+    at = most - int((newest - wanted) / BLOCK_S)  # start with an estimate and some blocks around it, then bisect
     for guess in (at - AROUND_BLOCKS, at + AROUND_BLOCKS):
         if low < guess < high:
             low, high = (guess + 1, high) if source.blocks(guess, guess)[0].ts_s < wanted else (low, guess)

@@ -1,4 +1,4 @@
-"""Days, reconciled one by one: counted against their source, filled in, and kept as figures."""
+"""Days, reconciled one by one: counted against their source, filled in, and stored as figures."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import msgspec
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from orchestration.coverage.tape import Found, Tape
+from orchestration.coverage.tape import Reconciliation, TradeReconciler
 from orchestration.settlement.judging import unsettled_at_most
-from orchestration.settlement.ranges import Checked
+from orchestration.settlement.ranges import RecountResult
 from sql.queries import coverage as queries
 from sql.queries import settlement as settlement_queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from orchestration.ingest.exchange import Exchange
+    from orchestration.ingest.exchange import ExchangeClient
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
 
 DAY = timedelta(days=1)
-SETTLED = timedelta(hours=2)  # after midnight: by then the exchange lists the whole day, and its blocks are final
-DAYS_BACK = 7  # what was not reconciled for longer than that, an operator may still have reconciled
+SETTLE_TIME = timedelta(hours=2)  # after midnight: by then the exchange lists the whole day, and its blocks are final
+DAYS_BACK = 7  # older days are reconciled only when an operator asks for it
 COUNTED = "reconciliation"
 MISSED = "not heard, and found by counting"
 SAMPLES = 5
@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Day:
-    """What a day came to."""
+class DayResult:
+    """Result of a day's reconciliation."""
 
     day: date
     kind: str
@@ -49,57 +49,61 @@ class Day:
 
     @property
     def agrees(self) -> bool:
-        """Whether we hold exactly what the source has."""
+        """Return whether we hold exactly what the source has."""
         known = self.unknown <= self.tolerated and not self.detail.get("refused")
         return self.held == self.listed and not self.unlisted and known
 
     def figures(self) -> dict[str, Any]:
-        """Say it as figures."""
+        """Return the counts as a dictionary."""
         named = ("listed", "held", "added", "unlisted", "unknown")
         return {**{name: getattr(self, name) for name in named}, "agrees": self.agrees}
 
 
 def reconcile_trades(
-    conn: psycopg.Connection[Any], exchange: Exchange, day: date, *, should_stop: Callable[[], bool] = lambda: False
-) -> Day:
-    """Hold a day's tape against the exchange's list, and write what is missing."""
+    conn: psycopg.Connection[Any],
+    exchange: ExchangeClient,
+    day: date,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> DayResult:
+    """Compare a day's stored trades with the exchange's list, and write those that are missing."""
     queries.remember_since(conn)
-    found, address = Found(), make_conninfo(conn.info.dsn, password=conn.info.password)
+    found, address = Reconciliation(), make_conninfo(conn.info.dsn, password=conn.info.password)
     try:
-        Tape(conn, exchange, should_stop=should_stop).reconcile(day, found)
-        told = _told(day, found)
+        TradeReconciler(conn, exchange, should_stop=should_stop).reconcile(day, found)
+        result = _result(day, found)
         with conn.transaction():
-            _save(conn, told)
+            _save(conn, result)
             _save_markets(conn, day, found)
             _note_missed(conn, found)
             queries.close_counted(conn, filled_by=COUNTED)
-    except BaseException:  # the run being ended, too
+    except BaseException:  # also when the run is being terminated
         _note_at_least(address, found)
         raise
-    return told
+    return result
 
 
-def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: Heads, day: date) -> Day | None:
-    """Count the logs of a day's blocks again, and write those that an endpoint had left out; None: not done yet."""
+def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: Heads, day: date) -> DayResult | None:
+    """Recount the logs of a day's blocks, and write those that an endpoint had left out; None if not finished yet."""
     began = datetime(day.year, day.month, day.day, tzinfo=UTC)
     lowest, highest, _ = queries.blocks_of(conn, since=began, until=began + DAY)
-    if lowest is None:  # nothing of it is indexed: noted, or it would be due again every night
-        told = Day(day, "settlements", 0, 0, 0, 0, detail={"blocks": 0})
-        _save(conn, told)
-        return told
+    if lowest is None:  # nothing is indexed: recorded, or the day would be due again every night
+        result = DayResult(day, "settlements", 0, 0, 0, 0, detail={"blocks": 0})
+        _save(conn, result)
+        return result
     if lowest > heads.finalized:
         return None
     highest = min(highest, heads.finalized)
     filled = 0
     for progress in ranges.fill(lowest, highest):
         filled = progress.written.logs
-    checked = Checked()
+    checked = RecountResult()
     for piece in ranges.check_all([(lowest, highest)], heads):
         checked.add(piece)
     if checked.blocks < highest - lowest + 1:
-        return None  # there was no time left
+        return None  # time ran out
     trades, unsettled = _unsettled(conn, began)
-    told = Day(
+    result = DayResult(
         day,
         "settlements",
         checked.logs,
@@ -115,8 +119,8 @@ def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: 
             "replaced_blocks": checked.replaced,
         },
     )
-    _save(conn, told)
-    return told
+    _save(conn, result)
+    return result
 
 
 def _unsettled(conn: psycopg.Connection[Any], began: datetime) -> tuple[int, int]:
@@ -127,28 +131,28 @@ def _unsettled(conn: psycopg.Connection[Any], began: datetime) -> tuple[int, int
 
 
 def due(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> list[date]:
-    """List the days that are over, in which something was recorded, and that have not been reconciled: oldest first."""
+    """List past days with recorded data that have not been reconciled, oldest first."""
     queries.remember_since(conn)
     since_ms = queries.recorded_since(conn)
     if since_ms is None:
         return []
-    last = (now - SETTLED).astimezone(UTC).date() - DAY
+    last = (now - SETTLE_TIME).astimezone(UTC).date() - DAY
     first = max(datetime.fromtimestamp(since_ms / 1000, UTC).date(), last - (DAYS_BACK - 1) * DAY)
     done = set(queries.days_done(conn, since=first))
     days = [first + n * DAY for n in range((last - first).days + 1)]
     return [day for day in days if any((day, kind) not in done for kind in kinds)]
 
 
-def _told(day: date, found: Found) -> Day:
+def _result(day: date, found: Reconciliation) -> DayResult:
     listed = found.total("listed")
     detail: dict[str, Any] = {"markets": len(found.markets), "refused": found.refused}
     if found.unknown:
         detail["unknown_tokens"] = [token_id for token_id, _ in found.unknown.most_common(SAMPLES)]
-    return Day(
+    return DayResult(
         day,
         "trades",
         listed + found.unknown.total(),
-        listed - found.total("nameless"),
+        listed - found.total("hashless"),
         found.total("added"),
         found.total("unlisted"),
         found.unknown.total(),
@@ -156,17 +160,17 @@ def _told(day: date, found: Found) -> Day:
     )
 
 
-def _save(conn: psycopg.Connection[Any], told: Day) -> None:
+def _save(conn: psycopg.Connection[Any], result: DayResult) -> None:
     queries.save_day(
         conn,
-        day=told.day,
-        kind=told.kind,
-        **told.figures(),
-        detail=msgspec.json.encode(told.detail).decode(),
+        day=result.day,
+        kind=result.kind,
+        **result.figures(),
+        detail=msgspec.json.encode(result.detail).decode(),
     )
 
 
-def _save_markets(conn: psycopg.Connection[Any], day: date, found: Found) -> None:
+def _save_markets(conn: psycopg.Connection[Any], day: date, found: Reconciliation) -> None:
     keys = list(found.markets)
     markets = [found.markets[key] for key in keys]
     queries.save_market_days(
@@ -174,17 +178,17 @@ def _save_markets(conn: psycopg.Connection[Any], day: date, found: Found) -> Non
         day=day,
         market_keys=keys,
         listed=[market.listed for market in markets],
-        held=[market.listed - market.nameless for market in markets],
+        held=[market.listed - market.hashless for market in markets],
         added=[market.added for market in markets],
         unlisted=[market.unlisted for market in markets],
     )
 
 
-def _note_at_least(address: str, found: Found) -> None:
-    """Note what a count found that did not end: whoever counts the day again finds these trades held.
+def _note_at_least(address: str, found: Reconciliation) -> None:
+    """Record what an unfinished count found: the next count of the day finds these trades stored.
 
-    Over another connection: the count's own may be broken, or still busy with what it was interrupted in. What of this
-    was committed all the same is known, and not noted twice.
+    Uses another connection: the count's own may be broken, or busy with the interrupted statement. Trades of it that
+    were committed all the same are recognised, and not recorded twice.
     """
     if not found.added:
         return
@@ -192,11 +196,11 @@ def _note_at_least(address: str, found: Found) -> None:
         with psycopg.connect(address, autocommit=True) as conn:
             _note_missed(conn, found)
     except psycopg.Error:
-        log.exception("%s trades were missing and are held now, and no gap says so", len(found.added))
+        log.exception("%s trades were missing and are stored now, but recorded in no gap", len(found.added))
 
 
-def _note_missed(conn: psycopg.Connection[Any], found: Found) -> None:
-    """Note what the feed should have heard: what comes from before it began is no gap."""
+def _note_missed(conn: psycopg.Connection[Any], found: Reconciliation) -> None:
+    """Record what the feed should have received: trades from before it began are no gap."""
     since_ms = queries.recorded_since(conn)
     missed = [(key, ts_ms) for key, ts_ms in found.added if since_ms is not None and ts_ms >= since_ms]
     queries.note_missed(

@@ -1,4 +1,4 @@
-"""What must hold of coverage, as a plain judgement over the database."""
+"""The coverage check, evaluated against the database."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ if TYPE_CHECKING:
 
     import psycopg
 
-LATE = timedelta(days=2)  # yesterday is counted in the night
+MAX_AGE = timedelta(days=2)  # yesterday is counted during the night
 
 
 def reconciled(conn: psycopg.Connection[Any], now: datetime, kinds: Collection[str]) -> Judgement:
-    """Judge that days of each kind are counted in time, and that what is held is what exchange and chain have."""
+    """Check that days of each kind are counted in time, and that stored data equals the exchange's and the chain's."""
     newest, differing, worst = queries.disagreements(conn, kinds=list(kinds))
     since_ms = queries.recorded_since(conn)
-    expected = (now.astimezone(UTC) - LATE).date()
+    expected = (now.astimezone(UTC) - MAX_AGE).date()
     figures: dict[str, Any] = {"days_that_differ": differing}
     if newest is not None:
         figures["newest_day"] = str(newest)
     if worst is not None:
         figures["newest_that_differs"] = str(worst)
     behind = since_ms is not None and _day(since_ms) <= expected and (newest is None or newest < expected)
-    said = (
-        "no day of every kind was counted yet" if newest is None else f"up to {newest}, {differing} of 30 days differ"
+    summary = (
+        "not every kind has a reconciled day yet"
+        if newest is None
+        else f"up to {newest}, {differing} of 30 days differ"
     )
     return Judgement(
-        not behind and not differing, f"{expected} was not counted; {said}" if behind else said, "warn", figures
+        not behind and not differing,
+        f"{expected} was not reconciled; {summary}" if behind else summary,
+        "warn",
+        figures,
     )
 
 

@@ -1,4 +1,4 @@
-"""Our tape, held against the exchange's list of trades: what we miss is written, what it does not list is counted."""
+"""Reconciliation of stored trades with the exchange's list: missing trades are written, unlisted ones counted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestration.ingest.gaps.naming import Naming
-from orchestration.ingest.storage.rows import Batch
+from orchestration.ingest.gaps.naming import TokenResolver
+from orchestration.ingest.storage.rows import WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from sql.queries import coverage as queries
 from sql.queries import feed as feed_queries
@@ -22,84 +22,94 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import Exchange
-    from orchestration.ingest.storage.rows import Trade
-    from upstream.polymarket.data_api.client import Trade as Listed
+    from orchestration.ingest.exchange import ExchangeClient
+    from orchestration.ingest.storage.rows import TradeRow
+    from upstream.polymarket.data_api.client import DataApiTrade as Listed
 
-WINDOW_MS = 600_000  # listed and compared at once: what is held in memory, and what one commit spans, stays small
-LONGEST_MS, FEW = 14_400_000, 2_000  # longer at once while fewer trades than that are listed
-APART = timedelta(minutes=10)  # sources differ in the instant they give a trade, never by more
-EDGE_MS = 60_000  # so far beyond a day is listed: what we have within it, the exchange may have put just outside
+WINDOW_MS = 600_000  # listed and compared in one piece, so that memory and the span of a commit stay small
+MAX_WINDOW_MS, FEW_TRADES = 14_400_000, 2_000  # max piece, used while fewer trades than FEW_TRADES are listed
+MAX_TIME_DIFFERENCE = timedelta(minutes=10)  # sources differ in a trade's timestamp by no more than this
+EDGE_MS = 60_000  # listed beyond each end of a day: the exchange may date a trade of ours just outside
 AT_ONCE = 5_000
-MANY_MARKETS = 200  # listed by name; beyond it all trades are
+MAX_MARKETS_BY_NAME = 200  # listed by name; with more, all trades are listed
 SECOND_MS = 1_000
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 
 class Stopped(Exception):  # noqa: N818 (it is no fault)
-    """There is no time left."""
+    """The time limit was reached."""
 
 
 @dataclass
-class OfMarket:
-    """A market's trades, counted."""
+class MarketCounts:
+    """Counts of one market's trades."""
 
     listed: int = 0
     added: int = 0
-    nameless: int = 0
-    """Held from a print that named no transaction, and so under another name than the list gives it."""
+    hashless: int = 0
+    """Stored from a print without a transaction hash, and so under another ID than the list's."""
     unlisted: int = 0
 
 
 @dataclass
-class Found:
-    """What the list came to."""
+class Reconciliation:
+    """Result of comparing with the list."""
 
-    markets: dict[int, OfMarket] = field(default_factory=dict)
+    markets: dict[int, MarketCounts] = field(default_factory=dict)
     names: array[int] = field(default_factory=lambda: array("q"))
     added: list[tuple[int, int]] = field(default_factory=list)
-    """Market and instant (ms) of each trade that had been missing."""
+    """Market and timestamp (ms) of each trade that was missing."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Trades of tokens that no catalogue knows, by token."""
     unknown_markets: Counter[str] = field(default_factory=Counter)
     """The same by market."""
     refused: int = 0
-    """Trades that cannot be true; they are in quarantine."""
+    """Implausible trades; they are in quarantine."""
 
-    def of(self, market_key: int) -> OfMarket:
-        """Give the counts of a market."""
-        return self.markets.setdefault(market_key, OfMarket())
+    def of(self, market_key: int) -> MarketCounts:
+        """Return the counts of a market."""
+        return self.markets.setdefault(market_key, MarketCounts())
 
     def total(self, name: str) -> int:
-        """Add up a count over all markets."""
+        """Return a count summed over all markets."""
         return sum(getattr(market, name) for market in self.markets.values())
 
 
-class Tape:
-    """Compares and fills in, over a connection that nobody else uses."""
+class TradeReconciler:
+    """Compares and fills in trades, over a connection of its own."""
 
     def __init__(
-        self, conn: psycopg.Connection[Any], exchange: Exchange, *, should_stop: Callable[[], bool] = lambda: False
+        self,
+        conn: psycopg.Connection[Any],
+        exchange: ExchangeClient,
+        *,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._conn = conn
         self._writer = Writer(conn)
         self._exchange = exchange
-        self._naming = Naming(exchange)
+        self._naming = TokenResolver(exchange)
         self._should_stop = should_stop
 
     def fill(
-        self, from_ms: int, to_ms: int, markets: Collection[str] = (), *, gap_ids: Sequence[int] = (), found: Found
+        self,
+        from_ms: int,
+        to_ms: int,
+        markets: Collection[str] = (),
+        *,
+        gap_ids: Sequence[int] = (),
+        found: Reconciliation,
     ) -> Iterator[int]:
-        """Write what the exchange lists of a stretch of time and we do not have; of some markets, or of all.
+        """Write the trades that the exchange lists for a time range and we lack; for some markets, or all.
 
-        Yields up to when (ms) that is done, piece by piece.
+        Yields, piece by piece, the time (ms) up to which the range is done.
         """
         for start, end in _windows(from_ms, to_ms):
-            self._compare(found, start, end, markets if len(markets) <= MANY_MARKETS else (), gap_ids=gap_ids)
+            self._compare(found, start, end, markets if len(markets) <= MAX_MARKETS_BY_NAME else (), gap_ids=gap_ids)
             yield end
 
-    def reconcile(self, day: date, found: Found) -> None:
-        """Do so for a whole day (UTC), and count what we hold and the exchange does not list."""
+    def reconcile(self, day: date, found: Reconciliation) -> None:
+        """Do so for a whole day (UTC), and count the trades that we hold and the exchange does not list."""
         began = datetime(day.year, day.month, day.day, tzinfo=UTC)
         start, end = _ms(began), _ms(began + DAY)
         self._compare(found, start - EDGE_MS, start, (), counted=False)
@@ -109,21 +119,21 @@ class Tape:
         for hour in range(24):
             self._count_unlisted(found, listed, began + hour * HOUR)
 
-    def compare(self, start_ms: int, end_ms: int, found: Found) -> None:
-        """Count what the exchange lists of a stretch of time, and write what is missing.
+    def compare(self, start_ms: int, end_ms: int, found: Reconciliation) -> None:
+        """Count the trades that the exchange lists for a time range, and write those that are missing.
 
-        Where little was traded, much of it is asked for at once.
+        Where little was traded, longer pieces are requested at once.
         """
         width = WINDOW_MS
         while start_ms < end_ms:
             last_ms = min(start_ms + width, end_ms)
             listed = self._compare(found, start_ms, last_ms, ())
-            width = min(width * 2, max(LONGEST_MS, WINDOW_MS)) if listed < FEW else max(width // 2, WINDOW_MS)
+            width = min(width * 2, max(MAX_WINDOW_MS, WINDOW_MS)) if listed < FEW_TRADES else max(width // 2, WINDOW_MS)
             start_ms = last_ms
 
     def _compare(
         self,
-        found: Found,
+        found: Reconciliation,
         from_ms: int,
         to_ms: int,
         markets: Collection[str],
@@ -137,13 +147,18 @@ class Tape:
         tokens = self._naming.tokens(self._conn, listed)
         rows = {row.trade_id: row for row in self._exchange.rows(tokens, listed)}
         found.names.extend(rows)
-        around = {"since": _instant(from_ms) - APART, "until": _instant(to_ms) + APART}
+        around = {"since": _instant(from_ms) - MAX_TIME_DIFFERENCE, "until": _instant(to_ms) + MAX_TIME_DIFFERENCE}
         held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, **around)}
         missing = [row for row in rows.values() if row.trade_id not in held]
         for first in range(0, len(missing), AT_ONCE):
-            self._add(missing[first : first + AT_ONCE], around, gap_ids, found if counted else Found(added=found.added))
+            self._add(
+                missing[first : first + AT_ONCE],
+                around,
+                gap_ids,
+                found if counted else Reconciliation(added=found.added),
+            )
         if refusals := self._exchange.take_refusals():
-            self._writer.write(Batch(refusals=refusals), fill=True)
+            self._writer.write(WriteBatch(refusals=refusals), fill=True)
         if not counted:
             return len(listed)
         unknown = [trade for trade in listed if trade.token_id not in tokens]
@@ -155,7 +170,7 @@ class Tape:
         return len(listed)
 
     def _listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> list[Listed]:
-        """List the trades from one second on and before another, newest first; in halves where it is too much."""
+        """List trades from one second up to, but excluding, another, newest first; split in halves if too many."""
         try:
             return self._exchange.listed(markets, from_ms, to_ms - SECOND_MS)
         except Incomplete:
@@ -164,10 +179,12 @@ class Tape:
                 raise
             return self._listed(markets, middle, to_ms) + self._listed(markets, from_ms, middle)
 
-    def _add(self, missing: list[Trade], around: dict[str, datetime], gap_ids: Sequence[int], found: Found) -> None:
-        """Write trades, and count those that are new; one that a print without a hash told of is there already."""
+    def _add(
+        self, missing: list[TradeRow], around: dict[str, datetime], gap_ids: Sequence[int], found: Reconciliation
+    ) -> None:
+        """Write trades, and count the new ones; a trade recorded from a print without a hash is not new."""
         with self._conn.transaction():
-            written = self._writer.write(Batch(trades=missing), fill=True, tell=False)
+            written = self._writer.write(WriteBatch(trades=missing), fill=True, publish=False)
             if gap_ids and written.trades:
                 feed_queries.count_added(self._conn, gap_ids=list(gap_ids), trades=written.trades)
             added = set(
@@ -178,28 +195,30 @@ class Tape:
                     **around,
                 )
             )
-        for row in missing:  # at once: whatever ends the count from here on, these are held
+        for row in missing:  # counted right away: whatever interrupts the count from here on, these are stored
             market = found.of(row.token.market_key)
             if (row.token.market_key, row.trade_id) in added:
                 market.added += 1
                 found.added.append((row.token.market_key, row.ts_ms))
             else:
-                market.nameless += 1
+                market.hashless += 1
 
-    def _count_unlisted(self, found: Found, listed: np.ndarray[Any, np.dtype[np.int64]], hour: datetime) -> None:
+    def _count_unlisted(
+        self, found: Reconciliation, listed: np.ndarray[Any, np.dtype[np.int64]], hour: datetime
+    ) -> None:
         rows = list(queries.trades_held(self._conn, since=hour, until=hour + HOUR))
         names = np.fromiter((trade_id for _, trade_id, _ in rows), dtype=np.int64, count=len(rows))
         for at in np.flatnonzero(~np.isin(names, listed)):
-            market_key, _, nameless = rows[at]
+            market_key, _, hashless = rows[at]
             market = found.of(market_key)
-            if nameless and market.nameless > 0:
-                market.nameless -= 1
+            if hashless and market.hashless > 0:
+                market.hashless -= 1
             else:
                 market.unlisted += 1
 
 
 def _windows(from_ms: int, to_ms: int) -> Iterator[tuple[int, int]]:
-    """Cut a stretch of time at whole seconds, the last one up to the end of the second that it ends in.
+    """Extend a time range to whole seconds and split it into windows.
 
     >>> list(_windows(1_500, 600_900))
     [(1000, 601000)]

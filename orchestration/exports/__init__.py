@@ -1,1 +1,1 @@
-"""Exports: days of data as Parquet and CSV files, with what they hold and their digests."""
+"""Exports: days of data as Parquet and CSV files, with a manifest of contents and digests."""

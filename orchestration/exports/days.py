@@ -1,4 +1,4 @@
-"""A day of a topic, written part by part: what is there whole is left alone, so an interrupted export goes on."""
+"""Export of one day of a topic, part by part: complete parts are kept, so an interrupted export continues."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
-SETTLED = timedelta(minutes=1)  # so long after its end nothing of a stretch of time is on its way any longer
-A_DAY = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+SETTLE_TIME = timedelta(minutes=1)  # after the end of a time range, no more data for it is in flight
+DAY_GLOB = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 MANIFEST = "manifest.json"
 
 
 @dataclass
-class Exported:
-    """What an export came to."""
+class ExportResult:
+    """Result of an export."""
 
     rows: int = 0
     bytes: int = 0
     written: int = 0
     kept: int = 0
-    """Parts that were there already."""
+    """Parts that were complete already."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of a day."""
+class DayPart:
+    """A time range of a day."""
 
     number: int
     since: datetime
@@ -49,17 +49,17 @@ class Part:
     stem: Path
 
     def complete(self, now: datetime) -> bool:
-        """Tell whether all of it lies behind us."""
-        return now >= self.until + SETTLED
+        """Return whether the part lies entirely in the past."""
+        return now >= self.until + SETTLE_TIME
 
 
-def parts(topic: Topic, day: date, folder: Path) -> Iterator[Part]:
-    """Cut a day as its topic is cut."""
+def parts(topic: Topic, day: date, folder: Path) -> Iterator[DayPart]:
+    """Split a day into the topic's number of parts."""
     midnight, length = datetime(day.year, day.month, day.day, tzinfo=UTC), DAY / topic.parts
     for number in range(topic.parts):
         name = f"{topic.name}-{day}" + (f"-{number:02}" if topic.parts > 1 else "")
         since = midnight + number * length
-        yield Part(number, since, since + length, folder / topic.name / str(day) / name)
+        yield DayPart(number, since, since + length, folder / topic.name / str(day) / name)
 
 
 def export(
@@ -71,12 +71,12 @@ def export(
     *,
     again: bool = False,
     progress: Callable[[str], None] = lambda _: None,
-) -> Exported:
-    """Write what is not there of a day; `again` writes all of it anew. The connection is in autocommit, and its own."""
-    conn.isolation_level = IsolationLevel.REPEATABLE_READ  # what is packed meanwhile is seen once
+) -> ExportResult:
+    """Write the missing parts of a day; `again` rewrites all of them. Needs an autocommit connection of its own."""
+    conn.isolation_level = IsolationLevel.REPEATABLE_READ  # so that rows packed meanwhile are seen exactly once
     queries.alone(conn, topic=topic.name)
-    there = _there(conn, topic, day, folder)
-    done = Exported()
+    there = _complete_parts(conn, topic, day, folder)
+    done = ExportResult()
     for part in parts(topic, day, folder):
         if part.since >= now:
             break
@@ -102,18 +102,18 @@ def export(
         done.rows += found[0].rows
         done.bytes += sum(file.size for file in found)
         progress(f"{topic.name} {day}, part {part.number + 1} of {topic.parts}: {found[0].rows:,} rows")
-    if done.written or done.kept:  # the run before may have been ended ahead of this
-        _tell(conn, topic, day, folder)
+    if done.written or done.kept:  # the previous run may have been terminated before this step
+        _write_manifest(conn, topic, day, folder)
         _sweep(conn, topic, day, folder)
     return done
 
 
 def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: date) -> int:
-    """Delete a topic's files of days long ago; give how many."""
+    """Delete a topic's files of days before a date; return how many."""
     queries.alone(conn, topic=topic.name)
     gone: int = queries.forget(conn, topic=topic.name, before=before)
-    # Whether rows named it or not: a run that was ended may have left files of a day that no other run took up again.
-    for place in (folder / topic.name).glob(A_DAY):
+    # Whether rows named them or not: a terminated run may have left files of a day that no other run resumed.
+    for place in (folder / topic.name).glob(DAY_GLOB):
         if place.name < f"{before}":
             _sweep(conn, topic, date.fromisoformat(place.name), folder)
             for name in (MANIFEST, MANIFEST + files.UNFINISHED):
@@ -123,8 +123,8 @@ def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: da
     return gone
 
 
-def _there(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> set[int]:
-    """Tell which parts are complete, with all their files as they were written."""
+def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> set[int]:
+    """Return the parts that are complete, with all their files as written."""
     whole: dict[int, set[str]] = {}
     for part, form, file, _, size, _, complete, _ in queries.written(conn, topic=topic.name, day=day):
         path = folder / file
@@ -133,8 +133,8 @@ def _there(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path)
     return {part for part, forms in whole.items() if forms == set(files.SUFFIX)}
 
 
-def _write(conn: psycopg.Connection[Any], topic: Topic, part: Part) -> list[files.Written]:
-    """Write a part, of one moment."""
+def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart) -> list[files.ExportedFile]:
+    """Write a part from one snapshot."""
     span = {"from_ts": part.since, "to_ts": part.until}
     with conn.transaction():
         if topic.name == "book_events":
@@ -143,9 +143,9 @@ def _write(conn: psycopg.Connection[Any], topic: Topic, part: Part) -> list[file
 
 
 def _unpack(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
-    """Lay out what of a stretch of time is packed, beside what stands as rows."""
+    """Unpack the packed events of a time range into a temporary table, beside those stored as rows."""
     queries.make_room(conn)
-    found = list(queries.packs(conn, **span))  # packed they are small
+    found = list(queries.packs(conn, **span))  # packs are small
     with conn.cursor() as cursor, cursor.copy("copy unpacked_events from stdin") as copy:
         for market_key, outcome, data in found:
             for event in packs.unpack(data).events():
@@ -153,15 +153,15 @@ def _unpack(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
 
 
 def _sweep(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
-    """Delete what no row names (any more): versions that were replaced, and what was left by a run that was ended."""
+    """Delete files that no row names: replaced versions, and leftovers of terminated runs."""
     named = {folder / row[2] for row in queries.written(conn, topic=topic.name, day=day)}
     for path in (folder / topic.name / str(day)).glob(f"{topic.name}-*"):
         if path not in named:
             path.unlink(missing_ok=True)
 
 
-def _tell(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
-    """Write the manifest beside the files, for whoever takes them by other ways than the API."""
+def _write_manifest(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
+    """Write the manifest beside the files, for consumers that do not use the API."""
     path = folder / topic.name / str(day) / MANIFEST
     unfinished = path.with_name(MANIFEST + files.UNFINISHED)
     manifest = json.loads(queries.manifest(conn, topic=topic.name, day=day))

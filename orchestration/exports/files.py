@@ -1,7 +1,7 @@
 """One query's rows as two files, CSV and Parquet, in one pass and little memory.
 
-The database writes CSV by itself (`copy … to`). What it writes goes through gzip into the one file, and through Arrow's
-reader into the other, so both have the same rows. The same data gives the same bytes.
+The database writes CSV itself (`copy … to`). Its output goes through gzip into one file, and through Arrow's reader
+into the other, so both have the same rows. The same data gives the same bytes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ SUFFIX: dict[Format, str] = {"parquet": "parquet", "csv": "csv.gz"}
 ROW_GROUP = 131_072
 BLOCK = 4 << 20
 LEVEL = 6
-DIGITS = 16  # of its digest that a file is named by
+DIGITS = 16  # of the digest in a file's name
 UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True)
-class Written:
-    """A file that is there whole."""
+class ExportedFile:
+    """A completely written file."""
 
     format: Format
     path: Path
@@ -45,10 +45,10 @@ class Written:
     sha256: bytes
 
 
-def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any], stem: Path) -> list[Written]:
-    """Write what a topic's query gives to `stem`.DIGEST.csv.gz and `stem`.DIGEST.parquet, seen once they are whole.
+def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any], stem: Path) -> list[ExportedFile]:
+    """Write a query's rows to `stem`.DIGEST.csv.gz and `stem`.DIGEST.parquet, visible once complete.
 
-    What is there already stays: another version has another digest, and so another name.
+    Existing files stay: another version has another digest, and so another name.
     """
     unfinished: dict[Format, Path] = {
         form: stem.with_name(f"{stem.name}.{suffix}{UNFINISHED}") for form, suffix in SUFFIX.items()
@@ -57,7 +57,7 @@ def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any]
     copied = sql.SQL("copy ({}) to stdout (format csv, header)").format(sql.SQL(topic.text.rstrip("; \n")))
     with (
         unfinished["csv"].open("wb") as file,
-        # No name and no time in it: they would make each file another.
+        # No name and no time in the header: they would make every file different.
         gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as compressed,
         parquet.ParquetWriter(unfinished["parquet"], topic.schema, compression="zstd") as columns,
         conn.cursor().copy(copied, dict(places)) as copy,
@@ -65,33 +65,33 @@ def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any]
         rows = _columns(columns, topic, Tee(iter(copy), compressed))
     found = []
     for form, path in unfinished.items():
-        _settle(path)
+        _sync(path)
         sha256 = digest(path)
         whole = path.replace(stem.with_name(f"{stem.name}.{sha256.hex()[:DIGITS]}.{SUFFIX[form]}"))
-        found.append(Written(form, whole, rows, whole.stat().st_size, sha256))
-    _settle(stem.parent)
+        found.append(ExportedFile(form, whole, rows, whole.stat().st_size, sha256))
+    _sync(stem.parent)
     return found
 
 
 def digest(path: Path) -> bytes:
-    """Give the SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
 
 
 class Tee(io.RawIOBase):
-    """What the database sends, to be read; written elsewhere on the way."""
+    """A reader of the database's output that copies it elsewhere."""
 
     def __init__(self, chunks: Iterator[Any], beside: gzip.GzipFile) -> None:
         self._chunks, self._beside = chunks, beside
         self._left = b""
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: the stream is readable."""
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        """Give so many bytes; fewer at the end only."""
+        """Return the given number of bytes; fewer only at the end."""
         pieces, have = [self._left], len(self._left)
         while size < 0 or have < size:
             chunk = bytes(next(self._chunks, b""))
@@ -108,7 +108,7 @@ class Tee(io.RawIOBase):
 
 
 def _columns(writer: Any, topic: Topic, source: Tee) -> int:
-    """Read CSV into columns, and write them in groups of one size, whatever the blocks were; give how many rows."""
+    """Read CSV into columns, write row groups of one size, independent of block boundaries; return the row count."""
     reader = csv.open_csv(
         pa.PythonFile(source, mode="r"),
         read_options=csv.ReadOptions(use_threads=False, block_size=BLOCK),
@@ -135,8 +135,8 @@ def _columns(writer: Any, topic: Topic, source: Tee) -> int:
     return rows
 
 
-def _settle(path: Path) -> None:
-    """Have a file, or a folder's names, outlive a power cut."""
+def _sync(path: Path) -> None:
+    """Sync a file, or a folder's names, to disk, to survive a power failure."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What is exported: each topic's query, and the columns that it gives."""
+"""Export topics: each topic's query, and its columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sql.queries import exports as queries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# As Arrow calls them; an instant has microseconds, in UTC.
+# Arrow's type names; timestamps have microseconds, in UTC.
 INSTANT, TEXT, NUMBER, WHOLE, SMALL, FLAG = "timestamp[us]", "string", "float64", "int64", "int16", "bool"
 OF_MARKET = {"market_id": TEXT, "slug": TEXT}
 OF_OUTCOME = {**OF_MARKET, "outcome": SMALL, "outcome_name": TEXT}
@@ -18,7 +18,7 @@ OF_OUTCOME = {**OF_MARKET, "outcome": SMALL, "outcome_name": TEXT}
 
 @dataclass(frozen=True)
 class Topic:
-    """Something of which days are exported, each in so many parts of equal length."""
+    """Data that is exported by day, in a number of parts of equal length."""
 
     name: str
     description: str
@@ -28,7 +28,7 @@ class Topic:
 
     @property
     def schema(self) -> Any:
-        """The columns as Arrow has them."""
+        """Return the Arrow schema of the columns."""
         import pyarrow as pa  # noqa: PLC0415 (every run of every job imports this module)
 
         instant = pa.timestamp("us", tz="UTC")
@@ -38,7 +38,7 @@ class Topic:
 
     @property
     def text(self) -> str:
-        """The query's text, with named places for `from_ts` and `to_ts`."""
+        """Return the query's text, with named placeholders `from_ts` and `to_ts`."""
         return str(self.query.sql)  # type: ignore[attr-defined]
 
 

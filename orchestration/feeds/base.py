@@ -1,4 +1,4 @@
-"""Feeds that run twice: one run leads, one stands by, by a lock of the database and a lease that each touches."""
+"""Leader-elected feeds: of two runs one leads and one stands by, using a database lock and a lease per run."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 import psycopg
 
-from orchestration.feeds.lease import OVERSTAY, Lease, connect_to_lead, successor
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, connect_for_leadership, successor
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from orchestration.feeds.lease import Held
+    from orchestration.feeds.lease import LeaseRow
 
 BEAT_S = 1.0
-LEAD_S = 0.5  # between two tries for the lead
-LEAVE_S = 30.0
+LEAD_S = 0.5  # between two attempts to take the lead
+STOP_TIMEOUT_S = 30.0
 
 
-class Figures(Protocol):
-    """What a run has done, as it is told."""
+class FeedFigures(Protocol):
+    """Figures that a run reports."""
 
     role: str
 
     def failed(self, fault: Exception) -> None:
-        """Take in a fault."""
+        """Record a fault."""
         ...
 
     def standing(self) -> dict[str, Any]:
-        """Say where it stands, for the lease."""
+        """Return the current state, for the lease."""
         ...
 
     def totals(self) -> dict[str, Any]:
-        """Say what the whole run came to."""
+        """Return the totals of the run."""
         ...
 
     def observation(self) -> dict[str, Any]:
-        """Say the totals, and what came since the last time."""
+        """Return the totals, and changes since the last observation."""
         ...
 
 
-class LedFeed(ABC):
-    """One run: leads or stands by, until its window is over and a successor is ready, or it is to stop."""
+class LeaderElectedFeed(ABC):
+    """One run: leads or stands by until it is stopped, or its window is over and a successor is ready."""
 
-    figures: Figures
+    figures: FeedFigures
 
     def __init__(self, database_url: str, feed: str, *, run_id: str, window_s: float, observe_s: float) -> None:
         self._url, self._feed, self._observe_s = database_url, feed, observe_s
-        self._lease = Lease(database_url, feed, run_id, window_s)
-        self._said: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self._lease = FeedLease(database_url, feed, run_id, window_s)
+        self._observations: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._ending = threading.Event()
         self._fault: BaseException | None = None
         self._ready_since: float | None = None
@@ -67,36 +67,36 @@ class LedFeed(ABC):
         should_stop: Callable[[], bool] = lambda: False,
         observe: Callable[[dict[str, Any]], None] = lambda _: None,
     ) -> dict[str, Any]:
-        """Run to the end and give the totals. Both callbacks are called in the caller's thread.
+        """Run to the end and return the totals. Both callbacks are called in the caller's thread.
 
-        The work has a thread of its own, and so has the lease: whatever is raised in the caller's lets the work end its
-        transaction, and a step that takes long does not look like death.
+        The work and the lease each have a thread: an exception in the caller's thread lets the work finish its
+        transaction, and a long step does not make the run look dead.
         """
         threads = [
-            threading.Thread(target=self._guarded, args=(errand,), name=f"{self._feed} {errand.__name__}", daemon=True)
-            for errand in (self._work, self._hold)
+            threading.Thread(target=self._guarded, args=(work,), name=f"{self._feed} {work.__name__}", daemon=True)
+            for work in (self._work, self._keep_lease)
         ]
         for thread in threads:
             thread.start()
         try:
             while threads[0].is_alive():
                 with suppress(queue.Empty):
-                    observe(self._said.get(timeout=0.2))
+                    observe(self._observations.get(timeout=0.2))
                 if should_stop():
                     self._ending.set()
         finally:
             self._ending.set()
             for thread in threads:
-                thread.join(LEAVE_S)
-        while not self._said.empty():
-            observe(self._said.get())
+                thread.join(STOP_TIMEOUT_S)
+        while not self._observations.empty():
+            observe(self._observations.get())
         if self._fault is not None:
             raise self._fault
         return self.figures.totals()
 
-    def _guarded(self, errand: Callable[[], None]) -> None:
+    def _guarded(self, work: Callable[[], None]) -> None:
         try:
-            errand()
+            work()
         except BaseException as fault:  # noqa: BLE001 (raised again in the caller's thread)
             self._fault = fault
         finally:
@@ -106,42 +106,42 @@ class LedFeed(ABC):
 
     @abstractmethod
     def _begin(self, conn: psycopg.Connection[Any]) -> None:
-        """Get ready to lead, by the connection that holds the lock."""
+        """Prepare to lead, over the connection that holds the lock."""
 
     @abstractmethod
     def _step(self) -> float:
-        """Do what there is to do as the leader; give how long to wait."""
+        """Do the leader's due work; return seconds to wait."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Let go of what was made ready; called also where nothing was."""
+        """Release what `_begin` prepared; also called if nothing was."""
 
-    def _stand_by(self) -> None:  # noqa: B027 (some have nothing to make sure of)
-        """Make sure that the lead could be taken."""
+    def _stand_by(self) -> None:  # noqa: B027 (optional)
+        """Check that the lead could be taken."""
 
     def _leave(self) -> None:  # noqa: B027
-        """Bring to an end what was begun."""
+        """Finish started work before leaving."""
 
     def _work(self) -> None:
-        """Step, and wait; a fault is said and tried again."""
+        """Step and wait; a fault is reported and retried."""
         observed_at = monotonic()
         try:
             while not self._ending.is_set():
-                pause_s = self._turn()
+                pause_s = self._run_once()
                 if monotonic() - observed_at >= self._observe_s:
                     observed_at = monotonic()
-                    self._said.put(self.figures.observation())
+                    self._observations.put(self.figures.observation())
                 self._rest(pause_s)
             with suppress(psycopg.Error):
                 self._leave()
         finally:
             self._resign()
-            self._said.put(self.figures.observation())
+            self._observations.put(self.figures.observation())
 
     def _rest(self, pause_s: float) -> None:
         self._ending.wait(pause_s)
 
-    def _turn(self) -> float:
+    def _run_once(self) -> float:
         try:
             if self.figures.role == "leader" or self._try_lead():
                 pause_s = self._step()
@@ -157,7 +157,7 @@ class LedFeed(ABC):
 
     def _try_lead(self) -> bool:
         if self._conn is None or self._conn.closed:
-            self._conn = connect_to_lead(self._url, self._feed, statement_timeout=120_000)
+            self._conn = connect_for_leadership(self._url, self._feed, statement_timeout=120_000)
         if not queries.try_lead(self._conn, feed=self._feed):
             return False
         self._begin(self._conn)
@@ -169,21 +169,21 @@ class LedFeed(ABC):
         self._end()
         if self._conn is not None:
             with suppress(psycopg.Error):
-                queries.resign(self._conn, feed=self._feed)  # at once: a session takes a moment to end
+                queries.resign(self._conn, feed=self._feed)  # explicitly: a session takes a moment to end
             self._conn.close()
             self._conn = None
 
-    def _is_due(self, errand: str, every_s: float) -> bool:
+    def _is_due(self, work: str, every_s: float) -> bool:
         now = monotonic()
-        if now - self._due.get(errand, -every_s) < every_s:
+        if now - self._due.get(work, -every_s) < every_s:
             return False
-        self._due[errand] = now
+        self._due[work] = now
         return True
 
     # --- The lease
 
-    def _hold(self) -> None:
-        """Give a sign of life each second; leave when the window is over and somebody younger could follow."""
+    def _keep_lease(self) -> None:
+        """Touch the lease each second; end when the window is over and a younger run is ready."""
         began = monotonic()
         while True:
             ending = self._ending.wait(BEAT_S)
@@ -192,14 +192,15 @@ class LedFeed(ABC):
                 age = monotonic() - began
                 leading = self.figures.role == "leader"
                 if age > self._lease.window_s and (
-                    age > self._lease.window_s * OVERSTAY or (leading and successor(leases, self._lease.run_id))
+                    age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
+                    or (leading and successor(leases, self._lease.run_id))
                 ):
                     self._ending.set()
             if ending:
                 self._lease.close()
                 return
 
-    def _touch(self, role: str) -> list[Held]:
+    def _touch(self, role: str) -> list[LeaseRow]:
         since = self._ready_since
         ready = since is not None and role != "gone"
         detail = {

@@ -1,4 +1,4 @@
-"""How many live runs to start and which to bury: a pure decision over leases and runs, wrapped in a sensor elsewhere.
+"""Decides how many runs to start and which to mark failed: a pure function of leases and runs; a sensor calls it.
 
 A lease touched within seconds is the only sign of life. Dagster's run status is not: a run whose container was killed
 stays STARTED.
@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 ALIVE_S = 10.0  # a lease is touched each second
 GRACE_S = 30.0  # from STARTED to the first touch: imports, connections
-LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a code server that was replaced never starts what it was given
-SETTLE_S = 15.0  # after the database has come up, leases look stale although their runs live
+LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a replaced code server never starts its queued runs
+SETTLE_S = 15.0  # after the database comes up, leases look stale although their runs are alive
 
 WAITING = frozenset({"QUEUED", "NOT_STARTED", "STARTING"})
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class LeaseState:
     """A row of `feed_leases`."""
 
     run_id: str
@@ -27,7 +27,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An unfinished run of the job, as Dagster tells it."""
+    """An unfinished run of the job, as Dagster reports it."""
 
     run_id: str
     status: str  # QUEUED, NOT_STARTED, STARTING, STARTED or CANCELING
@@ -36,20 +36,20 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do now: start one run per entry of `windows` (its share of the usual window), bury those in `reap`."""
+    """Runs to start, one per entry of `windows` (its share of the usual window), and runs in `dead` to mark failed."""
 
     windows: tuple[float, ...]
-    reap: tuple[tuple[str, str], ...]
+    dead: tuple[tuple[str, str], ...]
     reason: str
 
     @property
     def start(self) -> int:
-        """How many runs to start."""
+        """Number of runs to start."""
         return len(self.windows)
 
 
 def decide(
-    leases: Iterable[Lease],
+    leases: Iterable[LeaseState],
     runs: Iterable[Run],
     now: float,
     want: int = 2,
@@ -57,34 +57,36 @@ def decide(
     ended: Collection[str] = (),
     database_up_s: float = SETTLE_S,
 ) -> Decision:
-    """Keep `want` runs alive or on their way; runs that show no life are buried, and so replaced at once.
+    """Keep `want` runs alive or starting; dead runs are marked failed, and so replaced at once.
 
-    `ended` names runs that Dagster knows to be finished: their lease may look fresh for some seconds yet.
+    `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
     alive = {run_id for run_id, lease in held.items() if lease.role != "gone" and now - lease.beat_at < ALIVE_S}
     coming = 0
-    reap: list[tuple[str, str]] = []
+    dead: list[tuple[str, str]] = []
     for run in runs:
         if run.run_id in alive:
             continue
-        fate = _fate(run, held.get(run.run_id), now, database_up_s)
-        if fate == "coming":
+        state = _run_state(run, held.get(run.run_id), now, database_up_s)
+        if state == "coming":
             coming += 1
-        elif fate:
-            reap.append((run.run_id, fate))
+        elif state:
+            dead.append((run.run_id, state))
 
     present = len(alive) + coming
     missing = max(want - present, 0)
-    # From an empty field all would end together: a shorter first window spreads the hand-overs.
+    # If none is running, all would end together: a shorter first window spreads the hand-overs.
     windows = tuple(1.0 if present else 1.0 - nth / want for nth in range(missing))
-    return Decision(windows, tuple(reap), f"alive {len(alive)}, coming {coming}, buried {len(reap)}, started {missing}")
+    return Decision(
+        windows, tuple(dead), f"alive {len(alive)}, coming {coming}, marked failed {len(dead)}, started {missing}"
+    )
 
 
-def _fate(  # noqa: PLR0911 (one line a fate)
-    run: Run, lease: Lease | None, now: float, database_up_s: float
+def _run_state(  # noqa: PLR0911 (one line per state)
+    run: Run, lease: LeaseState | None, now: float, database_up_s: float
 ) -> str:
-    """Say `coming`, why to bury the run, or nothing for one that is about to end by itself."""
+    """Return `coming`, why the run is dead, or "" for one that is about to end normally."""
     age = now - run.since
     if run.status == "QUEUED" or (run.status in WAITING and age < LAUNCH_S):
         return "coming"

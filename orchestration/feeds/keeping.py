@@ -1,4 +1,4 @@
-"""Two long runs of a feed, always: what the keepers' sensors do, whichever the feed."""
+"""Keeps two long runs of a feed: shared by the keeper sensors of all feeds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from orchestration.feeds import keeper
-from orchestration.feeds.lease import OVERSTAY
-from orchestration.feeds.runs import bury, finished, unfinished
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS
+from orchestration.feeds.runs import finished, mark_failed, unfinished
 from sql.queries import checks
 from sql.queries import feed as queries
 
@@ -19,28 +19,28 @@ if TYPE_CHECKING:
 WINDOW_TAG = "presage/window_s"
 
 
-def keep(
+def ensure_runs(
     context: dg.SensorEvaluationContext, database: Database, *, feed: str, job: str, window_s: float
 ) -> dg.SensorResult:
-    """Start what is missing and bury what is gone: by leases, never by the status of runs, which outlives them."""
+    """Start missing runs and mark dead ones failed: by leases, not by Dagster's status, which outlives processes."""
     now = datetime.now(UTC).timestamp()
     with database.connection(autocommit=True, name=f"presage keeper of {feed}") as conn:
         leases = [
-            keeper.Lease(run_id, role, now - silent_s, ready=ready)
+            keeper.LeaseState(run_id, role, now - silent_s, ready=ready)
             for run_id, role, ready, _, silent_s, _ in queries.leases(conn, feed=feed)
         ]
         up_s = checks.up_s(conn)
     ended = finished(context.instance, [lease.run_id for lease in leases if now - lease.beat_at < keeper.ALIVE_S])
     decision = keeper.decide(leases, unfinished(context.instance, job), now, ended=ended, database_up_s=up_s)
-    for run_id, why in decision.reap:
-        bury(context.instance, run_id, why)
+    for run_id, why in decision.dead:
+        mark_failed(context.instance, run_id, why)
     if not decision.windows:
         return dg.SensorResult(skip_reason=decision.reason)
-    # One a tick, the one that leaves first before the other: two that import at once would delay the first data.
+    # One per tick, the shorter window first: two runs importing at once would delay the first data.
     share_s = min(decision.windows) * window_s
     tags = {
         WINDOW_TAG: f"{share_s:.0f}",
-        "dagster/max_runtime": f"{share_s * OVERSTAY + 300:.0f}",
+        "dagster/max_runtime": f"{share_s * MAX_OVERSTAY_WINDOWS + 300:.0f}",
         "presage/why": decision.reason,
     }
     return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{feed} {now:.3f}", tags=tags)])

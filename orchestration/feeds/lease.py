@@ -1,4 +1,4 @@
-"""Leases: the sign of life of each run, how far the leader has come, and when it may go; and how it holds the lead."""
+"""Leases: each run's heartbeat and progress, when a leader may leave, and the connection that holds the lead."""
 
 import os
 import socket
@@ -14,29 +14,29 @@ from sql import database
 from sql.queries import feed as queries
 
 ALIVE_S = 10.0
-READY_S = 3.0  # a successor holds every book for so long before one leaves to it
-CLOCK_LOOKS = 30  # of which the one with the shortest round trip says how far apart two clocks are
-OVERSTAY = 3.0  # windows: longer than this nobody stays, whoever follows
+READY_S = 3.0  # a successor must be ready this long before a leader hands over
+CLOCK_SAMPLES = 30  # kept; the one with the shortest round trip gives the clock offset
+MAX_OVERSTAY_WINDOWS = 3.0  # a run ends after this many windows even without a successor
 
 
-def connect_to_lead(url: str, feed: str, *, statement_timeout: int) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connect as one who is to hold the lock of the lead, which lasts as long as the session.
+def connect_for_leadership(url: str, feed: str, *, statement_timeout: int) -> psycopg.Connection[tuple[Any, ...]]:
+    """Connect to hold the leader lock, which lasts as long as the session.
 
-    Behind a pool of connections the lock would belong to whoever comes next: this has to be a direct one.
+    Behind a connection pooler the lock would belong to whichever client comes next: this must be a direct connection.
     """
     return database.connect(
         url,
         autocommit=True,
         name=f"presage feed {feed}: leader",
         statement_timeout=statement_timeout,
-        tcp_keepalives_idle=5,  # a leader whose machine is gone lets go of the lock within seconds
+        tcp_keepalives_idle=5,  # a leader whose machine is gone loses the lock within seconds
         tcp_keepalives_interval=2,
         tcp_keepalives_count=3,
     )
 
 
-class Held(msgspec.Struct, frozen=True):
-    """A run's lease, as the database has it."""
+class LeaseRow(msgspec.Struct, frozen=True):
+    """A row of `feed_leases`."""
 
     run_id: str
     role: str
@@ -47,12 +47,12 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def alive(self) -> bool:
-        """Whether the run gave a sign of life lately."""
+        """Whether the run touched its lease recently."""
         return self.role != "gone" and self.silent_s < ALIVE_S
 
     @property
     def written_ms(self) -> int:
-        """What the exchange said before this instant of its own, and the run heard, is committed."""
+        """Exchange time before which everything the run received is committed."""
         return int(self.detail.get("written_ms") or 0)
 
     @property
@@ -62,12 +62,12 @@ class Held(msgspec.Struct, frozen=True):
 
     @property
     def ready_for_s(self) -> float:
-        """How long it has been holding every book."""
+        """Seconds since every book is synced."""
         return float(self.detail.get("ready_for_s") or 0) if self.ready else 0.0
 
 
-class Lease:
-    """One run's lease, touched over a connection of its own: a long write does not hold it up."""
+class FeedLease:
+    """One run's lease, touched over a connection of its own, so that a long write does not delay it."""
 
     def __init__(self, url: str, feed: str, run_id: str, window_s: float) -> None:
         self.feed = feed
@@ -75,28 +75,30 @@ class Lease:
         self.window_s = window_s
         self._url = url
         self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._looks: deque[tuple[float, int]] = deque(maxlen=CLOCK_LOOKS)  # round trip, and how far we were ahead
+        self._clock_samples: deque[tuple[float, int]] = deque(
+            maxlen=CLOCK_SAMPLES
+        )  # round trip (s), and how far we were ahead (ms)
 
     @property
     def clock_ahead_ms(self) -> int:
-        """How far this host's clock is ahead of the database's; 0 before the first look."""
-        return min(self._looks)[1] if self._looks else 0
+        """How far this host's clock is ahead of the database's; 0 before the first touch."""
+        return min(self._clock_samples)[1] if self._clock_samples else 0
 
     def database_ms(self) -> int:
-        """Give the database's time, as far as it is known."""
+        """Return the database's time, as estimated."""
         return int(time() * 1000) - self.clock_ahead_ms
 
     @property
     def conn(self) -> psycopg.Connection[tuple[Any, ...]]:
-        """The connection, made anew when it was lost."""
+        """The connection, reopened if it was lost."""
         if self._conn is None or self._conn.closed:
             self._conn = database.connect(
                 self._url, autocommit=True, name=f"presage feed {self.feed}: lease", statement_timeout=15_000
             )
         return self._conn
 
-    def touch(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[Held]:
-        """Give a sign of life; give all leases of the feed, the oldest run first."""
+    def touch(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[LeaseRow]:
+        """Touch the lease; return all leases of the feed, the oldest run first."""
         conn = self.conn
         before = time()
         database_ms = queries.touch_lease(
@@ -111,19 +113,19 @@ class Lease:
             detail=msgspec.json.encode({**detail, "clock_ahead_ms": self.clock_ahead_ms}).decode(),
         )
         after = time()
-        self._looks.append((after - before, round((before + after) * 500) - database_ms))
-        return [Held(*row) for row in queries.leases(self.conn, feed=self.feed)]
+        self._clock_samples.append((after - before, round((before + after) * 500) - database_ms))
+        return [LeaseRow(*row) for row in queries.leases(self.conn, feed=self.feed)]
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._conn is not None:
             self._conn.close()
 
 
-def progress(leases: Iterable[Held], run_id: str) -> tuple[int, int]:
-    """Tell when the last leader among others began, and up to when what it heard is committed; zeros: none ever led.
+def progress(leases: Iterable[LeaseRow], run_id: str) -> tuple[int, int]:
+    """Return when the last other leader took the lead, and its committed exchange time; zeros: none ever led.
 
-    Whoever led last knows best: an earlier one may have had a wrong idea of the exchange's time.
+    The last leader is authoritative: an earlier one may have misjudged the exchange's time.
     """
     return max(
         ((lease.led_ms, lease.written_ms) for lease in leases if lease.run_id != run_id and lease.written_ms),
@@ -131,8 +133,8 @@ def progress(leases: Iterable[Held], run_id: str) -> tuple[int, int]:
     )
 
 
-def successor(leases: Iterable[Held], run_id: str) -> Held | None:
-    """Find a younger run that could lead at once."""
+def successor(leases: Iterable[LeaseRow], run_id: str) -> LeaseRow | None:
+    """Return a younger run that could lead at once, or None."""
     found = list(leases)
     mine = next((lease for lease in found if lease.run_id == run_id), None)
     return next(
@@ -145,6 +147,6 @@ def successor(leases: Iterable[Held], run_id: str) -> Held | None:
     )
 
 
-def anybody_else(leases: Iterable[Held], run_id: str) -> bool:
-    """Tell whether another run is alive and could lead."""
+def another_ready(leases: Iterable[LeaseRow], run_id: str) -> bool:
+    """Return whether another run is alive and could lead."""
     return any(lease.alive and lease.ready for lease in leases if lease.run_id != run_id)

@@ -1,4 +1,4 @@
-"""How a feed's run shows in Dagster: observations for the plots, now and then a materialization for the freshness."""
+"""Reports a feed's run to Dagster: observations for plots, and periodic materializations for freshness."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 OBSERVE_S = 30.0
-# Dagster shows a check as not yet evaluated after each materialization: seldom enough that it is mostly shown.
+# After each materialization Dagster shows checks as not yet evaluated: rare enough to show them most of the time.
 MATERIALISE_S = 240.0
 
 
 class Reporter:
-    """Passes on what a feed says of itself.
+    """Reports a feed's figures to Dagster.
 
-    `shown` has the figures that each asset shows, none for all; `standby` an asset, and the figures by which it shows a
-    run that stands by.
+    `shown` maps each asset to its figures, empty for all; `standby` is the asset, and its figures, that represents a
+    standby run.
     """
 
     def __init__(
@@ -36,39 +36,39 @@ class Reporter:
         self._materialised_at = 0.0
         self._role = ""
 
-    def observe(self, said: dict[str, Any]) -> None:
-        """Report figures as they are now."""
-        self.led = self.led or said["role"] == "leader"
+    def observe(self, figures: dict[str, Any]) -> None:
+        """Report the current figures."""
+        self.led = self.led or figures["role"] == "leader"
         try:
-            self._report(said)
-        except Exception as fault:  # noqa: BLE001 (whatever Dagster's storage says when it is away: the feed goes on)
+            self._report(figures)
+        except Exception as fault:  # noqa: BLE001 (Dagster's storage may be unavailable: the feed goes on)
             log.warning("observation lost: %s", fault)
 
     def results(self, totals: dict[str, Any]) -> Iterator[dg.MaterializeResult[None]]:
-        """Give the assets' results; a run that never led has none."""
+        """Yield the assets' results; a run that never led has none."""
         if self.led:
             for asset, names in self._shown.items():
                 yield dg.MaterializeResult(asset_key=asset, metadata=_figures(totals, names))
 
-    def _report(self, said: dict[str, Any]) -> None:
+    def _report(self, figures: dict[str, Any]) -> None:
         asset, names = self._standby
-        standing = _figures(said, names)
-        if said["role"] != self._role:
-            self._role = said["role"]
-            self._context.log.info("%s", standing)
-        if fault := said.get("fault"):
+        metadata = _figures(figures, names)
+        if figures["role"] != self._role:
+            self._role = figures["role"]
+            self._context.log.info("%s", metadata)
+        if fault := figures.get("fault"):
             self._context.log.warning("%s", fault)
         if self._role != "leader":
-            self._context.log_event(dg.AssetObservation(asset, metadata=standing))
+            self._context.log_event(dg.AssetObservation(asset, metadata=metadata))
             return
         due = monotonic() - self._materialised_at >= MATERIALISE_S
         if due:
             self._materialised_at = monotonic()
-        tell = dg.AssetMaterialization if due else dg.AssetObservation
+        event_type = dg.AssetMaterialization if due else dg.AssetObservation
         for asset, names in self._shown.items():
-            self._context.log_event(tell(asset, metadata=_figures(said, names)))
+            self._context.log_event(event_type(asset, metadata=_figures(figures, names)))
 
 
-def _figures(said: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
-    figures = {name: said[name] for name in names or said if said.get(name) is not None}
-    return {"role": said["role"], **figures}
+def _figures(figures: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    shown = {name: figures[name] for name in names or figures if figures.get(name) is not None}
+    return {"role": figures["role"], **shown}

@@ -1,4 +1,4 @@
-"""Runs of a job as Dagster's instance tells of them."""
+"""Queries a job's runs in Dagster's instance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FINISHED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.Dagster
 
 
 def unfinished(instance: dg.DagsterInstance, job: str) -> list[Run]:
-    """List the runs of a job that have not ended, as far as Dagster knows."""
+    """Return the runs of a job that have not ended, as far as Dagster knows."""
     records = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=UNFINISHED))
     return [
         Run(record.dagster_run.run_id, record.dagster_run.status.value, record.update_timestamp.timestamp())
@@ -31,15 +31,15 @@ def unfinished(instance: dg.DagsterInstance, job: str) -> list[Run]:
 
 
 def finished(instance: dg.DagsterInstance, run_ids: Collection[str]) -> set[str]:
-    """Tell which of these runs have ended."""
+    """Return which of these runs have ended."""
     if not run_ids:
         return set()
     records = instance.get_run_records(dg.RunsFilter(run_ids=list(run_ids), statuses=FINISHED))
     return {record.dagster_run.run_id for record in records}
 
 
-def bury(instance: dg.DagsterInstance, run_id: str, why: str) -> None:
-    """Mark a run as failed whose process is gone; Dagster would show it as running for ever."""
+def mark_failed(instance: dg.DagsterInstance, run_id: str, why: str) -> None:
+    """Mark a run failed whose process is gone; Dagster would show it as running forever."""
     run = instance.get_run_by_id(run_id)
     if run is not None and not run.is_finished:
         instance.report_run_failed(run, f"{why}: its process is gone")

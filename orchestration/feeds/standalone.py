@@ -1,4 +1,4 @@
-"""Feeds without Dagster: what `python -m orchestration.ingest` and its like have in common."""
+"""Runs feeds without Dagster: shared by `python -m orchestration.ingest` and the other feeds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from config import logging as logs
+from config import logging
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 
-class Feed(Protocol):
-    """What runs until it leaves, or is told to."""
+class RunnableFeed(Protocol):
+    """A feed that runs until it ends or is stopped."""
 
     def run(self, should_stop: Callable[[], bool], observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Run to the end and give the totals."""
+        """Run to the end and return the totals."""
         ...
 
 
 def arguments(name: str, window_s: float) -> argparse.ArgumentParser:
-    """Give a parser of what every feed may be told."""
+    """Return an argument parser with the options that every feed has."""
     parser = argparse.ArgumentParser(
         prog=f"python -m orchestration.{name}", description=f"One {name} run, without Dagster."
     )
@@ -37,20 +37,20 @@ def arguments(name: str, window_s: float) -> argparse.ArgumentParser:
     return parser
 
 
-def run(name: str, configured: Settings, run_id: str, feed_of: Callable[[str], Feed]) -> int:
-    """Run a feed until it leaves or is told to (SIGTERM, SIGINT); each observation is a line of JSON on stdout."""
-    logs.configure(name)
-    logs.bind(run_id=run_id)
+def run(name: str, configured: Settings, run_id: str, make_feed: Callable[[str], RunnableFeed]) -> int:
+    """Run a feed until it ends or is stopped (SIGTERM, SIGINT); each observation is a line of JSON on stdout."""
+    logging.configure(name)
+    logging.bind(run_id=run_id)
     if configured.database_url is None:
-        print("DATABASE_URL says where the data is", file=sys.stderr)
+        print("DATABASE_URL is not set", file=sys.stderr)
         return 2
 
-    told: list[int] = []
+    signals: list[int] = []
     for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda number, _: told.append(number))
+        signal.signal(each, lambda number, _: signals.append(number))
 
-    def observe(said: dict[str, Any]) -> None:
-        print(msgspec.json.encode(said).decode(), flush=True)
+    def observe(figures: dict[str, Any]) -> None:
+        print(msgspec.json.encode(figures).decode(), flush=True)
 
-    feed_of(configured.database_url.get_secret_value()).run(lambda: bool(told), observe)
+    make_feed(configured.database_url.get_secret_value()).run(lambda: bool(signals), observe)
     return 0

@@ -4,8 +4,8 @@ import sys
 
 from config import settings
 from orchestration.feeds import standalone
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.feed import Feed
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.feed import LiveFeed
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
     parser.add_argument("--feed", default="polymarket")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
-    exchange = Exchange(
+    exchange = ExchangeClient(
         configured.gamma_url,
         configured.clob_url,
         configured.clob_socket_url,
@@ -26,7 +26,7 @@ def main() -> int:
         "live",
         configured,
         given.run_id,
-        lambda url: Feed(
+        lambda url: LiveFeed(
             configured,
             url,
             exchange,

@@ -1,4 +1,4 @@
-"""The exchange as the feed asks it over HTTP: calls that block, for threads."""
+"""Client for the exchange's HTTP APIs as the feed uses them: blocking calls, for threads."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ingest.plausible import PRICE_MAX, SIZE_MAX
+from orchestration.ingest.plausible import MAX_PRICE, MAX_SIZE
 from orchestration.ingest.storage import ids
-from orchestration.ingest.storage.rows import Refusal, Token, Trade, value_usd
+from orchestration.ingest.storage.rows import Refusal, Token, TradeRow, value_usd
 from upstream.polymarket.clob.client import Clob
 from upstream.polymarket.data_api.client import DataApi
 from upstream.polymarket.gamma.client import Gamma
@@ -16,13 +16,13 @@ from upstream.transport.http import Client
 
 if TYPE_CHECKING:
     from upstream.polymarket.book import Book
-    from upstream.polymarket.data_api.client import Trade as Listed
-    from upstream.transport.errors import Refused
+    from upstream.polymarket.data_api.client import DataApiTrade as Listed
+    from upstream.transport.errors import RefusedObject
 
 
 @dataclass
-class Exchange:
-    """Addresses of the exchange, and under which name its data is stored."""
+class ExchangeClient:
+    """Addresses of the exchange, and the source name its data is stored under."""
 
     gamma_url: str
     clob_url: str
@@ -50,7 +50,7 @@ class Exchange:
         return DataApi(self._client, self.data_api_url, on_refused=self._refuse)
 
     def books(self, token_ids: Iterable[str]) -> "list[Book]":
-        """Fetch books; tokens without one are absent."""
+        """Fetch books; tokens without a book are absent."""
         return self._clob.books(token_ids)
 
     def markets(self, condition_ids: Iterable[str]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -60,40 +60,40 @@ class Exchange:
         return [market.row(self.source) for market in markets], events
 
     def listed(self, markets: Collection[str], from_ms: int, to_ms: int) -> "list[Listed]":
-        """List settled trades of some markets (none: of all) between two instants; newest first.
+        """List settled trades of some markets (none: all) between two instants, newest first.
 
-        Their times are seconds, so the first and last second are fetched whole.
+        Their timestamps are whole seconds, so the first and last second are fetched whole.
         """
         return list(self._data_api.trades(markets, _second(from_ms), _second(to_ms + 999)))
 
-    def rows(self, tokens: dict[str, Token], listed: "Sequence[Listed]") -> list[Trade]:
-        """Make rows of what was listed of some tokens; oldest first."""
-        rows: list[Trade] = []
+    def rows(self, tokens: dict[str, Token], listed: "Sequence[Listed]") -> list[TradeRow]:
+        """Convert listed trades of some tokens to rows, oldest first."""
+        rows: list[TradeRow] = []
         for nth, trade in enumerate(reversed(listed)):
             token = tokens.get(trade.token_id)
             ts_ms = int(trade.ts.timestamp()) * 1000
             if token is None:
                 continue
-            if not (0 < trade.price <= PRICE_MAX and 0 < trade.size <= SIZE_MAX):
+            if not (0 < trade.price <= MAX_PRICE and 0 < trade.size <= MAX_SIZE):
                 self.refusals.append(Refusal("data_api", f"impossible {trade.price} x {trade.size}", repr(trade)))
                 continue
             price, size = trade.price, trade.size
             trade_id = ids.trade_id(trade.token_id, trade.tx_hash, ts_ms, trade.side, price, size, trade.n)
             value, tx_hash = value_usd(price, size), ids.transaction(trade.tx_hash)
-            rows.append(Trade(token, ts_ms, trade_id, ids.seq(ts_ms, nth), trade.side, price, size, value, tx_hash))
+            rows.append(TradeRow(token, ts_ms, trade_id, ids.seq(ts_ms, nth), trade.side, price, size, value, tx_hash))
         return rows
 
     def take_refusals(self) -> list[Refusal]:
-        """Give what could not be read since last asked."""
+        """Return and clear the refusals collected since the last call."""
         refusals, self.refusals = self.refusals, []
         return refusals
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _refuse(self, refused: "Refused") -> None:
+    def _refuse(self, refused: "RefusedObject") -> None:
         self.refusals.append(Refusal(refused.source, refused.reason, refused.payload))
 
 

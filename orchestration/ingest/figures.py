@@ -1,66 +1,72 @@
-"""What a run tells of itself: totals, and what happened since the last time."""
+"""Figures of a run: totals, and changes since the last report."""
 
 from typing import Any
 
-from orchestration.ingest.committer import Recording
+from orchestration.ingest.committer import Committer
 from orchestration.ingest.lag import Lag
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.resync import Anchoring
-from orchestration.ingest.sockets.subscriptions import Following
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.resync import BookResync
+from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.storage.backlog import Backlog
 
 COUNTED = ("messages", "rows", "reconnects", "reanchored")
 
 
-class Figures:
-    """Reads the parts of a run."""
+class LiveFigures:
+    """Collects figures from the parts of a run."""
 
     def __init__(
-        self, tracker: Tracker, backlog: Backlog, *, following: Following, anchoring: Anchoring, recording: Recording
+        self,
+        normalizer: Normalizer,
+        backlog: Backlog,
+        *,
+        subscriptions: Subscriptions,
+        resync: BookResync,
+        committer: Committer,
     ) -> None:
-        self._tracker = tracker
+        self._normalizer = normalizer
         self._backlog = backlog
-        self._following = following
-        self._anchoring = anchoring
-        self._recording = recording
+        self._subscriptions = subscriptions
+        self._resync = resync
+        self._committer = committer
         self._stored: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._observed: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._lag = Lag()  # since the last observation
 
     def totals(self) -> dict[str, Any]:
-        """Give everything since the run began, and how it stands."""
-        counts, total = self._tracker.counts, self._recording.total
+        """Return totals since the run began, and its current state."""
+        counts, total = self._normalizer.counts, self._committer.total
         return {
-            "role": self._recording.role,
+            "role": self._committer.role,
             "messages": counts.messages,
             "rows": total.rows,
             "trades": total.trades,
             "events": total.events,
             "quotes": total.quotes,
-            "told": total.told,
+            "told": total.published,
             "repeats": counts.repeats + total.repeats,
             "mismatches": counts.mismatches,
             "reanchored": counts.reanchored,
-            "reconnects": self._anchoring.reconnects,
-            "refused": counts.refused + self._recording.refused,
+            "reconnects": self._resync.reconnects,
+            "refused": counts.refused + self._committer.refused,
             "unknown_tokens": counts.unknown_tokens,
             "unknown_kinds": counts.unknown_kinds,
-            "database_faults": self._recording.faults,
+            "database_faults": self._committer.faults,
             **self.standing(),
         }
 
     def standing(self) -> dict[str, int]:
-        """Give how much is followed, and what waits to be written."""
+        """Return how much is followed, and how much waits to be written."""
         return {
-            "tokens": len(self._tracker.tracks),
-            "sockets": sum(listener.open for listener in self._following.listeners),
+            "tokens": len(self._normalizer.states),
+            "sockets": sum(listener.open for listener in self._subscriptions.listeners),
             "backlog_events": self._backlog.events,
             "backlog_kb": self._backlog.bytes // 1000,
         }
 
     def stats(self) -> dict[str, Any]:
-        """Give a row of `feed_stats`: what happened since the last one."""
-        lag, self._recording.lag = self._recording.lag, Lag()
+        """Return a row of `feed_stats`: changes since the last one."""
+        lag, self._committer.lag = self._committer.lag, Lag()
         self._lag.merge(lag)
         return {
             **self._since(self._stored),
@@ -71,9 +77,9 @@ class Figures:
         }
 
     def observation(self) -> dict[str, Any]:
-        """Give what happened since the last observation, for people to look at."""
+        """Return totals and changes since the last observation, for display."""
         lag, self._lag = self._lag, Lag()
-        lag.merge(self._recording.lag)
+        lag.merge(self._committer.lag)
         since = self._since(self._observed)
         return {
             **self.totals(),

@@ -1,4 +1,4 @@
-"""Lag as a histogram: exchange instant → committed row, mergeable over runs and intervals."""
+"""Lag histogram: from exchange timestamp to committed row, mergeable across runs and intervals."""
 
 from collections.abc import Iterable, Sequence
 from typing import Self
@@ -6,14 +6,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-RATIO = 1.05  # neighbouring edges: a quantile is at most 5 % off
+RATIO = 1.05  # of neighbouring edges: a quantile is at most 5 % off
 FIRST_MS = 1.0
 EDGES_MS: npt.NDArray[np.float64] = np.geomspace(FIRST_MS, FIRST_MS * RATIO**273, 274)  # 1 ms … 10 min
 BUCKETS = len(EDGES_MS) + 1  # bucket 0: under 1 ms, bucket i: edge i-1 ≤ lag < edge i, the last: beyond
 
 
 class Lag:
-    """Counts of lags between fixed edges."""
+    """Histogram of lags with fixed bucket edges."""
 
     __slots__ = ("counts", "max_ms")
 
@@ -22,7 +22,7 @@ class Lag:
         self.max_ms = 0
 
     def add(self, now_ms: float, instants_ms: Sequence[int]) -> None:
-        """Count what was committed at `now_ms` by the instants that the exchange gave."""
+        """Count rows committed at `now_ms` by their exchange timestamps."""
         if not instants_ms:
             return
         lags = now_ms - np.fromiter(instants_ms, dtype=np.float64, count=len(instants_ms))
@@ -36,12 +36,12 @@ class Lag:
         self.max_ms = max(self.max_ms, other.max_ms)
 
     def trimmed(self) -> list[int]:
-        """Give the counts without the empty tail, as they are stored."""
+        """Return the counts without the empty tail, as they are stored."""
         filled = np.flatnonzero(self.counts)
         return [int(count) for count in self.counts[: filled[-1] + 1]] if len(filled) else []
 
     def quantile(self, q: float) -> int | None:
-        """Give the lag in ms that a share `q` stays under; None when nothing was counted."""
+        """Return the `q` quantile of the lag in ms; None when nothing was counted."""
         return quantile(self.trimmed(), q)
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ def merged(rows: Iterable[Sequence[int]]) -> list[int]:
 
 
 def quantile(counts: Sequence[int], q: float) -> int | None:
-    """Give the upper edge, in ms, of the bucket that holds the `q` quantile of stored counts."""
+    """Return the upper edge, in ms, of the bucket that holds the `q` quantile of stored counts."""
     running = np.cumsum(np.asarray(counts, dtype=np.int64))
     if not len(running) or not running[-1]:
         return None

@@ -1,9 +1,9 @@
-"""Markets that the exchange announces or settles: asked for at once, so that they are followed within seconds."""
+"""Announced and resolved markets, fetched at once so that they are followed within seconds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.exchange import ExchangeClient
 from orchestration.markets import catalogue
 from sql import database
 from upstream.polymarket.market_channel.socket import NewMarket, Resolved
@@ -12,43 +12,43 @@ from upstream.transport.errors import UpstreamError
 if TYPE_CHECKING:
     from psycopg import Connection
 
-RETRY_S = (1.0, 3.0, 10.0, 30.0)  # the catalogue may know it a little later than the socket; then discovery sees to it
+RETRY_S = (1.0, 3.0, 10.0, 30.0)  # Gamma may list a market later than the socket; after these, discovery finds it
 
 
-class News:
+class MarketNews:
     """Fetches announced markets and stores them; every call blocks."""
 
-    def __init__(self, url: str, exchange: Exchange) -> None:
+    def __init__(self, url: str, exchange: ExchangeClient) -> None:
         self._url = url
         self._exchange = exchange
         self._conn: Connection[Any] | None = None
-        self._waiting: dict[str, tuple[float, int, str]] = {}  # market → when to ask, how often it was asked for, why
+        self._waiting: dict[str, tuple[float, int, str]] = {}  # market → due time, attempts, cause
 
-    def hear(self, messages: Sequence[NewMarket | Resolved], now: float) -> None:
-        """Take note of what was announced."""
+    def add(self, messages: Sequence[NewMarket | Resolved], now: float) -> None:
+        """Queue announced markets."""
         for message in messages:
             cause = "market_resolved" if isinstance(message, Resolved) else "new_market"
             self._waiting[message.market] = (now, 0, cause)
 
     def forget(self, before: float) -> None:
-        """Forget what was announced before a time: somebody else has dealt with it."""
+        """Drop markets announced before a time: the leader has handled them."""
         for market in [market for market, (at, _, _) in self._waiting.items() if at < before]:
             del self._waiting[market]
 
     def due(self, now: float) -> bool:
-        """Whether something is to be asked for."""
+        """Return whether any market is due."""
         return any(at <= now for at, _, _ in self._waiting.values())
 
     def settle(self, now: float) -> int:
-        """Ask for what is due; return how many markets were stored or changed."""
+        """Fetch due markets; return how many were stored or changed."""
         due = {market: waiting for market, waiting in self._waiting.items() if waiting[0] <= now}
         changed = 0
         for cause in {cause for _, _, cause in due.values()}:
             markets = [market for market, (_, _, why) in due.items() if why == cause]
             changed += self._fetch(markets, cause)
-        for market, (_, asked, cause) in due.items():
-            if market in self._waiting and asked < len(RETRY_S):
-                self._waiting[market] = (now + RETRY_S[asked], asked + 1, cause)
+        for market, (_, attempts, cause) in due.items():
+            if market in self._waiting and attempts < len(RETRY_S):
+                self._waiting[market] = (now + RETRY_S[attempts], attempts + 1, cause)
             else:
                 self._waiting.pop(market, None)
         return changed
@@ -67,6 +67,6 @@ class News:
         return stored.inserted + stored.changed
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._conn is not None:
             self._conn.close()

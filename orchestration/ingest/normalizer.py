@@ -1,4 +1,4 @@
-"""From the exchange's messages to rows: order, identity, best prices, and what must be looked at again."""
+"""Normalizes the exchange's messages into rows: order, identity, best prices, and which books need a new snapshot."""
 
 from collections.abc import Callable, Iterable, Sequence
 from time import time
@@ -8,18 +8,28 @@ import msgspec
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.disagreements import Disagreements
 from orchestration.ingest.order_book import EMPTY_ASK
-from orchestration.ingest.plausible import AHEAD_MS, instant_fault, trade_fault
+from orchestration.ingest.plausible import MAX_AHEAD_MS, instant_fault, trade_fault
 from orchestration.ingest.storage import ids
-from orchestration.ingest.storage.rows import Batch, Change, Quote, Refusal, Snapshot, Tick, Token, Trade, value_usd
-from orchestration.ingest.token_state import Track
+from orchestration.ingest.storage.rows import (
+    Change,
+    Quote,
+    Refusal,
+    Snapshot,
+    Tick,
+    Token,
+    TradeRow,
+    WriteBatch,
+    value_usd,
+)
+from orchestration.ingest.token_state import TokenState
 from upstream.polymarket.market_channel.socket import (
     BestBidAsk,
     Book,
+    ChannelMessage,
     LastTrade,
     LevelChange,
-    Message,
     NewMarket,
-    Refused,
+    RefusedObject,
     Resolved,
     TickSize,
     Unknown,
@@ -27,13 +37,13 @@ from upstream.polymarket.market_channel.socket import (
 
 SOURCE = "market_socket"
 REFRESH_MS = 1_000  # a live price that does not change is still confirmed this often
-STRANGERS = 10_000
-AWAITED = 5_000  # messages kept of one token
-REFUSALS = 1_000  # kept of one batch; the rest is counted
+MAX_UNKNOWN_TOKENS = 10_000  # remembered until the catalogue is read again
+MAX_PENDING_MESSAGES = 5_000  # buffered for one token
+MAX_REFUSALS_PER_BATCH = 1_000  # stored; the rest are only counted
 
 
-class Counts(msgspec.Struct):
-    """What came in, and what was done about it."""
+class NormalizerCounts(msgspec.Struct):
+    """Counters of received messages and their outcome."""
 
     messages: int = 0
     repeats: int = 0
@@ -44,8 +54,8 @@ class Counts(msgspec.Struct):
     reanchored: int = 0
 
 
-class Tracker:
-    """Follows tokens; takes messages in the order they came; gives a batch of rows at each tick."""
+class Normalizer:
+    """Follows tokens, applies messages in arrival order, and returns a batch of rows at each tick."""
 
     def __init__(
         self,
@@ -55,59 +65,60 @@ class Tracker:
         oldest_event_days: int = 90,
     ) -> None:
         self.exchange = exchange or ExchangeClock()
-        self.tracks: dict[str, Track] = {}
-        self.counts = Counts()
-        self.astray: dict[str, Track] = {}  # books that wait for a snapshot
-        self.mismatched: list[Track] = []  # books that were found to disagree
-        self.strangers: set[str] = set()  # tokens that were spoken of and are not followed
-        self.awaited: dict[str, list[Message]] = {}  # of tokens that the catalogue does not know yet
+        self.states: dict[str, TokenState] = {}
+        self.counts = NormalizerCounts()
+        self.unsynced: dict[str, TokenState] = {}  # books that wait for a snapshot
+        self.mismatched: list[TokenState] = []  # books found to disagree with the exchange
+        self.unknown_tokens: set[str] = set()  # tokens named in messages but not followed
+        self.pending: dict[str, list[ChannelMessage]] = {}  # messages of tokens that the catalogue does not know yet
         self.news: list[NewMarket | Resolved] = []
-        self.touched: dict[str, Track] = {}  # live books to write
+        self.touched: dict[str, TokenState] = {}  # live books to write
         self._clock = clock
         self._oldest_event_ms = oldest_event_days * 86_400_000
-        self._priced: dict[str, Track] = {}
+        self._priced: dict[str, TokenState] = {}
         self._disagreements = Disagreements()
-        self._batch = Batch()
+        self._batch = WriteBatch()
         self._now_ms = int(clock() * 1000)
-        self._heard_ms = 0  # the newest instant of the exchange
+        self._newest_ms = 0  # newest exchange timestamp received
 
-    def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> Track:
-        """Begin to follow a token, or go on; a fresh one was listed while we were listening."""
-        track = self.tracks.get(token.token_id)
-        if track is None:
-            track = Track(token, tick_size, fresh=fresh)
-            self.astray[token.token_id] = track  # first: other threads take what is followed and not astray as standing
-            self.tracks[token.token_id] = track
-            self.strangers.discard(token.token_id)
-            awaited = self.awaited.pop(token.token_id, ())
-            self.take(awaited)
-            if len(awaited) >= AWAITED:  # more may have come
-                self.lose([token.token_id])
-                track.first_ms = self._now_ms
-        return track
+    def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> TokenState:
+        """Start following a token if it is not followed yet; `fresh` means it was listed while we were listening."""
+        state = self.states.get(token.token_id)
+        if state is None:
+            state = TokenState(token, tick_size, fresh=fresh)
+            # First: other threads treat a followed token that is not in `unsynced` as synced.
+            self.unsynced[token.token_id] = state
+            self.states[token.token_id] = state
+            self.unknown_tokens.discard(token.token_id)
+            pending = self.pending.pop(token.token_id, ())
+            self.apply(pending)
+            if len(pending) >= MAX_PENDING_MESSAGES:  # some may have been dropped
+                self.invalidate([token.token_id])
+                state.first_ms = self._now_ms
+        return state
 
-    def leave(self, token_id: str) -> Track | None:
-        """Follow a token no longer; its live book, if it has one, is no longer vouched for."""
-        track = self.tracks.pop(token_id, None)
-        if track is not None:
-            self.astray.pop(token_id, None)
+    def unfollow(self, token_id: str) -> TokenState | None:
+        """Stop following a token; its live book, if any, is marked unverified."""
+        state = self.states.pop(token_id, None)
+        if state is not None:
+            self.unsynced.pop(token_id, None)
             self._disagreements.forget(token_id)
-            track.book.lose()
-            self.touched[token_id] = track
-        return track
+            state.book.invalidate()
+            self.touched[token_id] = state
+        return state
 
-    def lose(self, token_ids: Iterable[str]) -> None:
-        """Take note that messages of these tokens may have been missed."""
+    def invalidate(self, token_ids: Iterable[str]) -> None:
+        """Mark these tokens' books unsynced: messages may have been missed."""
         for token_id in token_ids:
-            if track := self.tracks.get(token_id):
-                track.book.lose()
-                track.whole_since_ms = None
-                track.fresh = False
-                track.asked = 0
-                self.astray[token_id] = self.touched[token_id] = track
+            if state := self.states.get(token_id):
+                state.book.invalidate()
+                state.complete_since_ms = None
+                state.fresh = False
+                state.fetch_attempts = 0
+                self.unsynced[token_id] = self.touched[token_id] = state
 
-    def take(self, messages: Sequence[Message | Refused]) -> int:
-        """Take what one frame said; return the newest instant in it, not beyond the exchange's own time, or 0."""
+    def apply(self, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
+        """Apply the messages of one frame; return their newest timestamp, capped at the exchange's time, or 0."""
         self._now_ms = int(self._clock() * 1000)
         newest = pushed = 0
         groups: dict[str, list[LevelChange]] = {}
@@ -130,68 +141,68 @@ class Tracker:
         for group in groups.values():
             self._changes(group)
         exchange = self.exchange
-        our_ms = exchange.our_ms()
-        if 0 < pushed < self._now_ms + AHEAD_MS:
-            exchange.hear(pushed, our_ms)
-        newest = min(newest, our_ms - exchange.ahead_ms)
-        self._heard_ms = max(self._heard_ms, newest)
+        local_ms = exchange.local_ms()
+        if 0 < pushed < self._now_ms + MAX_AHEAD_MS:
+            exchange.observe(pushed, local_ms)
+        newest = min(newest, local_ms - exchange.ahead_ms)
+        self._newest_ms = max(self._newest_ms, newest)
         return newest
 
-    def cut(self) -> Batch:
-        """Close the batch: everything since the last one, with the live prices as they stand."""
+    def cut_batch(self) -> WriteBatch:
+        """Return the batch of everything since the last one, with the current live prices."""
         now_ms = self._now_ms = int(self._clock() * 1000)
-        for track in self._disagreements.settle(now_ms, self._heard_ms):
-            self.touched[track.token.token_id] = track
-            self._stray(track)
-        batch, self._batch = self._batch, Batch()
-        batch.received_ms = self.exchange.our_ms()
-        self.exchange.settle(batch.received_ms)
-        batch.said_ms = self.exchange.theirs(batch.received_ms)
-        batch.prices = {token_id: track.price() for token_id, track in self._priced.items()}
+        for state in self._disagreements.settle(now_ms, self._newest_ms):
+            self.touched[state.token.token_id] = state
+            self._mark_mismatched(state)
+        batch, self._batch = self._batch, WriteBatch()
+        batch.received_ms = self.exchange.local_ms()
+        self.exchange.update(batch.received_ms)
+        batch.exchange_ms = self.exchange.to_exchange_ms(batch.received_ms)
+        batch.prices = {token_id: state.price() for token_id, state in self._priced.items()}
         self._priced = {}
         return batch
 
     def refuse(self, reason: str, payload: str) -> None:
-        """Put what was said into quarantine as a whole."""
+        """Quarantine a whole payload."""
         self._refuse(SOURCE, reason, payload)
 
-    def _other(self, message: Message | Refused) -> int:
+    def _other(self, message: ChannelMessage | RefusedObject) -> int:
         if isinstance(message, Book | LastTrade | BestBidAsk | TickSize):
-            track = self.tracks.get(message.asset_id)
-            if track is None:
-                self._stranger(message.asset_id, [message])
+            state = self.states.get(message.asset_id)
+            if state is None:
+                self._unknown_token(message.asset_id, [message])
                 return message.ts_ms
             self.counts.messages += 1
             if isinstance(message, LastTrade):
-                self._trade(track, message)
+                self._trade(state, message)
             elif isinstance(message, Book):
                 self.anchor(message)
             elif isinstance(message, BestBidAsk):
-                self._disagreements.compare(track, message, self._now_ms)
+                self._disagreements.compare(state, message, self._now_ms)
             elif fault := instant_fault(message.ts_ms, self._now_ms):
                 self._refuse(SOURCE, fault, message)
             else:
-                track.tick_size = message.new
-                self.touched[message.asset_id] = track
-                self._batch.ticks.append(Tick(track.token, message.ts_ms, message.old, message.new))
+                state.tick_size = message.new
+                self.touched[message.asset_id] = state
+                self._batch.ticks.append(Tick(state.token, message.ts_ms, message.old, message.new))
             return message.ts_ms
         if isinstance(message, NewMarket | Resolved):
             self.news.append(message)
             return message.ts_ms
-        if isinstance(message, Refused):
+        if isinstance(message, RefusedObject):
             self._refuse(message.source, message.reason, message.payload)
         elif isinstance(message, Unknown):
             self.counts.unknown_kinds += 1
         return 0
 
-    def _changes(  # noqa: C901 (one flat run through: this is the busiest code there is)
+    def _changes(  # noqa: C901 (kept flat: this is the busiest code in the project)
         self, group: list[LevelChange]
     ) -> None:
-        """Take changes of one token from one message; the best prices sent along hold after the last of them."""
+        """Apply one token's changes from one message; its best prices hold after the last change."""
         first, final = group[0], group[-1]
-        track = self.tracks.get(first.asset_id)
-        if track is None:
-            self._stranger(first.asset_id, group)
+        state = self.states.get(first.asset_id)
+        if state is None:
+            self._unknown_token(first.asset_id, group)
             return
         counts, ts_ms = self.counts, first.ts_ms
         counts.messages += len(group)
@@ -200,12 +211,12 @@ class Tracker:
                 self._refuse(SOURCE, fault, change)
             return
         contents = [(change.hash, change.side, change.price, change.size) for change in group]
-        if ts_ms == track.latest_ms and contents == track.latest:
+        if ts_ms == state.latest_ms and contents == state.latest:
             counts.repeats += len(group)
             return
-        track.latest, track.latest_ms = contents, ts_ms
+        state.latest, state.latest_ms = contents, ts_ms
 
-        book, token = track.book, track.token
+        book, token = state.book, state.token
         placed: list[tuple[LevelChange, int, int, bool]] = []
         previous: object = None
         for change, what in zip(group, contents, strict=True):
@@ -213,19 +224,19 @@ class Tracker:
                 counts.repeats += 1
                 continue
             previous = what
-            n = track.nth(what, ts_ms)
+            n = state.nth(what, ts_ms)
             event_id = ids.change_id(token.token_id, ts_ms, *what, n)
-            track.seq = track.next_seq(ts_ms)
+            state.seq = state.next_seq(ts_ms)
             applied = book.change(change.side, change.price, change.size, ts_ms, change.hash)
-            placed.append((change, event_id, track.seq, applied))
-        track.book_ms = max(track.book_ms, ts_ms)
+            placed.append((change, event_id, state.seq, applied))
+        state.book_ms = max(state.book_ms, ts_ms)
         if book.state == "verified":
-            self.touched[token.token_id] = track
+            self.touched[token.token_id] = state
             if book.verify(final.best_bid, final.best_ask):
-                track.agreed_ms = ts_ms
+                state.verified_ms = ts_ms
             else:
-                self._stray(track)
-        told = book.state == "verified"
+                self._mark_mismatched(state)
+        publish = book.state == "verified"
         bid, ask, depth = book.best_bid, book.best_ask, book.depth
         add = self._batch.changes.append
         for change, event_id, seq, applied in placed:
@@ -239,130 +250,136 @@ class Tracker:
                     change.price,
                     change.size,
                     change.hash,
-                    told and applied,
+                    publish and applied,
                     bid,
                     ask,
                     depth,
-                    track.tick_size,
+                    state.tick_size,
                 )
             )
         self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)
-        if told:
-            self._quote(track, ts_ms, bid, ask, book.bid_size, book.ask_size)
+        if publish:
+            self._quote(state, ts_ms, bid, ask, book.bid_size, book.ask_size)
         elif final.best_bid is not None or final.best_ask is not None:
-            # The exchange's own best prices hold, whatever has become of our book.
+            # The exchange's own best prices hold, whatever the state of our book.
             ask = None if final.best_ask == EMPTY_ASK else final.best_ask
-            self._quote(track, ts_ms, final.best_bid or None, ask or None, None, None)
+            self._quote(state, ts_ms, final.best_bid or None, ask or None, None, None)
 
     def anchor(self, message: Book) -> bool:
-        """Take the exchange's whole book of a token, from socket or REST; say whether ours stands on it now."""
-        track = self.tracks.get(message.asset_id)
-        if track is None:
+        """Apply a full book from socket or REST; return whether our book is verified now."""
+        state = self.states.get(message.asset_id)
+        if state is None:
             return False
-        ts_ms, book = message.ts_ms, track.book
+        ts_ms, book = message.ts_ms, state.book
         if fault := instant_fault(ts_ms, self._now_ms):
             self._refuse(SOURCE, fault, message)
             return False
         waited = book.state != "verified"
         overtaken = not waited and ts_ms < book.ts_ms
-        told = book.snapshot(message.bids, message.asks, ts_ms, message.hash)
-        if told:
-            track.jumped = True
-            self.touched[message.asset_id] = track
+        changed = book.snapshot(message.bids, message.asks, ts_ms, message.hash)
+        if changed:
+            state.needs_snapshot = True
+            self.touched[message.asset_id] = state
         anchored = book.state == "verified"
         if overtaken and (dict(message.bids), dict(message.asks)) != (book.bids, book.asks):
-            self.astray[message.asset_id] = track  # older than what we hold, and not the same: ask again
+            self.unsynced[message.asset_id] = state  # older than ours and different: fetch it again
         elif anchored:
-            self.astray.pop(message.asset_id, None)
-            track.asked = 0
-            track.agreed_ms = ts_ms
-            track.whole_since_ms = track.whole_since_ms or self.exchange.our_ms()
-            track.first_ms = track.first_ms or ts_ms
+            self.unsynced.pop(message.asset_id, None)
+            state.fetch_attempts = 0
+            state.verified_ms = ts_ms
+            state.complete_since_ms = state.complete_since_ms or self.exchange.local_ms()
+            state.first_ms = state.first_ms or ts_ms
         elif not waited:
-            self._stray(track)  # a crossed book: the exchange itself must be wrong for a moment
+            self._mark_mismatched(state)  # a crossed book: a transient error of the exchange itself
         if message.tick_size:
-            track.tick_size = message.tick_size
-        if track.last is None:
-            track.last = message.last_trade_price
-        self._keep(track, message)
+            state.tick_size = message.tick_size
+        if state.last is None:
+            state.last = message.last_trade_price
+        self._add_snapshot(state, message)
         if anchored:
-            self._quote(track, book.ts_ms, book.best_bid, book.best_ask, book.bid_size, book.ask_size)
+            self._quote(state, book.ts_ms, book.best_bid, book.best_ask, book.bid_size, book.ask_size)
         return anchored
 
-    def _keep(self, track: Track, message: Book) -> None:
-        """Keep a snapshot as a row, unless it is the exact repeat of what came just before, or too old to be stored."""
+    def _add_snapshot(self, state: TokenState, message: Book) -> None:
+        """Add a snapshot row, unless it exactly repeats the previous message or is too old to store."""
         ts_ms, content = message.ts_ms, message.hash or str((message.bids, message.asks))
-        if ts_ms == track.latest_ms and content == track.latest:
+        if ts_ms == state.latest_ms and content == state.latest:
             self.counts.repeats += 1
             return
-        if ts_ms >= track.book_ms:
-            track.latest, track.latest_ms, track.book_ms = content, ts_ms, ts_ms
-            seq = track.seq = track.next_seq(ts_ms)
+        if ts_ms >= state.book_ms:
+            state.latest, state.latest_ms, state.book_ms = content, ts_ms, ts_ms
+            seq = state.seq = state.next_seq(ts_ms)
         else:
-            seq = ids.seq(ts_ms, ids.LAST)  # overtaken: behind all of its own instant, before what came later
-            track.seq = track.seq or seq
+            seq = ids.seq(ts_ms, ids.LAST)  # overtaken: last of its own instant, before later ones
+            state.seq = state.seq or seq
         if ts_ms < self._now_ms - self._oldest_event_ms:
             return
-        # The same book at the same instant is one event, however often a new connection is greeted with it.
+        # The same book at the same instant is one event, however often new connections receive it.
         event_id = ids.snapshot_id(message.asset_id, ts_ms, content)
         self._batch.snapshots.append(
-            Snapshot(track.token, ts_ms, event_id, seq, message.bids, message.asks, message.hash)
+            Snapshot(state.token, ts_ms, event_id, seq, message.bids, message.asks, message.hash)
         )
 
-    def _trade(self, track: Track, message: LastTrade) -> None:
+    def _trade(self, state: TokenState, message: LastTrade) -> None:
         ts_ms, price, size = message.ts_ms, message.price, message.size
         fault = trade_fault(message, self._now_ms)
         if fault:
             self._refuse(SOURCE, fault, message)
             return
-        token = track.token
+        token = state.token
         trade_id = ids.trade_id(token.token_id, message.tx_hash, ts_ms, message.side, price, size)
-        if track.latest_trade == (ts_ms, trade_id):
+        if state.latest_trade == (ts_ms, trade_id):
             self.counts.repeats += 1
             return
-        track.latest_trade = (ts_ms, trade_id)
-        seq, value = track.next_seq(ts_ms), value_usd(price, size)
+        state.latest_trade = (ts_ms, trade_id)
+        seq, value = state.next_seq(ts_ms), value_usd(price, size)
         tx_hash = ids.transaction(message.tx_hash)
-        self._batch.trades.append(Trade(token, ts_ms, trade_id, seq, message.side, price, size, value, tx_hash))
+        self._batch.trades.append(TradeRow(token, ts_ms, trade_id, seq, message.side, price, size, value, tx_hash))
         self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)
-        if track.last_ms is None or ts_ms >= track.last_ms:
-            track.last, track.last_ms = price, ts_ms
-            track.priced_ms = max(track.priced_ms, ts_ms)
-            self._priced[token.token_id] = track
+        if state.last_ms is None or ts_ms >= state.last_ms:
+            state.last, state.last_ms = price, ts_ms
+            state.priced_ms = max(state.priced_ms, ts_ms)
+            self._priced[token.token_id] = state
 
     def _quote(  # noqa: PLR0917 (called for each message)
-        self, track: Track, ts_ms: int, bid: int | None, ask: int | None, bid_size: int | None, ask_size: int | None
+        self,
+        state: TokenState,
+        ts_ms: int,
+        bid: int | None,
+        ask: int | None,
+        bid_size: int | None,
+        ask_size: int | None,
     ) -> None:
-        token_id = track.token.token_id
-        if bid != track.bid or ask != track.ask:
-            track.bid, track.ask = bid, ask
+        token_id = state.token.token_id
+        if bid != state.bid or ask != state.ask:
+            state.bid, state.ask = bid, ask
             if ts_ms > self._now_ms - self._oldest_event_ms:
-                self._batch.quotes[token_id, ts_ms] = Quote(track.token, ts_ms, bid, ask, bid_size, ask_size)
-        elif bid_size == track.bid_size and ask_size == track.ask_size and ts_ms < track.priced_ms + REFRESH_MS:
+                self._batch.quotes[token_id, ts_ms] = Quote(state.token, ts_ms, bid, ask, bid_size, ask_size)
+        elif bid_size == state.bid_size and ask_size == state.ask_size and ts_ms < state.priced_ms + REFRESH_MS:
             return
-        track.bid_size, track.ask_size = bid_size, ask_size
-        track.priced_ms = max(track.priced_ms, ts_ms)
-        self._priced[token_id] = track
+        state.bid_size, state.ask_size = bid_size, ask_size
+        state.priced_ms = max(state.priced_ms, ts_ms)
+        self._priced[token_id] = state
 
-    def _stray(self, track: Track) -> None:
+    def _mark_mismatched(self, state: TokenState) -> None:
         self.counts.mismatches += 1
-        track.whole_since_ms = None
-        track.fresh = False
-        track.asked, track.due_at = 0, 0.0
-        self.astray[track.token.token_id] = track
-        self.mismatched.append(track)
+        state.complete_since_ms = None
+        state.fresh = False
+        state.fetch_attempts, state.due_at = 0, 0.0
+        self.unsynced[state.token.token_id] = state
+        self.mismatched.append(state)
 
-    def _stranger(self, token_id: str, messages: Sequence[Message]) -> None:
-        awaited = self.awaited.get(token_id)
-        if awaited is not None and len(awaited) < AWAITED:
-            awaited.extend(messages)
+    def _unknown_token(self, token_id: str, messages: Sequence[ChannelMessage]) -> None:
+        pending = self.pending.get(token_id)
+        if pending is not None and len(pending) < MAX_PENDING_MESSAGES:
+            pending.extend(messages)
             return
         self.counts.unknown_tokens += len(messages)
-        if len(self.strangers) < STRANGERS:
-            self.strangers.add(token_id)
+        if len(self.unknown_tokens) < MAX_UNKNOWN_TOKENS:
+            self.unknown_tokens.add(token_id)
 
     def _refuse(self, source: str, reason: str, payload: object) -> None:
         self.counts.refused += 1
-        if len(self._batch.refusals) < REFUSALS:
+        if len(self._batch.refusals) < MAX_REFUSALS_PER_BATCH:
             text = payload if isinstance(payload, str) else msgspec.json.encode(payload).decode()
             self._batch.refusals.append(Refusal(source, reason, text[:65536]))

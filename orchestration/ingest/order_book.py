@@ -1,23 +1,23 @@
-"""The order book of one token: kept from snapshots and level changes, checked against the exchange's best prices."""
+"""Order book of one token, built from snapshots and level changes and checked against the exchange's best prices."""
 
 from collections.abc import Sequence
 from typing import Literal
 
-from upstream.polymarket.book import Book as Snapshot
+from upstream.polymarket.book import Book as RestBook
 
-Level = tuple[int, int]  # price and size, micro
+PriceSize = tuple[int, int]  # price and size, micro
 State = Literal["unanchored", "verified", "broken"]
 
-EMPTY_ASK = 1_000_000  # an empty side of asks is told as 1, an empty side of bids as 0
-PENDING = 4096  # changes kept for a book that waits for its snapshot
+EMPTY_ASK = 1_000_000  # the exchange reports an empty ask side as 1, an empty bid side as 0
+MAX_PENDING_CHANGES = 4096  # buffered while a book waits for its snapshot
 
 
-class Book:
-    """Both sides of one token's book. Only a `verified` one may be served.
+class OrderBook:
+    """Both sides of one token's book. Only a `verified` book may be served.
 
-    A book is `unanchored` before its first snapshot and `broken` once it disagreed with the exchange. Meanwhile changes
-    are kept aside, and those not older than the next snapshot are applied on top of it: one fetched over REST may be
-    behind the socket.
+    A book is `unanchored` before its first snapshot and `broken` once it disagreed with the exchange. In both states
+    changes are buffered, and those not older than the next snapshot are applied on top of it: a snapshot fetched over
+    REST may be behind the socket.
     """
 
     __slots__ = (
@@ -45,20 +45,20 @@ class Book:
         self.ts_ms = 0
         self.anchored_ms = 0
         self.state: State = "unanchored"
-        self.moved = True  # something had happened when it was last anchored
+        self.moved = True  # it differed from ours when it was last anchored
         self.pending: list[tuple[int, int, int, int, str]] = []
         self._touched: dict[int, int] = {}
 
-    def snapshot(self, bids: Sequence[Level], asks: Sequence[Level], ts_ms: int, hash_: str = "") -> bool:
-        """Take the exchange's whole book; say whether it told anything new."""
+    def snapshot(self, bids: Sequence[PriceSize], asks: Sequence[PriceSize], ts_ms: int, hash_: str = "") -> bool:
+        """Apply a full book; return whether it changed anything."""
         if self.state == "verified" and ts_ms < self.ts_ms:
-            return False  # overtaken on its way by changes that are already in
-        if self.state != "verified" and len(self.pending) >= PENDING and ts_ms < self.pending[0][3]:
-            return False  # what lies between this snapshot and the first change still kept is lost
+            return False  # overtaken in transit by changes already applied
+        if self.state != "verified" and len(self.pending) >= MAX_PENDING_CHANGES and ts_ms < self.pending[0][3]:
+            return False  # changes between this snapshot and the first buffered one are lost
         new_bids = {price: size for price, size in bids if size > 0}
         new_asks = {price: size for price, size in asks if size > 0}
         changed = new_bids != self.bids or new_asks != self.asks
-        told = self.state != "verified" or changed
+        is_new = self.state != "verified" or changed
         if self.state != "verified":
             self.moved = changed or not (ts_ms == self.ts_ms or (hash_ and hash_ == self.hash))
         self.bids, self.asks = new_bids, new_asks
@@ -72,21 +72,21 @@ class Book:
             if changed_ms >= ts_ms:
                 self.change(side, price, size, changed_ms, changed_hash)
         self.verify(None, None)  # a crossed book cannot be right, whoever sent it
-        return told
+        return is_new
 
-    def change(  # noqa: C901, PLR0912 (one flat run through: this is the busiest code there is)
+    def change(  # noqa: C901, PLR0912 (kept flat: this is the busiest code in the project)
         self, side: int, price: int, size: int, ts_ms: int, hash_: str = ""
     ) -> bool:
-        """Set one level (side 1 bids, -1 asks) to its new total; 0 removes it. False: the level has a newer total."""
+        """Set one level (side 1 bids, -1 asks) to its new total; 0 removes it. Return False if the level is newer."""
         if self.state != "verified":
-            if len(self.pending) >= PENDING:
-                del self.pending[: PENDING // 2]
+            if len(self.pending) >= MAX_PENDING_CHANGES:
+                del self.pending[: MAX_PENDING_CHANGES // 2]
             self.pending.append((side, price, size, ts_ms, hash_))
             return True
         level = price * side
         if ts_ms < self.ts_ms:
             if ts_ms < self._touched.get(level, self.anchored_ms):
-                return False  # overtaken on its way
+                return False  # overtaken in transit
         else:
             self.ts_ms = ts_ms
             self.hash = hash_
@@ -115,7 +115,7 @@ class Book:
         return True
 
     def agrees(self, best_bid: int | None, best_ask: int | None) -> bool:
-        """Compare with the best prices that the exchange sent; None: it sent none."""
+        """Return whether the best prices match those the exchange sent (None: it sent none)."""
         ours_bid, ours_ask = self.best_bid, self.best_ask
         if ours_bid is not None and ours_ask is not None and ours_bid >= ours_ask:
             return False
@@ -124,34 +124,34 @@ class Book:
         return best_ask is None or best_ask == ours_ask or (ours_ask is None and best_ask in (0, EMPTY_ASK))
 
     def verify(self, best_bid: int | None, best_ask: int | None) -> bool:
-        """Compare likewise; a verified book that disagrees, or is crossed, is broken."""
+        """Compare as `agrees` does; a verified book that disagrees or is crossed becomes broken."""
         if self.state == "verified" and not self.agrees(best_bid, best_ask):
             self.state = "broken"
         return self.state == "verified"
 
-    def behind(self, told: Snapshot) -> bool:
-        """Tell whether the exchange's book, fetched by other means, shows what we have not heard."""
-        if told.hash and told.hash == self.hash:
+    def behind(self, snapshot: RestBook) -> bool:
+        """Return whether a book fetched over REST shows changes that we have not received."""
+        if snapshot.hash and snapshot.hash == self.hash:
             return False
-        return told.ts_ms >= self.ts_ms and (dict(told.bids) != self.bids or dict(told.asks) != self.asks)
+        return snapshot.ts_ms >= self.ts_ms and (dict(snapshot.bids) != self.bids or dict(snapshot.asks) != self.asks)
 
-    def lose(self) -> None:
-        """Forget the anchor: changes may have been missed, so nothing counts until the next snapshot."""
+    def invalidate(self) -> None:
+        """Return to `unanchored`: changes may have been missed, so the book is unusable until the next snapshot."""
         self.state = "unanchored"
         self.pending = []
 
     @property
     def bid_size(self) -> int | None:
-        """What stands at the best bid."""
+        """Size at the best bid."""
         return None if self.best_bid is None else self.bids[self.best_bid]
 
     @property
     def ask_size(self) -> int | None:
-        """What stands at the best ask."""
+        """Size at the best ask."""
         return None if self.best_ask is None else self.asks[self.best_ask]
 
     def arrays(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        """Bid prices, bid sizes, ask prices, ask sizes; best first."""
+        """Return bid prices, bid sizes, ask prices and ask sizes, best first."""
         bid_prices = sorted(self.bids, reverse=True)
         ask_prices = sorted(self.asks)
         return bid_prices, [self.bids[p] for p in bid_prices], ask_prices, [self.asks[p] for p in ask_prices]

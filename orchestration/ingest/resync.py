@@ -1,153 +1,161 @@
-"""Books brought back onto the exchange's own: on a new connection, after silence, and when one disagrees."""
+"""Resynchronizes books with the exchange: on a new connection, after silence, and when a book disagrees."""
 
 import asyncio
 from collections.abc import Set as AbstractSet
 from time import monotonic
 
 from orchestration.ingest.gaps.losses import Loss, Losses
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.sockets.listener import Listener
-from orchestration.ingest.sockets.subscriptions import Following
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.sockets.listener import SocketListener
+from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch, Watchdog
-from orchestration.ingest.token_state import BOOKLESS, Track
+from orchestration.ingest.token_state import NO_BOOK_ATTEMPTS, TokenState
 from upstream.transport.errors import UpstreamError
 
-GREETING_S = 3.0  # a new connection sends the books by itself: those that do not come are fetched, if any came
+GREETING_S = 3.0  # a new connection pushes the books; missing ones are fetched then, if any data came
 STALL_S = 1.0
 FIRST_RETRY_S = 0.25
-LAST_RETRY_S = 300.0
-AT_ONCE = 100
+MAX_RETRY_S = 300.0
+MAX_BOOKS_PER_FETCH = 100
 
 
-class Anchoring:
-    """Watches sockets, fetches books, and knows which losses are over."""
+class BookResync:
+    """Watches sockets, fetches books, and closes losses."""
 
     def __init__(
-        self, tracker: Tracker, following: Following, losses: Losses, fetch: Fetch, *, silence_s: float
+        self, normalizer: Normalizer, subscriptions: Subscriptions, losses: Losses, fetch: Fetch, *, silence_s: float
     ) -> None:
-        self.ready_since: float | None = None  # monotonic, when every book stood for the first time
+        self.ready_since: float | None = None  # monotonic, since when every book is synced
         self.reconnects = 0
-        self._tracker = tracker
-        self._following = following
+        self._normalizer = normalizer
+        self._subscriptions = subscriptions
         self._losses = losses
         self._fetch = fetch
-        self._watchdog = Watchdog(tracker, fetch, silence_s)
-        self._open_losses: dict[Listener, Loss] = {}
-        self._settled_at = 0.0
+        self._watchdog = Watchdog(normalizer, fetch, silence_s)
+        self._open_losses: dict[SocketListener, Loss] = {}
+        self._rates_updated_at = 0.0
         self._watched_at = 0.0
         self._fetching: asyncio.Task[None] | None = None
 
-    def opened(self, listener: Listener) -> None:
-        """A connection was made: its books are on their way."""
+    def opened(self, listener: SocketListener) -> None:
+        """Handle an opened connection: its books are about to arrive."""
         due_at = monotonic() + GREETING_S
         for token_id in listener.tokens:
-            if track := self._tracker.astray.get(token_id):
-                track.due_at = due_at
+            if state := self._normalizer.unsynced.get(token_id):
+                state.due_at = due_at
 
-    def lost(self, listener: Listener, cause: str) -> None:
-        """A connection was lost, or could not be made."""
+    def lost(self, listener: SocketListener, cause: str) -> None:
+        """Handle a connection that was lost or could not be opened."""
         if cause == "refused":
-            return  # the loss of the last connection is noted; `Starts` and `Recording` tell of tokens that had none
+            return  # the last connection's loss is recorded; `StartGaps` and `Committer` cover tokens without one
         self.reconnects += 1
         token_ids = frozenset(listener.tokens)
-        held = [self._tracker.tracks[token_id] for token_id in token_ids if token_id in self._tracker.tracks]
-        self._tracker.lose(token_ids)
-        for track in held:
-            track.due_at = float("inf")  # until there is a connection again
+        held = [self._normalizer.states[token_id] for token_id in token_ids if token_id in self._normalizer.states]
+        self._normalizer.invalidate(token_ids)
+        for state in held:
+            state.due_at = float("inf")  # until there is a connection again
         if listener in self._open_losses:
-            return  # it was lost again before its books stood
-        from_ms = listener.newest_ms or self._tracker.exchange.now_ms()
-        everything = len(token_ids) >= len(self._tracker.tracks)
+            return  # it was lost again before its books were synced
+        from_ms = listener.newest_ms or self._normalizer.exchange.now_ms()
+        everything = len(token_ids) >= len(self._normalizer.states)
         self._open_losses[listener] = self._losses.add(
-            Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [track.token for track in held], from_ms)
+            Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [state.token for state in held], from_ms)
         )
 
-    def deaf_for_s(self) -> float:
-        """Tell for how long some socket could not be brought back, or opened at all."""
+    def disconnected_s(self) -> float:
+        """Return how long some socket has been down or could not be opened."""
         now = monotonic()
-        return max([self._deaf_for_s(), *(now - loss.noted_at for loss in self._open_losses.values())])
+        return max([self._disconnected_s(), *(now - loss.created_at for loss in self._open_losses.values())])
 
-    def _deaf_for_s(self) -> float:
+    def _disconnected_s(self) -> float:
         now = monotonic()
-        return max((listener.deaf_for_s(now) for listener in self._following.listeners), default=0.0)
+        return max((listener.disconnected_s(now) for listener in self._subscriptions.listeners), default=0.0)
 
     def watch(self) -> None:
-        """Cut sockets that are open and dead."""
+        """Disconnect sockets that are open but dead."""
         now, before = monotonic(), self._watched_at
         self._watched_at = now
         if now - before > STALL_S:
-            return  # it was us who did not listen: first hear what has come meanwhile
-        listeners = [listener for listener in self._following.listeners if listener.open]
-        if now - self._settled_at >= 1:
-            self._settled_at = now
+            return  # our own loop stalled: first process what has arrived meanwhile
+        listeners = [listener for listener in self._subscriptions.listeners if listener.open]
+        if now - self._rates_updated_at >= 1:
+            self._rates_updated_at = now
             for listener in listeners:
                 listener.pulse.settle(now)
         for listener in listeners:
             if not listener.greeted and listener.tokens and now - listener.opened_at > GREETING_S:
-                listener.cut("silent")
+                listener.disconnect("silent")
             else:
                 self._watchdog.watch(listener, now)
 
-    def turn(self) -> None:
-        """Fetch what is due, and settle what is over; called some times a second."""
-        self._take_mismatches()
-        if self._tracker.astray and (self._fetching is None or self._fetching.done()):
+    def update(self) -> None:
+        """Fetch due books and close finished losses; called several times a second."""
+        self._record_mismatches()
+        if self._normalizer.unsynced and (self._fetching is None or self._fetching.done()):
             now = monotonic()
             due = [
-                track
-                for token_id, track in self._tracker.astray.items()
-                if track.due_at <= now and (listener := self._following.of_token.get(token_id)) and listener.greeted
+                state
+                for token_id, state in self._normalizer.unsynced.items()
+                if state.due_at <= now and (listener := self._subscriptions.of_token.get(token_id)) and listener.greeted
             ]
             if due:
-                self._fetching = asyncio.create_task(self._ask(due[:AT_ONCE]), name="fetch books")
-        waiting = {token_id: track for token_id, track in self._tracker.astray.items() if track.asked < BOOKLESS}
-        self._settle(waiting.keys())
-        if self._open_losses or not self._following.loaded or self._deaf_for_s() > GREETING_S:
+                self._fetching = asyncio.create_task(self._fetch_books(due[:MAX_BOOKS_PER_FETCH]), name="fetch books")
+        waiting = {
+            token_id: state
+            for token_id, state in self._normalizer.unsynced.items()
+            if state.fetch_attempts < NO_BOOK_ATTEMPTS
+        }
+        self._close_losses(waiting.keys())
+        if self._open_losses or not self._subscriptions.loaded or self._disconnected_s() > GREETING_S:
             self.ready_since = None
-        elif self.ready_since is None and not any(track.book.state == "unanchored" for track in waiting.values()):
+        elif self.ready_since is None and not any(state.book.state == "unanchored" for state in waiting.values()):
             self.ready_since = monotonic()
 
-    async def _ask(self, tracks: list[Track]) -> None:
+    async def _fetch_books(self, states: list[TokenState]) -> None:
         now = monotonic()
-        for track in tracks:
-            track.asked += 1
-            track.due_at = now + min(FIRST_RETRY_S * 2 ** min(track.asked, 20), LAST_RETRY_S)
+        for state in states:
+            state.fetch_attempts += 1
+            state.due_at = now + min(FIRST_RETRY_S * 2 ** min(state.fetch_attempts, 20), MAX_RETRY_S)
         try:
-            books = await self._fetch([track.token.token_id for track in tracks])
+            books = await self._fetch([state.token.token_id for state in states])
         except UpstreamError:
-            for track in tracks:
-                track.asked = min(track.asked, BOOKLESS - 1)  # no answer is not the answer that there is none
+            for state in states:
+                state.fetch_attempts = min(
+                    state.fetch_attempts, NO_BOOK_ATTEMPTS - 1
+                )  # a failed request does not mean that there is no book
             return
         for book in books:
-            if self._tracker.anchor(book):
-                self._tracker.counts.reanchored += 1
+            if self._normalizer.anchor(book):
+                self._normalizer.counts.reanchored += 1
 
-    def _settle(self, waiting: AbstractSet[str]) -> None:
-        """Close losses whose books all stand again."""
-        now_ms = self._tracker.exchange.now_ms()
+    def _close_losses(self, waiting: AbstractSet[str]) -> None:
+        """Close losses whose books are all synced again."""
+        now_ms = self._normalizer.exchange.now_ms()
         for loss in self._losses.open():
             concerned = waiting if loss.token_ids is None else loss.token_ids & waiting
             if concerned:
                 continue
-            token_ids = self._tracker.tracks if loss.token_ids is None else loss.token_ids
-            tracks = [self._tracker.tracks[token_id] for token_id in token_ids if token_id in self._tracker.tracks]
-            loss.missed = loss.cause == "mismatch" or any(track.book.moved for track in tracks)
-            # By an estimate of the exchange's time, which delays blur: what a book tells of was said before the book.
-            loss.to_ms = max([now_ms, loss.from_ms, *(track.book.anchored_ms for track in tracks)])
+            token_ids = self._normalizer.states if loss.token_ids is None else loss.token_ids
+            states = [
+                self._normalizer.states[token_id] for token_id in token_ids if token_id in self._normalizer.states
+            ]
+            loss.missed = loss.cause == "mismatch" or any(state.book.moved for state in states)
+            # Not before the books: `now_ms` only estimates the exchange's time, and a book covers all before it.
+            loss.to_ms = max([now_ms, loss.from_ms, *(state.book.anchored_ms for state in states)])
         for listener, loss in list(self._open_losses.items()):
             if loss.to_ms is not None:
                 del self._open_losses[listener]
 
-    def _take_mismatches(self) -> None:
-        """Note what was missed when a book turned out to be wrong; one loss for all of this turn."""
-        if not self._tracker.mismatched:
+    def _record_mismatches(self) -> None:
+        """Record one loss for all books found to disagree since the last call."""
+        if not self._normalizer.mismatched:
             return
-        tracks, self._tracker.mismatched = self._tracker.mismatched, []
+        states, self._normalizer.mismatched = self._normalizer.mismatched, []
         self._losses.add(
             Loss.of(
                 "mismatch",
-                [track.token for track in tracks],
-                min(track.agreed_ms for track in tracks) or self._tracker.exchange.now_ms(),
+                [state.token for state in states],
+                min(state.verified_ms for state in states) or self._normalizer.exchange.now_ms(),
                 kinds=("books",),
             )
         )

@@ -1,4 +1,4 @@
-"""One run of the feed: sockets, ticks, the lease, and everything that happens beside."""
+"""One run of the feed: sockets, ticks, the lease, and periodic tasks."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,50 +11,50 @@ from typing import Any
 import psycopg
 
 from config.settings import Settings
-from orchestration.feeds.lease import OVERSTAY, Lease, anybody_else, successor
-from orchestration.ingest.committer import Recording
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.figures import Figures
-from orchestration.ingest.gaps.from_data_api import Filler
-from orchestration.ingest.gaps.from_standby import BUSY, Helping
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, successor
+from orchestration.ingest.committer import Committer
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.figures import LiveFigures
+from orchestration.ingest.gaps.from_data_api import GapFiller
+from orchestration.ingest.gaps.from_standby import BUSY_RATE, StandbyGapFiller
 from orchestration.ingest.gaps.losses import Losses
-from orchestration.ingest.gaps.starts import Starts
+from orchestration.ingest.gaps.starts import StartGaps
 from orchestration.ingest.housekeeping import Housekeeping
-from orchestration.ingest.news import News
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.resync import Anchoring
-from orchestration.ingest.sockets.listener import Listener
-from orchestration.ingest.sockets.subscriptions import Following
+from orchestration.ingest.news import MarketNews
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.resync import BookResync
+from orchestration.ingest.sockets.listener import SocketListener
+from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
-from orchestration.ingest.storage.rows import Batch
-from upstream.polymarket.market_channel.socket import Message, NewMarket, Refused
+from orchestration.ingest.storage.rows import WriteBatch
+from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject
 from upstream.transport.errors import UpstreamError
 
 BEAT_S = 1.0
 CLOSE_S = 5.0
 TOKENS_S = 2.0
 ALL_TOKENS_S = 300.0
-TURN_S = 0.1
+RESYNC_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
-NEWS_KEPT_S = 120.0  # by a standby: should it come to lead, it asks for what the last leader may not have dealt with
-HELP_S = 1.0
+NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
+GAPS_S = 1.0
 FETCH_S = 5.0
 BEHIND_MS = 2_000
-DEAF_S = 5.0  # a leader that cannot get a socket back for so long leaves the lead to one that hears
+MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
 
-class Session:
-    """Holds the sockets for a window, and longer while nobody follows."""
+class LiveSession:
+    """Runs the feed for one window, and longer while there is no successor."""
 
     def __init__(
         self,
         settings: Settings,
         url: str,
-        exchange: Exchange,
+        exchange: ExchangeClient,
         *,
-        lease: Lease,
+        lease: FeedLease,
         settle_s: float,
         observe_s: float,
         observed: Callable[[dict[str, Any]], None],
@@ -66,212 +66,218 @@ class Session:
         self._observe_s = observe_s
         self._observed = observed
         self._began_s = int(time())
-        self._began = self._told_at = self._observed_at = self._fetched_at = monotonic()
+        self._began = self._stats_at = self._observed_at = self._fetched_at = monotonic()
         self._exchange = exchange
-        self._deposed = asyncio.Event()
+        self._step_down = asyncio.Event()
         self._written_ms = 0
-        self._busy: list[Listener] = []
+        self._busy_listeners: list[SocketListener] = []
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
         }
-        self.tracker = Tracker(oldest_event_days=settings.books_retention_days)
+        self.normalizer = Normalizer(oldest_event_days=settings.books_retention_days)
         self.backlog = Backlog(settings.live_buffer_mb * 1_000_000)
         self.losses = Losses(lease.run_id)
-        self.starts = Starts(lease.run_id, self.tracker)
+        self.starts = StartGaps(lease.run_id, self.normalizer)
         self.housekeeping = Housekeeping(lease, all_tokens_s=ALL_TOKENS_S)
         self.leader = LeaderConnection(url, lease.feed)
-        self.filler = Filler(url, lease.feed, lease.run_id, exchange)
-        self.news = News(url, exchange)
-        self.following = Following(
+        self.filler = GapFiller(url, lease.feed, lease.run_id, exchange)
+        self.news = MarketNews(url, exchange)
+        self.subscriptions = Subscriptions(
             exchange.socket_url,
-            self.tracker,
+            self.normalizer,
             settings.live_assets_per_socket,
-            heard=self._heard,
-            opened=self._opened,
-            lost=self._lost,
+            on_messages=self._on_messages,
+            on_opened=self._on_opened,
+            on_lost=self._on_lost,
         )
-        self.anchoring = Anchoring(
-            self.tracker,
-            self.following,
+        self.resync = BookResync(
+            self.normalizer,
+            self.subscriptions,
             self.losses,
             self._in("http", exchange.books),
             silence_s=settings.live_silence_s,
         )
-        self.helping = Helping(self.tracker, self.following, self.backlog, self.filler, partial(self._run_in, "filler"))
-        self.recording = Recording(
-            self.tracker,
+        self.standby_filler = StandbyGapFiller(
+            self.normalizer, self.subscriptions, self.backlog, self.filler, partial(self._run_in, "filler")
+        )
+        self.committer = Committer(
+            self.normalizer,
             self.backlog,
             self.losses,
             self.leader,
-            self.helping,
+            self.standby_filler,
             in_thread=partial(self._run_in, "leader"),
             run_id=lease.run_id,
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
         )
-        self.figures = Figures(
-            self.tracker,
+        self.figures = LiveFigures(
+            self.normalizer,
             self.backlog,
-            following=self.following,
-            anchoring=self.anchoring,
-            recording=self.recording,
+            subscriptions=self.subscriptions,
+            resync=self.resync,
+            committer=self.committer,
         )
 
     @property
     def ready(self) -> bool:
-        """Whether every book stands: this run could lead at once."""
-        return self.anchoring.ready_since is not None
+        """Whether every book is synced: this run could lead at once."""
+        return self.resync.ready_since is not None
 
     async def run(self) -> dict[str, Any]:
-        """Run until told to end, or until the window is over and somebody follows."""
+        """Run until stopped, or until the window is over and a successor is ready; return the totals."""
         ticking = asyncio.create_task(self._tick(), name="ticks")
-        beside = [
-            asyncio.create_task(self._again(every_s, errand), name=errand.__name__)
-            for every_s, errand in (
+        background = [
+            asyncio.create_task(self._repeat(every_s, step), name=step.__name__)
+            for every_s, step in (
                 (BEAT_S, self._beat),
-                (TOKENS_S, self._look_at_tokens),
-                (TURN_S, self._turn),
-                (NEWS_S, self._take_news),
-                (HELP_S, self._help),
+                (TOKENS_S, self._refresh_tokens),
+                (RESYNC_S, self._resync_books),
+                (NEWS_S, self._handle_news),
+                (GAPS_S, self._fill_gaps),
             )
         ]
         ended: asyncio.Task[Any] = asyncio.create_task(self.ending.wait(), name="end")
         try:
             while not self.ending.is_set():
-                listening = [listener.task for listener in self.following.listeners if listener.task]
+                listening = [listener.task for listener in self.subscriptions.listeners if listener.task]
                 done, _ = await asyncio.wait(
-                    [ended, ticking, *beside, *listening], timeout=1, return_when=asyncio.FIRST_COMPLETED
+                    [ended, ticking, *background, *listening], timeout=1, return_when=asyncio.FIRST_COMPLETED
                 )
                 for finished in done - {ended}:
-                    finished.result()  # none of them ends by itself: this raises
+                    finished.result()  # none of them ends normally: this raises
         finally:
             self.ending.set()
-            await self._end(ticking, [ended, *beside])
+            await self._end(ticking, [ended, *background])
         return self.figures.totals()
 
-    def _heard(self, _: Listener, messages: Sequence[Message | Refused]) -> int:
+    def _on_messages(self, _: SocketListener, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
         try:
-            newest_ms = self.tracker.take(messages)
-        except Exception as fault:  # noqa: BLE001 (whatever is wrong with one frame, the next one counts)
+            newest_ms = self.normalizer.apply(messages)
+        except Exception as fault:  # noqa: BLE001 (one bad frame must not stop the feed)
             newest_ms = 0
-            self.tracker.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
-        if self.tracker.news:
-            self.following.anticipate(news for news in self.tracker.news if isinstance(news, NewMarket))
+            self.normalizer.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
+        if self.normalizer.news:
+            self.subscriptions.anticipate(news for news in self.normalizer.news if isinstance(news, NewMarket))
         return newest_ms
 
-    def _opened(self, listener: Listener) -> None:
-        self.anchoring.opened(listener)
+    def _on_opened(self, listener: SocketListener) -> None:
+        self.resync.opened(listener)
 
-    def _lost(self, listener: Listener, cause: str) -> None:
-        self.anchoring.lost(listener, cause)
+    def _on_lost(self, listener: SocketListener, cause: str) -> None:
+        self.resync.lost(listener, cause)
 
-    # --- Errands ---
+    # --- Periodic tasks ---
 
     async def _tick(self) -> None:
         while not self.ending.is_set():
             began = monotonic()
-            heard_ms = [listener.newest_ms for listener in self._busy]
-            await self.recording.tick(ready=self.ready, may_lead=self.following.loaded, heard_ms=heard_ms)
-            if self._deposed.is_set():
-                self._deposed.clear()
+            socket_newest_ms = [listener.newest_ms for listener in self._busy_listeners]
+            await self.committer.tick(
+                ready=self.ready, may_lead=self.subscriptions.loaded, socket_newest_ms=socket_newest_ms
+            )
+            if self._step_down.is_set():
+                self._step_down.clear()
                 with suppress(psycopg.Error):
-                    await self.recording.step_down(self._beat)
+                    await self.committer.step_down(self._beat)
             await asyncio.sleep(max(0.001, self._flush_s - (monotonic() - began)))
 
-    async def _again(self, every_s: float, errand: Callable[[], Awaitable[None]]) -> None:
-        """Run an errand again and again; while the database or the exchange is away, it is simply tried again."""
+    async def _repeat(self, every_s: float, step: Callable[[], Awaitable[None]]) -> None:
+        """Run a step periodically; while the database or the exchange is unavailable, it is retried."""
         while True:
             with suppress(psycopg.Error, UpstreamError):
-                await errand()
+                await step()
             await asyncio.sleep(every_s)
 
-    async def _turn(self) -> None:
-        self.anchoring.watch()
-        self.anchoring.turn()
+    async def _resync_books(self) -> None:
+        self.resync.watch()
+        self.resync.update()
 
     async def _beat(self) -> None:
         now = monotonic()
-        recording, exchange = self.recording, self.tracker.exchange
-        self._busy = [each for each in self.following.listeners if each.pulse.rate >= BUSY and each.newest_ms]
-        if recording.leading:
-            self._written_ms = recording.committed_ms()  # not beyond a loss that is not written yet
-        recording.leases = await self._run_in(
+        committer, exchange = self.committer, self.normalizer.exchange
+        self._busy_listeners = [
+            each for each in self.subscriptions.listeners if each.pulse.rate >= BUSY_RATE and each.newest_ms
+        ]
+        if committer.leading:
+            self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
+        committer.leases = await self._run_in(
             "housekeeping",
             self.housekeeping.beat,
-            recording.role,
+            committer.role,
             self._detail(now),
             ready=self.ready,
-            newest_ms=recording.newest_ms if self.following.of_token else 0,
+            newest_ms=committer.newest_ms if self.subscriptions.of_token else 0,
         )
-        exchange.assume(exchange.our_ms() - self._lease.database_ms())
-        if recording.leading and self.anchoring.deaf_for_s() > DEAF_S and self._somebody_hears():
-            self._deposed.set()  # between two ticks
-        recording.stand_by()
-        if not recording.leading:
-            self._told_at = now
+        exchange.assume(exchange.local_ms() - self._lease.database_ms())
+        if committer.leading and self.resync.disconnected_s() > MAX_DISCONNECTED_S and self._another_ready():
+            self._step_down.set()  # between two ticks
+        committer.stand_by()
+        if not committer.leading:
+            self._stats_at = now
         age = now - self._began
         if age > self._lease.window_s and (
-            age > self._lease.window_s * OVERSTAY
-            or (recording.leading and successor(recording.leases, self._lease.run_id))
+            age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
+            or (committer.leading and successor(committer.leases, self._lease.run_id))
         ):
             self.ending.set()
-        if recording.leading:
+        if committer.leading:
             await self._save_losses()
-            if exchange.now_ms() >= recording.led_since_ms:
+            if exchange.now_ms() >= committer.led_since_ms:
                 await self._run_in(
-                    "housekeeping", self.housekeeping.look_at_starts, self.starts, since_ms=recording.led_since_ms
+                    "housekeeping", self.housekeeping.check_starts, self.starts, since_ms=committer.led_since_ms
                 )
-            if now - self._told_at >= FIGURES_S:
-                self._told_at = now
+            if now - self._stats_at >= FIGURES_S:
+                self._stats_at = now
                 await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
 
     async def _save_losses(self) -> None:
-        saving = self.losses.begin_saving(self.tracker.exchange.now_ms())
+        saving = self.losses.begin_saving(self.normalizer.exchange.now_ms())
         try:
             await self._run_in("housekeeping", self.housekeeping.save, self.losses, saving)
         finally:
             self.losses.end_saving()
 
-    def _somebody_hears(self) -> bool:
-        return anybody_else(self.recording.leases or (), self._lease.run_id)
+    def _another_ready(self) -> bool:
+        return another_ready(self.committer.leases or (), self._lease.run_id)
 
-    async def _look_at_tokens(self) -> None:
-        strangers = bool(self.tracker.strangers)
-        self.tracker.strangers.clear()
-        rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, strangers=strangers)
-        loaded = self.following.loaded
-        begun = self.following.take(rows, whole=whole, fresh=self.ready)
-        if loaded and self.recording.leading:
+    async def _refresh_tokens(self) -> None:
+        unknown_tokens = bool(self.normalizer.unknown_tokens)
+        self.normalizer.unknown_tokens.clear()
+        rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
+        loaded = self.subscriptions.loaded
+        begun = self.subscriptions.apply(rows, whole=whole, fresh=self.ready)
+        if loaded and self.committer.leading:
             self.starts.begun |= begun
-        self.following.value(await self._run_in("housekeeping", self.housekeeping.volumes))
+        self.subscriptions.update_volumes(await self._run_in("housekeeping", self.housekeeping.volumes))
 
-    async def _take_news(self) -> None:
-        announced, self.tracker.news = self.tracker.news, []
+    async def _handle_news(self) -> None:
+        announced, self.normalizer.news = self.normalizer.news, []
         now = monotonic()
         for message in announced:
             if isinstance(message, NewMarket):
                 self.starts.announce(message.market, message.ts_ms)
-        self.news.hear(announced, now)  # whoever leads: nobody may, while the database is away
-        if not self.recording.leading:
-            self.news.forget(now - NEWS_KEPT_S)
+        self.news.add(announced, now)  # on the standby too: nobody may lead while the database is away
+        if not self.committer.leading:
+            self.news.forget(now - NEWS_TTL_S)
         elif self.news.due(now) and await self._run_in("news", self.news.settle, now):
-            await self._look_at_tokens()
+            await self._refresh_tokens()
 
-    async def _help(self) -> None:
-        exchange = self.tracker.exchange
+    async def _fill_gaps(self) -> None:
+        exchange = self.normalizer.exchange
         now_ms = exchange.now_ms()
         if refusals := self._exchange.take_refusals():
-            self.backlog.add(Batch(refusals=refusals, received_ms=exchange.our_ms()))
-        if not self.recording.leading:
-            await self.helping.look(now_ms)
+            self.backlog.add(WriteBatch(refusals=refusals, received_ms=exchange.local_ms()))
+        if not self.committer.leading:
+            await self.standby_filler.fill_closed_gaps(now_ms)
         elif self.ready and not self.losses.open():
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
-            # What is still to be written must not be fetched from elsewhere meanwhile.
-            behind_ms = exchange.our_ms() - self.recording.written_ms
+            # Rows still to be written must not be fetched from the Data API meanwhile.
+            behind_ms = exchange.local_ms() - self.committer.written_ms
             if behind_ms < BEHIND_MS and monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
                 await self._run_in("filler", self.filler.from_data_api, self._settle_s)
                 self._fetched_at = monotonic()
@@ -279,55 +285,55 @@ class Session:
     # --- The end ---
 
     async def _end(self, ticking: asyncio.Task[None], others: list[asyncio.Task[Any]]) -> None:
-        """Commit what is left, say how far that is, and only then let go of the lead."""
+        """Commit what is left, report how far that is, and only then release the lead."""
         self.filler.stopped = True
         await asyncio.wait([ticking])
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         with suppress(psycopg.Error):
-            if self.recording.leading:
-                await self.recording.leave()
+            if self.committer.leading:
+                await self.committer.drain()
                 await self._save_losses()
-                self._written_ms = self.recording.committed_ms()
+                self._written_ms = self.committer.committed_ms()
             now = monotonic()
             await self._run_in(
                 "housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False, newest_ms=0
             )
         await self._run_in("leader", self.leader.resign)
-        await self.following.stop()
+        await self.subscriptions.stop()
         self._observed(self.figures.observation())
-        errands = (("housekeeping", self.housekeeping.close), ("filler", self.filler.close), ("news", self.news.close))
-        with suppress(TimeoutError):  # one that waits for the exchange ends by itself
+        closing = (("housekeeping", self.housekeeping.close), ("filler", self.filler.close), ("news", self.news.close))
+        with suppress(TimeoutError):  # a call that waits for the exchange ends by itself
             async with asyncio.timeout(CLOSE_S):
-                await asyncio.gather(*(self._run_in(name, close) for name, close in errands))
+                await asyncio.gather(*(self._run_in(name, close) for name, close in closing))
                 await self._run_in("http", self._exchange.close)
         for threads in self._threads.values():
             threads.shutdown(wait=False)
 
-    def _hindrance(self) -> dict[str, Any]:
-        """Say what keeps the feed from going on, and since when."""
-        if not self.following.of_token:
+    def _obstacle(self) -> dict[str, Any]:
+        """Return what blocks the feed, and since when."""
+        if not self.subscriptions.of_token:
             return {"reason": "follows no market", "since": self._began_s}
-        troubles = [listener.trouble for listener in self.following.listeners if listener.trouble is not None]
+        troubles = [listener.trouble for listener in self.subscriptions.listeners if listener.trouble is not None]
         if not troubles:
             return {}
         reason, since = min(troubles, key=lambda trouble: trouble[1])
         return {"reason": reason, "since": since}
 
     def _detail(self, now: float) -> dict[str, Any]:
-        ready_since = self.anchoring.ready_since
+        ready_since = self.resync.ready_since
         return {
-            **self._hindrance(),
+            **self._obstacle(),
             "written_ms": self._written_ms,
-            "led_ms": self.recording.led_ms,
-            "heard_after_ms": self.tracker.exchange.ahead_ms,  # by our own clock, the usual delay included
+            "led_ms": self.committer.led_ms,
+            "heard_after_ms": self.normalizer.exchange.ahead_ms,  # by our own clock, the usual delay included
             "ready_for_s": 0.0 if ready_since is None else round(now - ready_since, 1),
             **self.figures.standing(),
         }
 
     async def _run_in(self, name: str, call: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """Run a call that blocks in a thread of its kind, one after the other."""
+        """Run a blocking call in the named thread pool."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads[name], partial(call, *args, **named))
 

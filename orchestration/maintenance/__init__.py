@@ -1,1 +1,1 @@
-"""What keeps the database small: retention, packing of past books, pruning of Dagster's history."""
+"""Maintenance of the database's size: retention, packing of past books, pruning of Dagster's history."""

@@ -1,4 +1,4 @@
-"""Dagster's own history: it keeps every run for ever, so old ones are deleted here."""
+"""Pruning of Dagster's history: Dagster keeps every run for ever, so old ones are deleted here."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KEPT = {
     dg.DagsterRunStatus.CANCELED: timedelta(days=1),
     dg.DagsterRunStatus.FAILURE: timedelta(days=7),
 }
-AT_ONCE = 5000
+MAX_RUNS_PER_QUERY = 5000
 NEWEST_CHECKS = sa.select(sa.func.max(Checks.c.id)).group_by(Checks.c.asset_key, Checks.c.check_name)
 
 
@@ -33,22 +33,22 @@ class Pruned:
 
     deleted: int
     spared: int
-    """Old, but the newest of an asset or a check: deleting them would make it look as if it had never been made."""
+    """Old runs kept as the newest of an asset or a check: deleting them would make it look never materialized."""
     checks: int
-    """Evaluations of checks, which do not go with their run."""
-    told: int
-    """What sensors told without a run."""
+    """Evaluations of checks, which Dagster does not delete with their run."""
+    runless_events: int
+    """Events that sensors reported without a run."""
     finished: bool
 
 
 def prune(instance: dg.DagsterInstance, now: datetime, *, seconds: float = 60.0) -> Pruned:
-    """Delete what is older than `KEPT`, oldest first, for at most some seconds: the next pass goes on."""
+    """Delete runs older than `KEPT`, oldest first, for at most `seconds`: the next pass continues."""
     deadline = time.monotonic() + seconds
     newest = newest_runs(instance)
     deleted = spared = 0
     for status, kept in KEPT.items():
         old = dg.RunsFilter(statuses=[status], created_before=now - kept)
-        for record in instance.get_run_records(old, limit=AT_ONCE, ascending=True):
+        for record in instance.get_run_records(old, limit=MAX_RUNS_PER_QUERY, ascending=True):
             run_id = record.dagster_run.run_id
             if run_id in newest:
                 spared += 1
@@ -58,11 +58,13 @@ def prune(instance: dg.DagsterInstance, now: datetime, *, seconds: float = 60.0)
                 instance.delete_run(run_id)
                 deleted += 1
     before = now - KEPT[dg.DagsterRunStatus.SUCCESS]
-    return Pruned(deleted, spared, prune_checks(instance, before), prune_told(instance, before), finished=True)
+    return Pruned(
+        deleted, spared, prune_checks(instance, before), prune_runless_events(instance, before), finished=True
+    )
 
 
 def newest_runs(instance: dg.DagsterInstance) -> set[str]:
-    """Collect the newest run of each asset and of each check."""
+    """Return the newest run of each asset and of each check."""
     newest: set[str | None] = set()
     for record in instance.get_asset_records():
         entry = record.asset_entry
@@ -77,7 +79,7 @@ def newest_runs(instance: dg.DagsterInstance) -> set[str]:
 
 
 def prune_checks(instance: dg.DagsterInstance, before: datetime) -> int:
-    """Delete old evaluations of checks, but never the newest of each; Dagster has no call for this."""
+    """Delete old check evaluations, but never the newest of each check; Dagster has no call for this."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return 0
@@ -88,7 +90,7 @@ def prune_checks(instance: dg.DagsterInstance, before: datetime) -> int:
         return int(conn.execute(old).rowcount)
 
 
-def prune_told(instance: dg.DagsterInstance, before: datetime) -> int:
+def prune_runless_events(instance: dg.DagsterInstance, before: datetime) -> int:
     """Delete old events that belong to no run, but never the newest of each asset and kind."""
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):

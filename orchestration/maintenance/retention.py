@@ -1,4 +1,4 @@
-"""What is let go: chunks beyond their time, what runs leave behind. Candles are kept for ever."""
+"""Retention: expired chunks, and rows that no longer serve anything, are dropped. Candles are kept for ever."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ ACTIVITY_KEPT = timedelta(days=90)
 QUALITY_KEPT = timedelta(days=3)
 QUALITY_FAILURES_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
-AT_ONCE = 10_000  # rows deleted in one statement
+BATCH_ROWS = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
-    """Drop what is beyond its time, and say how many chunks or rows of each table went."""
+    """Drop expired data, and return how many chunks or rows of each table were dropped."""
     books = now - timedelta(days=settings.books_retention_days)
     settled = now - timedelta(days=settings.settlements_retention_days)
-    # Rows that no base of a position has yet are needed to make that position anew: they stay, and it is said.
+    # Rows that are in no position's base yet are needed to rebuild that position: they stay, and this is logged.
     held, unbased = timedelta(), queries.first_unbased(conn)
     if unbased is not None and unbased < settled:
         held, settled = settled - unbased, unbased
@@ -44,7 +44,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "wallet_activity": now - ACTIVITY_KEPT,
         **dict.fromkeys(CHAIN, settled),
     }
-    blocks = _forget_blocks(conn, before["settlements"])  # first: one that stands has all of its rows
+    blocks = _forget_blocks(conn, before["settlements"])  # first: a stored block has all of its rows
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
     }
@@ -69,15 +69,15 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
 
 
 def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
-    """Forget deliveries that were over long ago; some at a time, as the deliverer writes beside it."""
+    """Delete deliveries that ended long ago; in batches, as the dispatcher writes at the same time."""
     gone = 0
-    while some := int(webhooks.forget(conn, before=before, most=AT_ONCE)):
+    while some := int(webhooks.forget(conn, before=before, most=BATCH_ROWS)):
         gone += some
     return gone
 
 
 def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
-    """Forget the blocks of days that are dropped whole: chunks go by the day (UTC)."""
+    """Delete the blocks of days that are dropped entirely: chunks are split by day (UTC)."""
     whole_days = before.replace(hour=0, minute=0, second=0, microsecond=0)
     last = queries.last_block_before(conn, before=whole_days)
     if last is None:
@@ -87,7 +87,7 @@ def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
 
 
 def first_event_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:
-    """Find the first stream event not older than `instant`: by halving, as only numbers are indexed."""
+    """Find the first stream event not older than `instant`: by bisection, as only numbers are indexed."""
     low, high = queries.stream_ends(conn)
     if low is None:
         return None

@@ -1,1 +1,1 @@
-"""The catalogue of markets: read from the exchange and merged into ours."""
+"""The market catalogue: read from the exchange and merged into ours."""

@@ -1,4 +1,4 @@
-"""The catalogue of markets: what the exchange says goes in, what really changed is told on."""
+"""The catalogue store: the exchange's data is merged in, and real changes are published."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ EVENT_FIELDS = tuple(column.name for column in tables.events.c if column.name !=
 
 
 @dataclass(frozen=True)
-class Stored:
-    """What came of a batch."""
+class StoreResult:
+    """Result of storing a batch."""
 
     inserted: int = 0
     changed: int = 0
     status_changes: int = 0
     refused: int = 0
 
-    def __add__(self, other: Stored) -> Stored:
-        return Stored(
+    def __add__(self, other: StoreResult) -> StoreResult:
+        return StoreResult(
             self.inserted + other.inserted,
             self.changed + other.changed,
             self.status_changes + other.status_changes,
@@ -41,50 +41,54 @@ class Stored:
 
 def store(
     conn: Connection, rows: Sequence[Row], *, cause: str, events: Iterable[Row] = (), announce_new: bool = True
-) -> Stored:
-    """Bring markets (rows keyed like `sql.tables.markets`) up to what `rows` say, with their tokens and events.
+) -> StoreResult:
+    """Upsert markets from `rows` (keyed like `sql.tables.markets`), with their tokens and events.
 
-    A field that is missing, null or an empty list means "unknown" and leaves what is stored. Several rows of one market
-    are read as one. A market that we do not hold yet needs at least question, outcomes and token_ids, otherwise its row
-    is passed over. `announce_new=False` takes stock: what is new to us, but not to the exchange, is not told on.
+    A field that is missing, null or an empty list means "unknown" and leaves the stored value. Several rows of one
+    market are merged into one. A market that is not stored yet needs at least question, outcomes and token_ids,
+    otherwise its row is skipped. With `announce_new=False` markets that are new to us, but not to the exchange, are not
+    published.
 
     Runs in a transaction of its own, or within the caller's; then before the caller touches `stream_head`. Rows that
-    the database refuses go to `quarantine`, the others are stored all the same.
+    the database refuses go to `quarantine`; the others are stored all the same.
     """
     merged = _merge(rows)
     told = list({event["event_id"]: event for event in events if event.get("event_id")}.values())
     return _store(conn, merged, told, cause, announce_new=announce_new)
 
 
-def _store(conn: Connection, rows: Sequence[Row], events: Sequence[Row], cause: str, *, announce_new: bool) -> Stored:
-    """Store all at once; what the database refuses is halved until the culprit stands alone."""
+def _store(
+    conn: Connection, rows: Sequence[Row], events: Sequence[Row], cause: str, *, announce_new: bool
+) -> StoreResult:
+    """Store all rows at once; if the database refuses, bisect until the faulty row is isolated."""
     if not rows and not events:
-        return Stored()
+        return StoreResult()
     try:
         with conn.transaction():
             queries.lock(conn)
             if events:
                 queries.upsert_events(conn, rows=_events(events))
-            return _store_markets(conn, rows, cause, announce_new=announce_new) if rows else Stored()
+            return _store_markets(conn, rows, cause, announce_new=announce_new) if rows else StoreResult()
     except (psycopg.DataError, psycopg.IntegrityError) as refusal:
         if len(rows) + len(events) == 1:
             _refuse(conn, (*rows, *events)[0], refusal)
-            return Stored(refused=1)
-    stored = Stored()
+            return StoreResult(refused=1)
+    stored = StoreResult()
     for half, of_half in _halves(rows, events):
         stored += _store(conn, half, of_half, cause, announce_new=announce_new)
     return stored
 
 
-def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announce_new: bool) -> Stored:
+def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announce_new: bool) -> StoreResult:
     conn.execute(merging.INCOMING)
     conn.execute("delete from incoming_markets")
     with conn.cursor() as cursor, cursor.copy(merging.COPY) as copy:
         for row in rows:
             copy.write_row([*(_plain(row.get(name)) for name in merging.COMPARED), _raw(row.get("raw"))])
 
-    # Planned anew each time: a plan kept from the first pages, of an empty table, would read all of it for each page.
-    conn.execute(merging.LET_GO, prepare=False)
+    # Planned each time: a plan cached from the first pages, with an empty table, would read the whole table for each
+    # page.
+    conn.execute(merging.RELEASE_IDS, prepare=False)
     changed = conn.execute(merging.UPDATE, prepare=False).fetchall()
     inserted = conn.execute(merging.INSERT, prepare=False).fetchall()
 
@@ -94,12 +98,12 @@ def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announc
     if announce_new:
         moved += [(key, None) for (key,) in inserted]
     if moved:
-        _tell(conn, moved, cause)
-    return Stored(len(inserted), len(changed), len(moved))
+        _publish(conn, moved, cause)
+    return StoreResult(len(inserted), len(changed), len(moved))
 
 
-def _tell(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str) -> None:
-    """Record changes of state, and tell the stream's subscribers."""
+def _publish(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str) -> None:
+    """Record changes of state, and publish them to the stream."""
     keys, before = [key for key, _ in moved], [was for _, was in moved]
     told = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
     last = queries.advance_stream(conn, events=len(told))
@@ -119,7 +123,7 @@ def _tell(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str)
 
 
 def _merge(rows: Sequence[Row]) -> list[Row]:
-    """Make one row of each market, the later word winning, ordered by id."""
+    """Merge rows of the same market, later values winning; ordered by ID."""
     merged: dict[str, dict[str, Any]] = {}
     owners: dict[str, str] = {}
     for row in rows:
@@ -154,7 +158,7 @@ def _events(events: Sequence[Row]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Take NUL out of text, as PostgreSQL cannot hold it."""
+    """Remove NUL from text, as PostgreSQL cannot store it."""
     if isinstance(value, str):
         return value.replace("\0", "") if "\0" in value else value
     if isinstance(value, list):
@@ -165,7 +169,7 @@ def _plain(value: Any) -> Any:
 
 
 def _raw(value: Any) -> str | None:
-    """Give the exchange's object as JSON text that jsonb can hold."""
+    """Return the exchange's object as JSON text that jsonb accepts."""
     if value is None:
         return None
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()

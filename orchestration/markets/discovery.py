@@ -1,4 +1,4 @@
-"""How the exchange's catalogue is walked: what is open, what is new or has ended, and, once, its whole history."""
+"""Discovery of the exchange's catalogue: open markets, new and ended ones, and, once, its whole history."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.markets.catalogue import Stored, store
+from orchestration.markets.catalogue import StoreResult, store
 from sql.queries import catalogue as queries
 from sql.queries import feed
 from upstream.transport.errors import Rejected
@@ -20,45 +20,45 @@ if TYPE_CHECKING:
     import psycopg
 
     from config.settings import Settings
-    from upstream.polymarket.gamma.client import Gamma, Market, Page
+    from upstream.polymarket.gamma.client import Gamma, GammaMarket, GammaPage
 
-ENDED_WITHIN = timedelta(hours=2)  # of a planned end passed longer ago the next full walk is to tell
-ENDED_AT_ONCE = 500
+ENDED_WITHIN = timedelta(hours=2)  # markets with an older planned end are left to the next full scan
+MAX_ENDED = 500
 NEW_PAGES = 20
 PAYOUT_WITHIN = timedelta(days=30)  # a disputed payout takes a week
-UNSEEN_AT_ONCE = 5000
+MAX_UNSEEN = 5000
 HISTORY_S = 20.0
 
 
-class State(msgspec.Struct, omit_defaults=True):
-    """What is remembered between runs, in table `settings` under `discovery`."""
+class DiscoveryState(msgspec.Struct, omit_defaults=True):
+    """Discovery state, kept between runs in table `settings` under `discovery`."""
 
     tried_at: datetime | None = None
-    """When the last full walk began."""
+    """When the last full scan began."""
     full_at: datetime | None = None
-    """When the last full walk came to its end."""
+    """When the last full scan ended."""
     looked_at: datetime | None = None
-    """When a look for new and ended markets last began; also when it failed, so that the next waits its time."""
+    """When a check for new and ended markets last began; also when it failed, so that the next one waits its time."""
     history_cursor: str | None = None
     history_until: datetime | None = None
-    """When the walk through closed markets came to its end; null while it is under way."""
+    """When the scan of closed markets ended; null while it is under way."""
 
     @classmethod
-    def read(cls, conn: psycopg.Connection[Any]) -> State:
-        """Remember."""
+    def read(cls, conn: psycopg.Connection[Any]) -> DiscoveryState:
+        """Read the stored state."""
         return msgspec.convert(queries.state(conn) or {}, cls)
 
 
 @dataclass
-class Report:
+class DiscoveryReport:
     """What one run of discovery has done."""
 
-    stored: Stored = Stored()  # noqa: RUF009 (frozen)
+    stored: StoreResult = StoreResult()  # noqa: RUF009 (frozen)
     pages: int = 0
     rows: int = 0
-    head: list[Market] = field(default_factory=list)
+    head: list[GammaMarket] = field(default_factory=list)
 
-    def add(self, markets: Sequence[Market], stored: Stored) -> None:
+    def add(self, markets: Sequence[GammaMarket], stored: StoreResult) -> None:
         """Count a page."""
         self.pages += 1
         self.rows += len(markets)
@@ -66,8 +66,8 @@ class Report:
         self.head += markets[: 5 - len(self.head)]
 
 
-def due(state: State, now: datetime, settings: Settings) -> str | None:
-    """Name the walk that is due: `full`, `changes`, or none yet."""
+def due(state: DiscoveryState, now: datetime, settings: Settings) -> str | None:
+    """Return the scan that is due: `full`, `changes`, or none yet."""
     pause = timedelta(seconds=settings.discovery_changes_s)
     begun = state.tried_at
     unfinished = begun is not None and (state.full_at is None or state.full_at < begun)
@@ -80,7 +80,7 @@ def due(state: State, now: datetime, settings: Settings) -> str | None:
 
 
 class Discovery:
-    """One run's walks. Each page is committed as it comes, and served while the next is still to be asked for."""
+    """One run's scans. Each page is committed as it arrives, and served while the next ones are still to come."""
 
     def __init__(
         self,
@@ -93,34 +93,34 @@ class Discovery:
         self.gamma = gamma
         self.settings = settings
         self.now = now
-        self.state = State.read(conn)
-        self.report = Report()
+        self.state = DiscoveryState.read(conn)
+        self.report = DiscoveryReport()
 
-    def walk_open(self) -> None:
-        """Walk every open market; then ask for those of ours that were not among them."""
+    def scan_open(self) -> None:
+        """Scan every open market; then request those of ours that were not among them."""
         began = self.now()
         taking_stock = self.state.full_at is None
         self.remember(tried_at=began, looked_at=began)
         seen: set[str] = set()
 
-        def take(page: Page[Market], cause: str) -> None:
+        def take(page: GammaPage[GammaMarket], cause: str) -> None:
             seen.update(market.market_id for market in page.items)
             self.take(page, cause, announce_new=not taking_stock)
 
-        if taking_stock:  # what people look at first comes first
+        if taking_stock:  # the most traded markets first
             most_traded = self.gamma.market_pages(None, closed=False, order="volume24hr", ascending=False)
             take(next(most_traded), "discovered")
         looked = time.monotonic()
         for page in self.gamma.market_pages(None, closed=False):
             take(page, "discovered")
             if not taking_stock and time.monotonic() - looked >= self.settings.discovery_changes_s:
-                self.look()  # a full walk takes minutes: new markets do not wait for it
+                self.look()  # a full scan takes minutes: new markets do not wait for it
                 looked = time.monotonic()
         ours = [row[0] for row in queries.unseen(self.conn, since=began, source=self.settings.source)]
         unseen = [market_id for market_id in ours if market_id not in seen]
-        self.ask_again(unseen[:UNSEEN_AT_ONCE], "no longer listed as open")
+        self.refresh(unseen[:MAX_UNSEEN], "no longer listed as open")
         unpaid = [row[0] for row in queries.unpaid(self.conn, since=began - PAYOUT_WITHIN)]
-        self.ask_again(unpaid, "payout")
+        self.refresh(unpaid, "payout")
         ended = self.now()
         self.remember(full_at=ended)
         figures = {
@@ -131,26 +131,26 @@ class Discovery:
         self.beat(brought=False, detail=msgspec.json.encode(figures).decode())
 
     def look(self) -> None:
-        """Take the newest markets, back to those that we know, and ask for those that have just passed their end."""
+        """Read the newest markets, back to those that we know, and request those that have just passed their end."""
         self.remember(looked_at=self.now())
         newest = self.gamma.market_pages(None, closed=False, order="createdAt", ascending=False)
         for _, page in zip(range(NEW_PAGES), newest, strict=False):
             if not self.take(page, "listed").inserted:
                 break
         since = self.now() - ENDED_WITHIN
-        ended = [row[0] for row in queries.ended(self.conn, since=since, most=ENDED_AT_ONCE)]
-        self.ask_again(ended, "ended")
+        ended = [row[0] for row in queries.ended(self.conn, since=since, most=MAX_ENDED)]
+        self.refresh(ended, "ended")
 
-    def walk_closed(self, seconds: float = HISTORY_S) -> None:
-        """Go on with the walk through closed markets for some time; once it is through, take those closed since."""
+    def scan_closed(self, seconds: float = HISTORY_S) -> None:
+        """Continue the scan of closed markets for some time; once it is complete, read those closed since."""
         deadline = time.monotonic() + seconds
         if self.state.history_until is None:
             try:
-                self._walk_history(deadline)
+                self._scan_history(deadline)
             except Rejected:
                 if self.state.history_cursor is None:
                     raise
-                self.remember(history_cursor=None)  # the exchange no longer knows it: from the beginning, next time
+                self.remember(history_cursor=None)  # the exchange no longer knows the cursor: start over next time
             return
         for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
             ids = [market.market_id for market in page.items]
@@ -160,14 +160,14 @@ class Discovery:
                 break
         self.remember(history_until=self.now())
 
-    def walk_closed_since(self, since: datetime) -> None:
-        """Take the markets that were closed since an instant, the newest first."""
+    def scan_closed_since(self, since: datetime) -> None:
+        """Read the markets that were closed since an instant, newest first."""
         for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
             self.take(page, "closed", announce_new=False)
             if any(closed < since for market in page.items if (closed := market.closed_at()) is not None):
                 return
 
-    def _walk_history(self, deadline: float) -> None:
+    def _scan_history(self, deadline: float) -> None:
         for page in self.gamma.market_pages(self.state.history_cursor, closed=True):
             self.take(page, "closed", announce_new=False)
             if page.next_cursor is None:
@@ -177,19 +177,19 @@ class Discovery:
             if time.monotonic() >= deadline:
                 return
 
-    def ask_again(self, market_ids: Sequence[str], cause: str) -> None:
-        """Ask for markets by their ids, open or not."""
+    def refresh(self, market_ids: Sequence[str], cause: str) -> None:
+        """Request markets by their IDs, open or not."""
         for start in range(0, len(market_ids), 100):
             markets = self.gamma.markets_by_condition(market_ids[start : start + 100])
             self.put(markets, cause, announce_new=False)
 
-    def take(self, page: Page[Market], cause: str, *, announce_new: bool = True) -> Stored:
-        """Store a page, and keep what could not be read of it."""
+    def take(self, page: GammaPage[GammaMarket], cause: str, *, announce_new: bool = True) -> StoreResult:
+        """Store a page, and quarantine what could not be parsed."""
         for refusal in page.refused:
             queries.refuse(self.conn, source=refusal.source, reason=refusal.reason, payload=refusal.payload)
         return self.put(page.items, cause, announce_new=announce_new)
 
-    def put(self, markets: Sequence[Market], cause: str, *, announce_new: bool) -> Stored:
+    def put(self, markets: Sequence[GammaMarket], cause: str, *, announce_new: bool) -> StoreResult:
         """Store markets."""
         stored = store(
             self.conn,
@@ -212,5 +212,5 @@ class Discovery:
         queries.remember(self.conn, value=msgspec.json.encode(msgspec.to_builtins(changes)).decode())
 
 
-def _events(markets: Iterable[Market]) -> list[dict[str, Any]]:
+def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:
     return [row for market in markets if (row := market.event_row()) is not None]

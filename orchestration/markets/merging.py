@@ -1,4 +1,4 @@
-"""The statements that merge incoming markets into those stored, put together from the one declaration of the table."""
+"""SQL statements that merge incoming markets into the stored ones, generated from the table's declaration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 OURS = {"market_key", "first_seen_at", "updated_at"}
 FIELDS = tuple(column.name for column in tables.markets.c if column.name not in OURS)
 COMPARED = tuple(name for name in FIELDS if name != "raw")
-# These move with every trade: they count as a change, but are not worth writing the exchange's whole object again.
+# These change with every trade: they count as a change, but do not justify rewriting the exchange's whole object.
 MEASURED = {"outcome_prices", "volume_usd", "volume_24h_usd", "liquidity_usd"}
 DESCRIBED = tuple(name for name in COMPARED if name not in MEASURED)
 
@@ -26,7 +26,7 @@ def _columns(names: Iterable[str], prefix: str = "") -> str:
 
 
 def _new(name: str) -> str:
-    """Say what a stored field `b.name` becomes under the incoming `i.name`."""
+    """Return the SQL for a stored field `b.name` given the incoming `i.name`."""
     if name == "status":
         return "case when b.status = 'RESOLVED' then b.status else coalesce(i.status, b.status) end"
     if name in {"closed_at", "resolved_at", "winning_outcome"}:  # reopened: these are unknown again
@@ -35,7 +35,7 @@ def _new(name: str) -> str:
 
 
 def _given(name: str) -> str:
-    """Say what a new row holds, its default where nothing came."""
+    """Return the SQL for a new row's field, with its default if nothing was sent."""
     if name == "raw":
         return "i.raw::jsonb"
     default = tables.markets.c[name].server_default
@@ -48,10 +48,10 @@ def _differs(names: Iterable[str]) -> str:
 
 
 def _statement(text: str) -> Query:
-    return sql.SQL(cast("Any", text))  # names come from sql.tables alone, never from outside
+    return sql.SQL(cast("Any", text))  # names come only from sql.tables, never from outside
 
 
-# Most objects of the exchange are 4-8 kB: kept in the row itself, they are not compressed just to be read once.
+# Most objects of the exchange are 4-8 kB: stored plain in the row, they are not compressed just to be read once.
 INCOMING = _statement(
     f"""
     create temp table if not exists incoming_markets with (toast_tuple_target = 8160) on commit delete rows as
@@ -61,13 +61,13 @@ INCOMING = _statement(
 
 COPY = _statement(f"copy incoming_markets ({_columns((*COMPARED, 'raw'))}) from stdin")
 
-# An id of the exchange that now names another market is taken from the one that had it.
-LET_GO = _statement(
+# An exchange ID that now names another market is taken from the market that had it.
+RELEASE_IDS = _statement(
     "update markets m set gamma_id = null from incoming_markets i "
     "where m.gamma_id = i.gamma_id and m.market_id <> i.market_id"
 )
 
-# RESOLVED is final: what says otherwise (a page from a cache, mostly) is passed over. So is what would reopen a market,
+# RESOLVED is final: contradicting data (mostly a page from a cache) is ignored. So is data that would reopen a market,
 # but is older than what closed it.
 UPDATE = _statement(
     f"""

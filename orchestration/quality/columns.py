@@ -1,4 +1,4 @@
-"""Whether tables have the columns that they are declared with."""
+"""Check that tables have their declared columns."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
-def amiss(conn: psycopg.Connection[Any], tables: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
-    """Compare columns with their declaration; give those that are missing, too many, or of another type."""
+def mismatches(conn: psycopg.Connection[Any], tables: Iterable[str]) -> dict[str, list[dict[str, Any]]]:
+    """Compare columns with their declaration; return those that are missing, unexpected, or of another type."""
     declared = [
         {"table_name": table, "column_name": column.name, "type": column.type.compile(_DIALECT).lower()}
         for table in tables

@@ -1,4 +1,4 @@
-"""What a suite consists of, as plain data: each check is an expectation as Great Expectations spells it."""
+"""Definition of suites as plain data: each check is an expectation in Great Expectations' terms."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ ROWS = "unexpected_rows_expectation"
 
 @dataclass(frozen=True)
 class Check:
-    """Something that holds of a table's rows; by its severity a row that breaks it makes the stage late or stale."""
+    """A condition on a table's rows; a row that breaks it makes the stage late or stale, by the check's severity."""
 
     name: str
-    says: str
+    description: str
     type: str
     arguments: dict[str, Any]
     severity: Severity = "fail"
 
     def at(self, severity: Severity) -> Check:
-        """Give the same with another severity."""
+        """Return the same check with another severity."""
         return replace(self, severity=severity)
 
 
@@ -39,47 +39,45 @@ TAKES: dict[By, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Suite:
-    """What holds of a table, and how its new rows are found: by time, unless said otherwise.
+    """The checks of a table, and how its new rows are found: by time, unless another way is set.
 
-    Or by a number that grows; or they are the chain's new blocks, or the rows of those; or all are looked at each time.
+    The alternatives: a growing number, the chain's new blocks, the rows of those blocks, or all rows each time.
     """
 
     table: str
     stage: str
     asset: str
-    """Where Dagster shows it."""
+    """The asset that shows the check in Dagster."""
     checks: tuple[Check, ...]
     by: By = "time"
     most: int | None = None
-    """With numbers and blocks: how many rows a pass takes; the next one goes on."""
+    """With numbers and blocks: max rows per pass; the next pass continues."""
 
     @property
     def takes(self) -> tuple[str, ...]:
-        """Name what the query takes that finds the rows."""
+        """Return the parameters of the query that finds the rows."""
         return TAKES[self.by]
 
     @property
     def fresh(self) -> str:
-        """Name the temporary table of the new rows."""
+        """Return the name of the temporary table of new rows."""
         return f"fresh_{self.table}"
 
     @property
     def name(self) -> str:
-        """Name Dagster's check."""
+        """Return the name of Dagster's check."""
         return f"{self.table}_quality"
 
 
-SCHEMA = Check(
-    "columns", "The table has the columns that it is declared with.", "expect_table_columns_to_match_set", {}
-)
-"""Looked at before all else: without it nothing can be said of the rows."""
+SCHEMA = Check("columns", "The table has its declared columns.", "expect_table_columns_to_match_set", {})
+"""Checked first: without it the rows cannot be validated."""
 
 
-def between(column: str, low: int, high: int, says: str = "", *, severity: Severity = "fail") -> Check:
-    """Expect a column's values within bounds, both included; null is none."""
+def between(column: str, low: int, high: int, description: str = "", *, severity: Severity = "fail") -> Check:
+    """Expect a column's values within bounds, both inclusive; null is allowed."""
     return Check(
         column,
-        says or f"`{column}` lies between {low:,} and {high:,}.",
+        description or f"`{column}` is between {low:,} and {high:,}.",
         "expect_column_values_to_be_between",
         {"column": column, "min_value": low, "max_value": high},
         severity,
@@ -92,12 +90,12 @@ def price(column: str, *, most: int = PRICE_MAX, severity: Severity = "fail") ->
 
 
 def amount(column: str, *, least: int = 0, severity: Severity = "fail") -> Check:
-    """Expect an amount that can be: a thousand million shares or dollars at most."""
+    """Expect a possible amount: at most a thousand million shares or dollars."""
     return between(column, least, SIZE_MAX, severity=severity)
 
 
 def one_of(column: str, *values: str | int, severity: Severity = "fail") -> Check:
-    """Expect one of these values; null is none."""
+    """Expect one of these values; null is allowed."""
     return Check(
         column,
         f"`{column}` is one of {', '.join(map(str, values))}.",
@@ -107,34 +105,36 @@ def one_of(column: str, *values: str | int, severity: Severity = "fail") -> Chec
     )
 
 
-def matches(column: str, regex: str, says: str, *, severity: Severity = "fail") -> Check:
-    """Expect text of a form."""
-    return Check(column, says, "expect_column_values_to_match_regex", {"column": column, "regex": regex}, severity)
+def matches(column: str, regex: str, description: str, *, severity: Severity = "fail") -> Check:
+    """Expect text that matches a pattern."""
+    return Check(
+        column, description, "expect_column_values_to_match_regex", {"column": column, "regex": regex}, severity
+    )
 
 
 def unique(name: str, *columns: str, severity: Severity = "fail") -> Check:
-    """Expect that no two of the new rows agree in all of these."""
-    says = f"No two rows have the same {', '.join(f'`{column}`' for column in columns)}."
+    """Expect that no two of the new rows are equal in all of these columns."""
+    description = f"No two rows have the same {', '.join(f'`{column}`' for column in columns)}."
     if len(columns) == 1:
-        return Check(name, says, "expect_column_values_to_be_unique", {"column": columns[0]}, severity)
-    return Check(name, says, "expect_compound_columns_to_be_unique", {"column_list": list(columns)}, severity)
+        return Check(name, description, "expect_column_values_to_be_unique", {"column": columns[0]}, severity)
+    return Check(name, description, "expect_compound_columns_to_be_unique", {"column_list": list(columns)}, severity)
 
 
-def holds(name: str, says: str, condition: str, *, severity: Severity = "fail") -> Check:
-    """Expect that a condition over a row, which is called `fresh`, is true; neither false nor null will do."""
-    return Check(name, says, ROWS, {"condition": condition}, severity)
+def holds(name: str, description: str, condition: str, *, severity: Severity = "fail") -> Check:
+    """Expect a condition on a row, named `fresh`, to be true; both false and null fail."""
+    return Check(name, description, ROWS, {"condition": condition}, severity)
 
 
-def no_rows(name: str, says: str, query: str, *, severity: Severity = "fail") -> Check:
-    """Expect that a query, by its name in sql/queries/quality_rows.sql, finds nothing."""
-    return Check(name, says, ROWS, {"query": query}, severity)
+def no_rows(name: str, description: str, query: str, *, severity: Severity = "fail") -> Check:
+    """Expect a query, named as in sql/queries/quality_rows.sql, to return no rows."""
+    return Check(name, description, ROWS, {"query": query}, severity)
 
 
-# --- What holds of many tables ---
+# --- Checks used for many tables ---
 
 
 def of_market(*, outcome: bool = True) -> Check:
-    """Expect that the catalogue knows the row's market, and that this has such an outcome."""
+    """Expect that the row's market is in the catalogue, and has this outcome."""
     also = " and fresh.outcome >= 0 and fresh.outcome < cardinality(m.outcomes)" if outcome else ""
     return holds(
         "market",
@@ -144,31 +144,31 @@ def of_market(*, outcome: bool = True) -> Check:
 
 
 def not_ahead(column: str = "ts", *, severity: Severity = "fail") -> Check:
-    """Expect no instant that is more than ten minutes ahead of our clock."""
+    """Expect no timestamp more than ten minutes ahead of our clock."""
     return holds(
         "not_ahead",
-        f"`{column}` is not in the future, ten minutes aside.",
+        f"`{column}` is at most ten minutes in the future.",
         f"fresh.{column} is null or fresh.{column} < now() + interval '10 minutes'",
         severity=severity,
     )
 
 
 def in_order() -> Check:
-    """Expect that a row's place is not before its instant."""
-    return holds("order", "`seq` begins with an instant that is not before `ts`.", "seq >> 20 >= as_ms(ts)")
+    """Expect `seq` to begin with a time that is not before the row's timestamp."""
+    return holds("order", "`seq` begins with a time that is not before `ts`.", "seq >> 20 >= as_ms(ts)")
 
 
 def of_block() -> Check:
-    """Expect that a row's block is stored, and has its instant."""
+    """Expect that a row's block is stored, and has the same timestamp."""
     return holds(
         "block",
-        "The block is stored, and has the same instant.",
+        "The block is stored, and has the same timestamp.",
         "exists (select from chain_blocks b where b.number = fresh.block_number and b.ts = fresh.ts)",
     )
 
 
 def of_token() -> Check:
-    """Expect that a row's token has a name, where it has one."""
+    """Expect that a row's token, if it has one, is known by name."""
     return holds(
         "token",
         "The token is one that the chain has named.",
@@ -177,16 +177,16 @@ def of_token() -> Check:
 
 
 def of_length(column: str, octets: int) -> Check:
-    """Expect that many bytes, or null."""
+    """Expect a length in bytes, or null."""
     return holds(column, f"`{column}` has {octets} bytes.", f"{column} is null or octet_length({column}) = {octets}")
 
 
 def whole_book(when: str = "true") -> tuple[Check, ...]:
-    """Expect that the levels of a whole book are in order, positive, and not crossed."""
+    """Expect that the levels of a full book are in order, positive, and not crossed."""
     return (
         holds(
             "levels",
-            "Every level has a price within 0 and 1 and a size above 0, and none stands twice or out of order.",
+            "Every level has a price within 0 and 1 and a size above 0; levels are unique and in order.",
             f"""
             not ({when}) or (
                 cardinality(bid_prices) = cardinality(bid_sizes) and cardinality(ask_prices) = cardinality(ask_sizes)

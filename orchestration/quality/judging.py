@@ -1,4 +1,4 @@
-"""New rows held against what is expected of them, by Great Expectations, where they lie: in the database."""
+"""Validation of new rows with Great Expectations, inside the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import sqlalchemy as sa
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of its own makings: modules of Python's that will go, its data classes
+    warnings.simplefilter("ignore")  # about its own internals: deprecated Python modules, its data classes
     import great_expectations as gx
     from great_expectations.core import ExpectationSuite
     from great_expectations.data_context.types.base import ProgressBarsConfig
@@ -28,36 +28,36 @@ if TYPE_CHECKING:
     from orchestration.quality.expecting import Check, Suite
 
 SAMPLES = 10
-LISTED = 10  # levels of a book
-LONGEST = 300  # characters of a text
-Found = tuple[int, list[dict[str, Any]]]
+MAX_LEVELS_SHOWN = 10  # max levels of a book shown
+MAX_TEXT_CHARS = 300  # max characters of a text
+FailedRows = tuple[int, list[dict[str, Any]]]
 """How many rows failed, and some of them."""
 
-# One connection, in which the temporary tables are and one transaction stays open: it sees one state of the database.
-ONE = {
+# A single connection with the temporary tables and one open transaction: it sees one state of the database.
+SINGLE_CONNECTION = {
     "poolclass": sa.StaticPool,
     "isolation_level": "AUTOCOMMIT",
     "skip_autocommit_rollback": True,
     "pool_reset_on_return": None,
 }
-# Of expectations on columns a summary has what is needed; of those on rows only the complete result has the rows.
+# For expectations on columns a summary suffices; for those on rows only the complete result has the rows.
 SUMMARY = {"result_format": "SUMMARY", "include_unexpected_rows": True, "partial_unexpected_count": SAMPLES}
 COMPLETE = {"result_format": "COMPLETE"}
 
 
-class Judge:
-    """Judges rows over one connection, which the caller lays them out with."""
+class Validator:
+    """Validates rows over one connection, in which the caller has prepared them."""
 
     def __init__(self, url: str) -> None:
         context = gx.get_context(mode="ephemeral")
         context.variables.progress_bars = ProgressBarsConfig(globally=False)
         address = database.sqlalchemy_url(url)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its own kind of source for PostgreSQL does not take a socket's address
-            self._source = context.data_sources.add_sql("presage", connection_string=address, kwargs=ONE)  # type: ignore[call-arg]
-        self._source.get_engine().dispose()  # of its own, with which it has only tried the address
+            warnings.simplefilter("ignore")  # its own PostgreSQL data source does not accept a socket's address
+            self._source = context.data_sources.add_sql("presage", connection_string=address, kwargs=SINGLE_CONNECTION)  # type: ignore[call-arg]
+        self._source.get_engine().dispose()  # its own engine, used only to test the address
         self._engine = self._source.get_execution_engine().engine
-        # Great Expectations tries again what failed, and passes on what came of that.
+        # Great Expectations retries after a fault, and hides the original exception.
         self._faults: list[str] = []
         sa.event.listen(self._engine, "handle_error", lambda met: self._faults.append(str(met.original_exception)))
         self.conn = cast("psycopg.Connection[Any]", self._engine.raw_connection().driver_connection)
@@ -71,20 +71,20 @@ class Judge:
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Look at one state of the database, whatever is written meanwhile."""
+        """Read one state of the database for the duration of a block, whatever is written meanwhile."""
         self.conn.execute("begin isolation level repeatable read")
         try:
             yield
         finally:
             self.conn.rollback()
 
-    def judge(self, suite: Suite, rows: int) -> list[tuple[Check, Found]]:
-        """Judge the rows laid out for a suite; of none, everything holds."""
+    def judge(self, suite: Suite, rows: int) -> list[tuple[Check, FailedRows]]:
+        """Validate the rows prepared for a suite; with no rows, everything holds."""
         if not rows:
             return [(check, (0, [])) for check in suite.checks]
         asset = self._source.add_query_asset(suite.table, query=f"select * from {suite.fresh}")  # noqa: S608 (our own name)
         batch = asset.add_batch_definition_whole_table("fresh").get_batch()
-        found: dict[str, Found] = {}
+        found: dict[str, FailedRows] = {}
         for of_rows, result_format in ((False, SUMMARY), (True, COMPLETE)):
             checks = [check for check in suite.checks if (check.type == ROWS) == of_rows]
             expected = ExpectationSuite(suite.table, expectations=[expectation(suite, check) for check in checks])
@@ -96,7 +96,7 @@ class Judge:
         return [(check, found[check.name]) for check in suite.checks]
 
 
-def _found(result: Any, *, of_rows: bool) -> Found:
+def _found(result: Any, *, of_rows: bool) -> FailedRows:
     if result.success:
         return 0, []
     if of_rows:
@@ -105,7 +105,7 @@ def _found(result: Any, *, of_rows: bool) -> Found:
 
 
 def _shown(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give some of the rows, as JSON can hold them."""
+    """Return some of the rows, in JSON-compatible types."""
     return [{name: _plain(value) for name, value in row.items()} for row in islice(rows, SAMPLES)]
 
 
@@ -113,23 +113,25 @@ def _plain(value: Any) -> Any:
     if isinstance(value, bytes | memoryview):
         return "0x" + bytes(value).hex()
     if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"{value[:LONGEST]}…"
+        return value if len(value) <= MAX_TEXT_CHARS else f"{value[:MAX_TEXT_CHARS]}…"
     if isinstance(value, list):
-        return [_plain(each) for each in value[:LISTED]] + ([f"… {len(value)} in all"] if len(value) > LISTED else [])
+        return [_plain(each) for each in value[:MAX_LEVELS_SHOWN]] + (
+            [f"… {len(value)} in all"] if len(value) > MAX_LEVELS_SHOWN else []
+        )
     if value is None or isinstance(value, bool | int | float | dict):
         return value
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def expectation(suite: Suite, check: Check) -> dict[str, Any]:
-    """Say a check as Great Expectations does."""
+    """Convert a check into Great Expectations' configuration."""
     severity = "critical" if check.severity == "fail" else "warning"
     return {
         "type": check.type,
         "kwargs": _arguments(suite, check),
         "severity": severity,
         "meta": {"check": check.name},
-        "description": check.says,
+        "description": check.description,
     }
 
 
@@ -142,5 +144,5 @@ def _arguments(suite: Suite, check: Check) -> dict[str, Any]:
         query = (
             f"select fresh.* from {suite.fresh} as fresh where not coalesce(({check.arguments['condition']}), false)"  # noqa: S608
         )
-    # Braces are doubled where they are meant. The library would have its own name of the batch in it: a remark will do.
+    # Literal braces are doubled. The library requires its batch name in the query: a comment satisfies it.
     return {"unexpected_rows_query": "/* {batch} */ " + query.replace("{", "{{").replace("}", "}}")}

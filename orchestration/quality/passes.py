@@ -1,4 +1,4 @@
-"""A pass: the rows that are new since the last one are laid out, judged, and what came of it is noted."""
+"""A validation pass: rows that are new since the last one are prepared and validated, and the results are stored."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from orchestration.quality.expecting import Check, Suite
 
-OVERLAP = timedelta(minutes=1)  # what comes later, by its own instant, is found when whoever filled it in has said so
+OVERLAP = timedelta(minutes=1)  # later rows are found when whoever filled them in has recorded it
 LOOK_BACK = timedelta(minutes=10)  # of the first pass
-LONGEST = timedelta(hours=1)  # of a pass after a long rest; what is older than that it says to have skipped
+MAX_SPAN = timedelta(hours=1)  # max span of a pass after a long pause; older rows are reported as skipped
 
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one check."""
+    """Result of one check."""
 
     suite: Suite
     check: Check
@@ -40,13 +40,13 @@ class Result:
 
     @property
     def name(self) -> str:
-        """Name it with its table."""
+        """Return the check's name, prefixed with its table."""
         return f"{self.suite.table}.{self.check.name}"
 
 
 @dataclass
-class Passed:
-    """What a pass came to."""
+class PassResult:
+    """Result of a pass."""
 
     results: list[Result] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
@@ -55,11 +55,11 @@ class Passed:
 
     @property
     def failed(self) -> list[Result]:
-        """Pick what did not hold."""
+        """Return the results that did not hold."""
         return [result for result in self.results if result.rows_failed]
 
 
-class Reached(NamedTuple):
+class SuiteProgress(NamedTuple):
     """How far a suite has come."""
 
     until: datetime | None = None
@@ -67,14 +67,14 @@ class Reached(NamedTuple):
     blocks: str | None = None
 
 
-def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> Passed:
-    """Judge the new rows; wait for another pass that is under way.
+def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> PassResult:
+    """Validate the new rows; wait for another pass that is under way.
 
-    A pass over some of the suites alone is a look by hand: the next whole one looks at the same rows again.
+    A pass over some of the suites is a manual check: the next complete one validates the same rows again.
     """
-    from orchestration.quality.judging import Judge  # noqa: PLC0415 (Great Expectations takes seconds to import)
+    from orchestration.quality.judging import Validator  # noqa: PLC0415 (Great Expectations takes seconds to import)
 
-    with Judge(url) as judge:
+    with Validator(url) as judge:
         conn = judge.conn
         queries.pass_alone(conn)
         with judge.snapshot():
@@ -89,22 +89,22 @@ def run(url: str, now: datetime, *, suites: Sequence[Suite] = SUITES) -> Passed:
 
 def _judged(
     conn: psycopg.Connection[Any], judge: Any, now: datetime, suites: Sequence[Suite]
-) -> tuple[Passed, dict[str, Reached]]:
-    """Lay out the rows of every suite, as some are found by others', and judge those that are asked for."""
-    passed, reached = Passed(), {}
+) -> tuple[PassResult, dict[str, SuiteProgress]]:
+    """Prepare the rows of every suite, as some are found by others', and validate those of the selected suites."""
+    passed, reached = PassResult(), {}
     queries.make_room(conn)
-    amiss = columns.amiss(conn, [suite.table for suite in SUITES])
-    for suite in (each for each in SUITES if each.table not in amiss):
+    mismatches = columns.mismatches(conn, [suite.table for suite in SUITES])
+    for suite in (each for each in SUITES if each.table not in mismatches):
         began = time.monotonic()
-        last = Reached(*(queries.reached(conn, suite=suite.table) or ()))
+        last = SuiteProgress(*(queries.reached(conn, suite=suite.table) or ()))
         passed.rows[suite.table] = _lay_out(conn, suite, last, now)
-        if "since" in suite.takes and last.until is not None and last.until < now - LONGEST:
-            passed.skipped[suite.table] = (last.until, now - LONGEST)
+        if "since" in suite.takes and last.until is not None and last.until < now - MAX_SPAN:
+            passed.skipped[suite.table] = (last.until, now - MAX_SPAN)
         reached[suite.table] = _next(conn, suite, last, now)
         passed.seconds[suite.table] = time.monotonic() - began
     for suite in suites:
         began = time.monotonic()
-        wrong = amiss.get(suite.table, [])
+        wrong = mismatches.get(suite.table, [])
         rows = passed.rows.get(suite.table, 0)
         passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong))
         if not wrong:
@@ -113,26 +113,26 @@ def _judged(
     return passed, reached
 
 
-def _lay_out(conn: psycopg.Connection[Any], suite: Suite, last: Reached, now: datetime) -> int:
-    """Copy the new rows aside, and let the planner know how many they are."""
-    since = now - LOOK_BACK if last.until is None else max(last.until - OVERLAP, now - LONGEST)
+def _lay_out(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now: datetime) -> int:
+    """Copy the new rows into a temporary table, and analyse it for the planner."""
+    since = now - LOOK_BACK if last.until is None else max(last.until - OVERLAP, now - MAX_SPAN)
     given = {"since": since, "after": last.after, "seen": last.blocks, "most": suite.most}
     rows = getattr(queries, suite.table)(conn, **{name: given[name] for name in suite.takes})
     conn.execute(sql.SQL("analyze {}").format(sql.Identifier(suite.fresh)))
     return int(rows)
 
 
-def _next(conn: psycopg.Connection[Any], suite: Suite, last: Reached, now: datetime) -> Reached:
-    """Tell how far the suite has come with the rows that are laid out."""
+def _next(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, now: datetime) -> SuiteProgress:
+    """Return how far the suite has come with the prepared rows."""
     if suite.by == "number":
         after = getattr(queries, f"reach_{suite.table}")(conn, after=last.after, most=suite.most)
-        return Reached(now, after)
+        return SuiteProgress(now, after)
     if suite.by == "blocks":
-        return Reached(now, None, queries.reach_chain_blocks(conn, seen=last.blocks, most=suite.most))
-    return Reached(now)
+        return SuiteProgress(now, None, queries.reach_chain_blocks(conn, seen=last.blocks, most=suite.most))
+    return SuiteProgress(now)
 
 
-def _note(conn: psycopg.Connection[Any], passed: Passed) -> None:
+def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
     results = [
         {
             "suite": result.suite.table,
@@ -149,7 +149,7 @@ def _note(conn: psycopg.Connection[Any], passed: Passed) -> None:
     queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
 
 
-def _reach(conn: psycopg.Connection[Any], passed: Passed, reached: dict[str, Reached]) -> None:
+def _reach(conn: psycopg.Connection[Any], passed: PassResult, reached: dict[str, SuiteProgress]) -> None:
     for suite in SUITES:
         if suite.table in reached:
             queries.reach(

@@ -1,1 +1,1 @@
-"""The chain, indexed: its head followed, ranges filled in and counted again. Nothing here knows of Dagster."""
+"""Chain indexer: follows the head, backfills ranges and recounts them. Nothing here depends on Dagster."""

@@ -5,7 +5,7 @@ import sys
 from config import settings
 from orchestration.feeds import standalone
 from orchestration.settlement import chain
-from orchestration.settlement.feed import Feed
+from orchestration.settlement.feed import SettlementFeed
 
 
 def main() -> int:
@@ -15,12 +15,12 @@ def main() -> int:
     if not chain.urls(configured):
         print(chain.OFF, file=sys.stderr)
         return 2
-    with chain.reached(configured) as (rpc, second):
+    with chain.open_clients(configured) as (rpc, second):
         return standalone.run(
             "settlement",
             configured,
             given.run_id,
-            lambda url: Feed(
+            lambda url: SettlementFeed(
                 configured,
                 url,
                 rpc,

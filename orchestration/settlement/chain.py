@@ -1,4 +1,4 @@
-"""The chain as the settings have it: its endpoints and its contracts."""
+"""The chain's endpoints and contracts from the settings."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ OFF = "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"
 
 
 def urls(settings: Settings) -> list[str]:
-    """Give the endpoints; none where the chain is not to be followed."""
+    """Return the endpoints; none if no chain is to be followed."""
     given = "" if settings.chain_rpc_urls is None else settings.chain_rpc_urls.get_secret_value()
     return [url for each in given.split(",") if (url := each.strip())]
 
 
 def followed(settings: Settings) -> tuple[Contract, ...]:
-    """Give the contracts."""
+    """Return the contracts."""
     return contracts.load(settings.chain_contracts)
 
 
 @contextmanager
-def reached(settings: Settings) -> Iterator[tuple[Rpc, Rpc]]:
-    """Open the endpoints for a block; twice, the second time with the last one preferred, for what is counted again."""
+def open_clients(settings: Settings) -> Iterator[tuple[Rpc, Rpc]]:
+    """Open clients for a block: one for reading, and one that prefers the last endpoint, for recounts."""
     from upstream.chain.rpc import Rpc  # noqa: PLC0415 (only runs of settlement need an HTTP client of it)
 
     given = urls(settings)

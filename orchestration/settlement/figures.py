@@ -1,4 +1,4 @@
-"""What a run of the settlement feed has done, as it is told: observations, the lease, the stage's clock."""
+"""Counters of a settlement feed run: observations, the lease's detail, the stage's clock."""
 
 from __future__ import annotations
 
@@ -8,43 +8,43 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.settlement.ranges import Checked
-from orchestration.settlement.writer import FEED, ODD, Written
+from orchestration.settlement.ranges import RecountResult
+from orchestration.settlement.writer import ANOMALIES, FEED, WriteResult
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 from upstream.transport.errors import UpstreamError
-from upstream.transport.reach import MAX_REASON, trouble
+from upstream.transport.reach import MAX_REASON, reach_failure
 
 if TYPE_CHECKING:
     import psycopg
 
-    from orchestration.settlement.follow import Step
+    from orchestration.settlement.follow import FollowStep
     from upstream.chain.wire import Heads
 
 
-class Figures:
-    """Counted by the thread that works, read by others."""
+class SettlementFigures:
+    """Counters written by the working thread and read by others."""
 
     def __init__(self) -> None:
         self.role = "standby"
         self.resolved = 0
         self._heads: Heads | None = None
         self._indexed: int | None = None
-        self._written, self._since = Written(), Written()
-        self._checked = Checked()
+        self._written, self._since = WriteResult(), WriteResult()
+        self._checked = RecountResult()
         self._reorgs = self._revoked = self._deepest = self._faults = 0
         self._fault: str | None = None
         self._hindrance: dict[str, Any] = {}
 
-    def saw(self, heads: Heads) -> None:
-        """Take in how far the chain is."""
+    def record_heads(self, heads: Heads) -> None:
+        """Record the chain's heads."""
         self._heads = heads
         self._fault = None
         self._hindrance = {}
 
-    def took(self, step: Step) -> None:
-        """Take in a step."""
-        self.saw(step.heads)
+    def record_step(self, step: FollowStep) -> None:
+        """Record a step."""
+        self.record_heads(step.heads)
         self._indexed = step.indexed
         self._written.add(step.written)
         self._since.add(step.written)
@@ -55,29 +55,29 @@ class Figures:
             self._deepest = max(self._deepest, step.depth)
 
     def failed(self, fault: Exception) -> None:
-        """Take in a fault; it is shown until something succeeds."""
+        """Record a fault; it is shown until something succeeds."""
         self._faults += 1
         self._fault = f"{type(fault).__name__}: {fault}"[:500]
-        reason = trouble(fault) if isinstance(fault, UpstreamError) else str(fault)[:MAX_REASON]
+        reason = reach_failure(fault) if isinstance(fault, UpstreamError) else str(fault)[:MAX_REASON]
         if self._hindrance.get("reason") != reason:
             self._hindrance = {"reason": reason, "since": int(time.time())}
 
     def standing(self) -> dict[str, Any]:
-        """Say where it stands."""
-        said: dict[str, Any] = {"faults": self._faults}
+        """Return the current state."""
+        state: dict[str, Any] = {"faults": self._faults}
         if self._heads is not None:
-            said |= {"head": self._heads.head, "finalized": self._heads.finalized}
+            state |= {"head": self._heads.head, "finalized": self._heads.finalized}
         if self._indexed is not None:
-            said |= {"indexed": self._indexed}
+            state |= {"indexed": self._indexed}
             if self._heads is not None:
-                said["behind"] = max(self._heads.head - self._indexed, 0)
-                said["provisional"] = max(self._indexed - self._heads.finalized, 0)
+                state["behind"] = max(self._heads.head - self._indexed, 0)
+                state["provisional"] = max(self._indexed - self._heads.finalized, 0)
         if self._fault is not None:
-            said["fault"] = self._fault
-        return said
+            state["fault"] = self._fault
+        return state
 
     def totals(self) -> dict[str, Any]:
-        """Say what the whole run came to."""
+        """Return the totals of the run."""
         return {
             "role": self.role,
             **self.standing(),
@@ -92,8 +92,8 @@ class Figures:
         }
 
     def observation(self) -> dict[str, Any]:
-        """Say the totals, and what came since the last time."""
-        since, self._since = self._since, Written()
+        """Return the totals, and the difference since the last call."""
+        since, self._since = self._since, WriteResult()
         return {**self.totals(), **{f"{name}_since": count for name, count in since.figures().items()}}
 
     def beat(self, conn: psycopg.Connection[Any], newest_s: int | None) -> None:
@@ -103,7 +103,7 @@ class Figures:
         detail = {
             **self._hindrance,
             **self.standing(),
-            **{name: int(held[3].get(name, 0)) if held else 0 for name in ODD},
+            **{name: int(held[3].get(name, 0)) if held else 0 for name in ANOMALIES},
             "incidents_open": opened,
             "incidents_24h": lately,
         }

@@ -1,4 +1,4 @@
-"""The chain's head, followed: block after block, back to the common ancestor when a branch is left."""
+"""Head follower: indexes block after block, and returns to the common ancestor when a branch is abandoned."""
 
 from __future__ import annotations
 
@@ -9,69 +9,69 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from orchestration.settlement import reading
-from orchestration.settlement.ranges import Checked, Pace, Ranges
+from orchestration.settlement.ranges import BatchSizer, Ranges, RecountResult
 from orchestration.settlement.reading import Inconsistent
-from orchestration.settlement.writer import FEED, Forked, Writer, Written
+from orchestration.settlement.writer import FEED, BlockConflict, Writer, WriteResult
 from sql.queries import settlement as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from orchestration.settlement.reading import Source
+    from orchestration.settlement.reading import ChainSource
     from upstream.chain.contracts import Contract
     from upstream.chain.wire import Block, Heads
 
 STEP_BLOCKS = 64
 JUMP_BLOCKS = 1_000
 BACK_BLOCKS = 64
-PATIENCE_S = 30.0
+SHORTER_CHAIN_WAIT_S = 30.0
 CHECK_BLOCKS = 16
-CHECK_BACK_BLOCKS = 60_000  # about a day; what is older is left to the daily check
-IDLE_LOGS = 5_000  # what a piece in spare time aims at: the head does not wait long
+CHECK_BACK_BLOCKS = 60_000  # about a day; older blocks are left to the daily check
+IDLE_LOGS = 5_000  # target size of a piece in spare time: the head does not wait long
 
 
 class OtherChain(Exception):  # noqa: N818 (it is no fault of ours)
-    """A block that was final is another now: these are not the chain's endpoints, or this is not its database."""
+    """A block that was final is another one now: the endpoints belong to another chain than this database."""
 
 
 @dataclass
-class Step:
-    """What a step came to."""
+class FollowStep:
+    """Result of a step."""
 
     heads: Heads
     indexed: int
-    written: Written = field(default_factory=Written)
+    written: WriteResult = field(default_factory=WriteResult)
     revoked: int | None = None
-    """Fills taken back, when the chain was reorganised."""
+    """Fills revoked by a chain reorganisation."""
     depth: int = 0
-    """How many of our blocks were left."""
-    checked: Checked = field(default_factory=Checked)
+    """How many of our blocks were abandoned."""
+    checked: RecountResult = field(default_factory=RecountResult)
     newest_s: int | None = None
-    """The instant of the newest block indexed, where there is a new one."""
+    """Timestamp of the newest block indexed, if there is a new one."""
 
     @property
     def behind(self) -> int:
-        """Blocks still to be followed."""
+        """Return the number of blocks still to be followed."""
         return max(self.heads.head - self.indexed, 0)
 
     @property
     def busy(self) -> bool:
-        """Whether there was, or is, something to do."""
+        """Return whether there was, or is, work to do."""
         return self.behind > 0 or self.revoked is not None
 
 
 class Follower:
-    """Follows the head over the writer's connection. What it knows is in the database: it may end at any instant."""
+    """Follows the head over the writer's connection. All its state is in the database: it may end at any instant."""
 
     def __init__(
         self,
         writer: Writer,
-        source: Source,
+        source: ChainSource,
         contracts: tuple[Contract, ...],
         *,
-        second: Source | None = None,
+        second: ChainSource | None = None,
         start: int | None = None,
-        patience_s: float = PATIENCE_S,
+        patience_s: float = SHORTER_CHAIN_WAIT_S,
         jump: int = JUMP_BLOCKS,
         check_blocks: int = CHECK_BLOCKS,
         clock: Callable[[], float] = monotonic,
@@ -87,35 +87,35 @@ class Follower:
         self._check_blocks = check_blocks
         self._clock = clock
         self._shorter_since: float | None = None
-        self._doubted = True  # somebody before us may have met another chain
+        self._doubted = True  # a previous run may have met another chain
         self._ranges = Ranges(writer, source, contracts, second=second)
-        self._filling, self._checking = Pace(IDLE_LOGS), Pace(IDLE_LOGS, check_blocks)
+        self._filling, self._checking = BatchSizer(IDLE_LOGS), BatchSizer(IDLE_LOGS, check_blocks)
 
-    def step(self) -> Step:
-        """Look once: walk back, or index what is new, some blocks at most; with nothing new, fill and check."""
+    def step(self) -> FollowStep:
+        """Do one step: roll back, or index some new blocks; with nothing new, backfill and check."""
         heads = self._source.heads()
         indexed, floor = self._place(heads)
         if heads.head < indexed:
-            return self._shorter(heads, indexed, floor)
+            return self._wait_for_longer_branch(heads, indexed, floor)
         self._shorter_since = None
         blocks = self._headers(indexed, min(heads.head, indexed + STEP_BLOCKS))
         if blocks is None:
-            return self._walk_back(heads, indexed, floor)
+            return self._roll_back(heads, indexed, floor)
         if self._doubted:
             self._doubted = False
             queries.mend_all(self._conn, kind="finalized_mismatch")
         if heads.head - indexed > self._jump and heads.finalized > indexed:
-            # The newest first: what is between is filled in when there is time.
+            # The newest first: the blocks in between are backfilled when there is time.
             queries.set_heads(self._conn, **_heads(heads), indexed=heads.finalized, detail="{}")
-            return Step(heads, heads.finalized)
+            return FollowStep(heads, heads.finalized)
         if blocks:
             return self._index(heads, indexed, blocks)
         queries.set_heads(self._conn, **_heads(heads), indexed=indexed, detail="{}")
         self._verify(heads, indexed, floor)
-        return self._spare(Step(heads, indexed))
+        return self._spare(FollowStep(heads, indexed))
 
     def _place(self, heads: Heads) -> tuple[int, int]:
-        """Give the block up to which all is indexed, and the newest of which it is certain that it is final."""
+        """Return the block up to which all is indexed, and the newest one that is certainly final."""
         held = queries.heads(self._conn, feed=FEED)
         if held is not None:
             _, _, indexed, detail = held
@@ -129,27 +129,27 @@ class Follower:
         return indexed, indexed
 
     def _headers(self, indexed: int, to: int) -> Sequence[Block] | None:
-        """Give the headers behind the last block indexed; None when they do not follow it."""
+        """Return the headers after the last indexed block; None if they do not follow it."""
         tip = {number: bytes(hash_) for number, hash_, _ in self._stored(indexed, indexed)}
         if not tip:
             return reading.linked(self._source.blocks(indexed + 1, to)) if to > indexed else ()
         blocks = reading.linked(self._source.blocks(indexed, to))
         return blocks[1:] if blocks[0].hash == tip[indexed] else None
 
-    def _index(self, heads: Heads, indexed: int, blocks: Sequence[Block]) -> Step:
+    def _index(self, heads: Heads, indexed: int, blocks: Sequence[Block]) -> FollowStep:
         batch = reading.at_the_head(self._source, self._contracts, blocks)
         try:
             written = self._writer.write(batch, heads=heads)
-        except Forked as fork:
+        except BlockConflict as fork:
             if fork.numbers[0] > heads.finalized:
-                return self._taken_back(heads, indexed, fork.numbers[0] - 1)
+                return self._rolled_back(heads, indexed, fork.numbers[0] - 1)
             checked = self._ranges.check(batch.from_block, batch.to_block, heads)
-            return Step(heads, indexed, checked=checked)
-        return Step(heads, batch.to_block, written, newest_s=blocks[-1].ts_s)
+            return FollowStep(heads, indexed, checked=checked)
+        return FollowStep(heads, batch.to_block, written, newest_s=blocks[-1].ts_s)
 
     # --- Reorganisations ---
 
-    def _shorter(self, heads: Heads, indexed: int, floor: int) -> Step:
+    def _wait_for_longer_branch(self, heads: Heads, indexed: int, floor: int) -> FollowStep:
         """Wait a while: an endpoint may lag, and another branch is about to grow longer."""
         if heads.head < floor:
             raise Inconsistent(f"the head is block {heads.head}, but block {floor} was final already: endpoints lag")
@@ -157,28 +157,28 @@ class Follower:
         if self._shorter_since is None:
             self._shorter_since = now
         if now - self._shorter_since < self._patience_s:
-            return Step(heads, indexed)
+            return FollowStep(heads, indexed)
         self._shorter_since = None
-        return self._walk_back(heads, indexed, floor)
+        return self._roll_back(heads, indexed, floor)
 
-    def _walk_back(self, heads: Heads, indexed: int, floor: int) -> Step:
-        """Find the common ancestor, and forget what is above it."""
+    def _roll_back(self, heads: Heads, indexed: int, floor: int) -> FollowStep:
+        """Find the common ancestor, and delete the blocks above it."""
         high = min(indexed, heads.head)
         while high >= max(floor, 0):
             low = max(high - BACK_BLOCKS + 1, floor, 0)
             theirs = {block.number: block.hash for block in reading.linked(self._source.blocks(low, high))}
             for number, hash_, _ in self._stored(low, high):
                 if theirs.get(number) == bytes(hash_):
-                    return self._taken_back(heads, indexed, number)
+                    return self._rolled_back(heads, indexed, number)
                 if number <= floor:
                     self._refuse(number, bytes(hash_), theirs.get(number))
             high = low - 1
-        # Nothing was stored down to what was final: all that was followed is above it.
-        return self._taken_back(heads, indexed, min(floor, heads.head))
+        # No stored block down to the final one matches: all that was followed is above it.
+        return self._rolled_back(heads, indexed, min(floor, heads.head))
 
-    def _taken_back(self, heads: Heads, indexed: int, ancestor: int) -> Step:
-        revoked = self._writer.take_back(ancestor, heads)
-        return Step(heads, ancestor, revoked=revoked, depth=indexed - ancestor)
+    def _rolled_back(self, heads: Heads, indexed: int, ancestor: int) -> FollowStep:
+        revoked = self._writer.roll_back(ancestor, heads)
+        return FollowStep(heads, ancestor, revoked=revoked, depth=indexed - ancestor)
 
     def _refuse(self, number: int, ours: bytes, theirs: bytes | None) -> None:
         self._doubted = True
@@ -188,12 +188,12 @@ class Follower:
             self._conn, kind="finalized_mismatch", subject=f"block {number}", mended=False, detail=detail
         )
         raise OtherChain(
-            f"block {number} was final and is another now: is this the right chain? A database of another chain is not "
+            f"block {number} was final and has changed: is this the right chain? A database of another chain is not "
             "touched; give this one its own, or its endpoints"
         )
 
     def _verify(self, heads: Heads, indexed: int, floor: int) -> None:
-        """Settle what is final: a block that all whom we ask have as we do. One alone may be on a dead branch."""
+        """Verify final blocks: all endpoints must have the same block as we do. One alone may be on a dead branch."""
         final = min(heads.finalized, indexed)
         if final - floor < self._check_blocks:
             return
@@ -210,8 +210,8 @@ class Follower:
 
     # --- Spare time ---
 
-    def _spare(self, step: Step) -> Step:
-        """Fill a piece of the highest hole, then count a piece again."""
+    def _spare(self, step: FollowStep) -> FollowStep:
+        """Fill a piece of the highest hole, then recount a piece."""
         heads = step.heads
         *_, detail = queries.heads(self._conn, feed=FEED)
         start = max(int(detail.get("start", step.indexed + 1)), int(detail.get("floor", 0)))

@@ -1,4 +1,4 @@
-"""What must hold of what was indexed, as plain judgements over the database."""
+"""Checks on the indexed chain data, evaluated against the database."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ UNSETTLED_OVER = timedelta(minutes=10)
 UNSETTLED_FEW = 10  # trades; a transaction may fail on the chain
 UNSETTLED_SHARE = 0.01
 UNSETTLED_WORST = 0.1
-NOTHING = Judgement(holds=True, said="nothing has been indexed")
+NOTHING = Judgement(holds=True, summary="nothing has been indexed")
 
 
 def provisional_depth(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge how many blocks could still be reorganised."""
+    """Check how many blocks could still be reorganised."""
     held = queries.heads(conn, feed=FEED)
     if held is None:
         return NOTHING
     head, finalized, indexed, _ = held
     depth = max(indexed - finalized, 0)
     figures = {"head": head, "finalized": finalized, "indexed": indexed, "provisional": depth}
-    said = f"{depth} blocks above the finalized head"
-    return Judgement(depth <= PROVISIONAL, said, "warn" if depth <= PROVISIONAL_WORST else "error", figures)
+    summary = f"{depth} blocks above the finalized head"
+    return Judgement(depth <= PROVISIONAL, summary, "warn" if depth <= PROVISIONAL_WORST else "error", figures)
 
 
 def no_holes(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge that nothing is missing between the first block asked for and the newest."""
+    """Check that no block is missing between the first requested one and the newest."""
     held = queries.heads(conn, feed=FEED)
     if held is None:
         return NOTHING
@@ -52,25 +52,25 @@ def no_holes(conn: psycopg.Connection[Any]) -> Judgement:
 
 
 def unsettled_at_most(trades: int) -> float:
-    """Give how many of so many trades may be without a settlement, with all contracts followed."""
+    """Return how many of a number of trades may lack a settlement if all contracts are followed."""
     return max(UNSETTLED_FEW, UNSETTLED_SHARE * trades)
 
 
 def all_settled(conn: psycopg.Connection[Any], now: datetime) -> Judgement:
-    """Judge that what was traded an hour ago is settled by now: nothing else shows an unknown contract."""
+    """Check that trades of an hour ago are settled by now: nothing else reveals an unknown contract."""
     until = now - UNSETTLED_AFTER
     trades, unsettled = queries.unsettled(conn, since=until - UNSETTLED_OVER, until=until)
     if not trades:
-        return Judgement(holds=True, said="no trade of an hour ago whose blocks are indexed", severity="warn")
+        return Judgement(holds=True, summary="no trade of an hour ago is in indexed blocks", severity="warn")
     share = unsettled / trades
     figures = {"trades": trades, "unsettled": unsettled, "share": round(share, 4)}
-    said = f"{unsettled} of {trades} trades of an hour ago have no settlement"
+    summary = f"{unsettled} of {trades} trades of an hour ago have no settlement"
     severity: Severity = "warn" if share <= UNSETTLED_WORST else "error"
-    return Judgement(unsettled <= unsettled_at_most(trades), said, severity, figures)
+    return Judgement(unsettled <= unsettled_at_most(trades), summary, severity, figures)
 
 
 def no_incidents(conn: psycopg.Connection[Any]) -> Judgement:
-    """Judge that no source has contradicted another, or itself, of late."""
+    """Check that no source has recently contradicted another, or itself."""
     opened, lately = queries.incidents(conn)
     figures: dict[str, Any] = {"open": opened, "within_24h": lately}
     if opened or lately:
@@ -78,5 +78,5 @@ def no_incidents(conn: psycopg.Connection[Any]) -> Judgement:
             f"{at:%Y-%m-%d %H:%M} {kind} {subject}{' (mended)' if mended else ''}"
             for kind, subject, at, _, mended, _ in queries.incidents_lately(conn)
         )
-    said = f"{opened} open, {lately} within 24 hours"
-    return Judgement(opened == 0 and lately == 0, said, "error" if opened else "warn", figures)
+    summary = f"{opened} open, {lately} within 24 hours"
+    return Judgement(opened == 0 and lately == 0, summary, "error" if opened else "warn", figures)

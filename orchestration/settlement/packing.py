@@ -1,4 +1,4 @@
-"""Rows in PostgreSQL's binary COPY format, made of whole columns at once."""
+"""Rows in PostgreSQL's binary COPY format, encoded column-wise."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Column(NamedTuple):
 
 
 def times(seconds: npt.NDArray[np.int64]) -> Column:
-    """Give instants as a column."""
+    """Return timestamps as a column."""
     return Column("int8", (seconds - PG_EPOCH_S) * 1_000_000)
 
 
 def rows(columns: Sequence[Column]) -> Iterator[bytes]:
-    """Pack rows, those with the same nulls together: their bytes have one layout."""
+    """Encode rows, grouped by which values are null, as such rows have the same byte layout."""
     count = len(columns[0].values)
     nullable = [nth for nth, column in enumerate(columns) if column.null is not None]
     pattern = np.zeros(count, dtype=np.int64)
@@ -73,7 +73,7 @@ def _alike(columns: Sequence[Column], absent: set[int], chosen: npt.NDArray[np.i
     return packed.tobytes()
 
 
-class Ledgered(NamedTuple):
+class LedgerRow(NamedTuple):
     """A row of `ledger_entries`."""
 
     ts_s: int
@@ -83,10 +83,8 @@ class Ledgered(NamedTuple):
     contract_key: int
 
 
-def ledger(entries: Iterable[Ledgered]) -> Iterator[bytes]:
-    """Pack ts, block_number, log_index, entry, kind, wallet, counterparty, condition_id, token_key, amount, tx_hash,
-    contract_key, detail.
-    """  # noqa: D205 (it is one list)
+def ledger(entries: Iterable[LedgerRow]) -> Iterator[bytes]:
+    """Encode ts, block_number, log_index, entry, kind, wallet, counterparty, condition_id, token_key, amount,"""
     yield HEADER
     packed: list[bytes] = []
     for ts_s, kind, entry, token_key, contract_key in entries:

@@ -1,12 +1,12 @@
-"""Block ranges of one size, by name: what a back-fill is started for."""
+"""Block ranges of one size, by name: the partitions of the backfill."""
 
 from __future__ import annotations
 
-BLOCK_S = 1.5  # Polygon's, since 2026-07; with slower ones more is listed than is kept
+BLOCK_S = 1.5  # Polygon's, since 2026-07; with slower blocks more ranges are listed than are kept
 
 
 def listed(finalized: int, size: int, days: int) -> list[str]:
-    """Name every range that is final to its end, and of which something would be kept.
+    """List the names of ranges that are entirely final and within the retention time.
 
     >>> listed(260_000, 100_000, 2)
     ['000100000-000199999']
@@ -16,6 +16,6 @@ def listed(finalized: int, size: int, days: int) -> list[str]:
 
 
 def bounds(key: str) -> tuple[int, int]:
-    """Give the first and the last block of a range."""
+    """Return the first and the last block of a range."""
     low, high = key.split("-")
     return int(low), int(high)

@@ -1,4 +1,4 @@
-"""What the stream tells of fills: the on-chain trade record, and the same taken back."""
+"""Stream records of fills: the on-chain trade, and its revocation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from orchestration.stream import Message, message
+from orchestration.stream import StreamMessage, message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orchestration.settlement.reading import Batch
+    from orchestration.settlement.reading import BlockBatch
 
 _MICRO = 1_000_000
 
@@ -40,12 +40,14 @@ class OnchainTrade(msgspec.Struct, gc=False):
     revoked: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-Place = tuple[int, int]  # block number and log index: what a fill is
-Markets = dict[str, tuple[str, int]]  # token id → market id and outcome
+LogPosition = tuple[int, int]  # block number and log index: identifies a fill
+TokenMarkets = dict[str, tuple[str, int]]  # token id → market id and outcome
 
 
-def made(batch: Batch, numbers: set[int], markets: Mapping[str, tuple[str, int]], finalized: int) -> list[OnchainTrade]:
-    """Make the records of a batch, in order; of the blocks with these numbers."""
+def from_batch(
+    batch: BlockBatch, numbers: set[int], markets: Mapping[str, tuple[str, int]], finalized: int
+) -> list[OnchainTrade]:
+    """Return the records of a batch, in order; of the blocks with these numbers."""
     fills, tokens = batch.decoded.fills, batch.decoded.tokens
     blocks = {block.number: ("0x" + block.hash.hex(), block.ts_s * 1000) for block in batch.blocks}
     contracts = ["0x" + contract.address.hex() for contract in batch.contracts]
@@ -87,8 +89,8 @@ def made(batch: Batch, numbers: set[int], markets: Mapping[str, tuple[str, int]]
     return records
 
 
-def stored(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTrade]:
-    """Make the records of rows as `fills_between` gives them."""
+def from_rows(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTrade]:
+    """Return the records of rows as `fills_between` returns them."""
     records = []
     for number, log, tx, block_hash, market_id, token_id, outcome, maker, taker, side, price, *rest in rows:
         size, value, fee, contract, of_taker, ts_s = rest
@@ -117,28 +119,28 @@ def stored(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTrade
     return records
 
 
-def told(records: Iterable[OnchainTrade]) -> list[Message]:
-    """Tell of fills."""
+def messages(records: Iterable[OnchainTrade]) -> list[StreamMessage]:
+    """Return the messages that publish fills."""
     return [message("onchain_trade", record.ts, record.market_id, record) for record in records]
 
 
-def revoked(records: Iterable[OnchainTrade]) -> list[Message]:
-    """Tell that fills have been taken back, the newest first."""
+def revocations(records: Iterable[OnchainTrade]) -> list[StreamMessage]:
+    """Return the messages that revoke fills, newest first."""
     gone = [msgspec.structs.replace(record, revoked=True) for record in records]
-    return told(sorted(gone, key=_place, reverse=True))
+    return messages(sorted(gone, key=_place, reverse=True))
 
 
 def difference(
     before: Iterable[OnchainTrade], after: Iterable[OnchainTrade]
 ) -> tuple[list[OnchainTrade], list[OnchainTrade]]:
-    """Give what was told and is no longer so, and what is so and was not told."""
+    """Return the records that were published and no longer hold, and those that hold and were not published."""
     old, new = ({_place(record): _bare(record) for record in records} for records in (before, after))
     gone = [record for place, record in old.items() if new.get(place) != record]
     come = [record for place, record in new.items() if old.get(place) != record]
     return gone, come
 
 
-def _place(record: OnchainTrade) -> Place:
+def _place(record: OnchainTrade) -> LogPosition:
     return record.block_number, record.log_index
 
 

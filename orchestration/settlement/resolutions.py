@@ -1,4 +1,4 @@
-"""Markets that the chain has resolved: the oracle's payouts become their state, once they are final."""
+"""Markets resolved by the chain: the oracle's payouts become their state, once they are final."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CAUSE = "chain_resolution"
 ONE = 1_000_000
 TOLERANCE = 10_000  # micro: the exchange writes some old ones as 0.9999992
 COMPARED_OVER = timedelta(days=7)
-AT_ONCE = 50_000  # blocks
+MAX_BLOCKS = 50_000  # blocks
 
 
 def prices(numerators: Sequence[int], outcomes: int) -> list[int] | None:
-    """Give what each outcome pays, in micro-units; None when the payouts are not those of such a market.
+    """Return each outcome's payout in micro-units; None if the payouts do not match the market.
 
     >>> prices([1, 1], 2)
     [500000, 500000]
@@ -36,9 +36,9 @@ def prices(numerators: Sequence[int], outcomes: int) -> list[int] | None:
 
 
 def apply(conn: psycopg.Connection[Any]) -> int:
-    """Resolve markets by what has become final since the last time; give how many changed their state.
+    """Resolve markets from blocks that became final since the last call; return how many changed their state.
 
-    Only what is final counts, as a market that is resolved stays so.
+    Only final blocks count, as a resolved market stays resolved.
     """
     held = queries.heads(conn, feed=FEED)
     if held is None:
@@ -50,10 +50,10 @@ def apply(conn: psycopg.Connection[Any]) -> int:
         through = int(detail.get("start", final + 1)) - 1
     if through >= final:
         return 0
-    upto = min(final, through + AT_ONCE)
+    upto = min(final, through + MAX_BLOCKS)
     span = queries.span_between(conn, from_block=through + 1, to_block=upto)
     with conn.transaction():
-        # Remembered before the catalogue takes the stream's head, as everyone takes locks in one order.
+        # Stored before the catalogue locks the stream's head, as all code takes locks in one order.
         queries.remember_heads(conn, feed=FEED, detail=msgspec.json.encode({"resolved_through": upto}).decode())
         if span[0] is None:
             return 0
@@ -62,7 +62,7 @@ def apply(conn: psycopg.Connection[Any]) -> int:
 
 
 def catch_up(conn: psycopg.Connection[Any]) -> int:
-    """Resolve closed markets whose resolution was indexed before the catalogue knew of them, or was filled in."""
+    """Resolve closed markets whose resolution was indexed before the catalogue knew of them, or was backfilled."""
     held = queries.heads(conn, feed=FEED)
     if held is None:
         return 0
@@ -71,7 +71,7 @@ def catch_up(conn: psycopg.Connection[Any]) -> int:
 
 
 def compare(conn: psycopg.Connection[Any], now: datetime | None = None) -> int:
-    """Note where the exchange says other payouts than the chain, as incidents; give how many that are now."""
+    """Record payouts where the exchange contradicts the chain as incidents; return how many there are now."""
     held = queries.heads(conn, feed=FEED)
     if held is None:
         return 0
@@ -113,7 +113,7 @@ def _resolve(conn: psycopg.Connection[Any], found: Iterable[tuple[Any, ...]]) ->
 def _agree(paid: list[int] | None, stored: Sequence[int]) -> bool:
     if paid is None:
         return False
-    if not stored:  # the exchange has not said
+    if not stored:  # the exchange has not published it
         return True
     return len(paid) == len(stored) and all(
         abs(ours - theirs) <= TOLERANCE for ours, theirs in zip(paid, stored, strict=True)

@@ -1,7 +1,7 @@
-"""What was read of the chain into the database: a range in one short transaction, its telling last of all.
+"""Writer of chain data: a range in one short transaction, its stream messages last.
 
-A block that stands in `chain_blocks` has all of its rows. So what is written twice is written once, whoever writes:
-only blocks that could be inserted bring their rows along, and those are copied straight into the tables.
+A block in `chain_blocks` has all of its rows. So writing is idempotent for any number of writers: only blocks that
+could be inserted bring their rows along, and those are copied straight into the tables.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from orchestration.settlement.reading import Batch
-    from orchestration.settlement.records import Markets, OnchainTrade
-    from orchestration.stream import Message
+    from orchestration.settlement.reading import BlockBatch
+    from orchestration.settlement.records import OnchainTrade, TokenMarkets
+    from orchestration.stream import StreamMessage
     from upstream.chain.contracts import Contract
     from upstream.chain.wire import Heads
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 FEED = "settlement"
-TELL_WITHIN_S = 3600.0  # what is older when it is written is history: the stream is not told
-KEPT_OF_A_REASON = 10  # refused logs a minute; all are counted
-TOKENS_KEPT = 1_000_000
-# Of what the decoder counts, what nobody should have to find out by himself; `upstream.chain.decode` says what each is.
-ODD = (
+PUBLISH_WITHIN_S = 3600.0  # rows older than this when written are history: not published to the stream
+MAX_REFUSED_PER_REASON = 10  # refused logs stored per minute; all are counted
+MAX_CACHED_TOKENS = 1_000_000
+# The decoder's counters that deserve attention; `upstream.chain.decode` documents each.
+ANOMALIES = (
     *("refused", "zero_amounts", "dust", "impossible_prices", "maker_rows_without_match"),
     *("unattributed", "foreign_collateral", "fee_refunds"),
 )
@@ -61,8 +61,8 @@ LEDGER = (
 NOBODY = bytes(20)
 
 
-class Forked(Exception):  # noqa: N818 (a chain does that)
-    """A block is stored already, but another one: what was read is of another branch."""
+class BlockConflict(Exception):  # noqa: N818 (a chain does that)
+    """A block is stored already with another hash: the data read belongs to another branch."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
         super().__init__(f"another block {numbers[0]} is stored")
@@ -70,30 +70,32 @@ class Forked(Exception):  # noqa: N818 (a chain does that)
 
 
 @dataclass
-class Written:
-    """What a batch, or several, came to."""
+class WriteResult:
+    """Result of writing one or more batches."""
 
     blocks: int = 0
     logs: int = 0
     settlements: int = 0
     ledger_entries: int = 0
-    told: int = 0
+    published: int = 0
     counts: Counter[str] = field(default_factory=Counter)
-    """How often the decoder met what, in blocks written for the first time."""
+    """The decoder's counters, for blocks written for the first time."""
 
-    def add(self, other: Written) -> None:
-        """Add what another came to."""
+    def add(self, other: WriteResult) -> None:
+        """Add another result."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def figures(self) -> dict[str, int]:
-        """Say it in numbers, with what was odd."""
-        plain = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "counts"}
-        return plain | {name: self.counts[name] for name in ODD}
+        """Return the counts, with the decoder's anomalies."""
+        plain = {
+            each.name: getattr(self, each.name) for each in fields(self) if each.name not in {"published", "counts"}
+        }
+        return plain | {"told": self.published} | {name: self.counts[name] for name in ANOMALIES}
 
 
 class Writer:
-    """Writes over one connection, which nobody else uses."""
+    """Writes over a connection of its own."""
 
     def __init__(
         self,
@@ -101,11 +103,11 @@ class Writer:
         contracts: tuple[Contract, ...],
         *,
         clock: Callable[[], float] = time,
-        tell_within_s: float = TELL_WITHIN_S,
+        publish_within_s: float = PUBLISH_WITHIN_S,
     ) -> None:
         self.conn = conn
         self._clock = clock
-        self._tell_within_s = tell_within_s
+        self._publish_within_s = publish_within_s
         self._tokens: dict[str, int] = {}
         self._kept: Counter[str] = Counter()
         self._kept_minute = 0.0
@@ -115,20 +117,22 @@ class Writer:
         )
         self._contracts = {bytes(address): key for address, key in queries.contract_keys(conn)}
 
-    def write(self, batch: Batch, *, heads: Heads | None = None, detail: Mapping[str, Any] | None = None) -> Written:
-        """Write a range; all of it or, when this raises, nothing.
+    def write(
+        self, batch: BlockBatch, *, heads: Heads | None = None, detail: Mapping[str, Any] | None = None
+    ) -> WriteResult:
+        """Write a range; all of it or, if this raises, nothing.
 
-        `heads` says that the range was followed: the feed's place moves to its end. Forked when a block of it is
-        stored already as another.
+        `heads`: the range was read at the head, and the feed's position moves to its end. Raises BlockConflict if a
+        block of it is stored already with another hash.
         """
-        self._learn(batch)
+        self._add_tokens(batch)
         with self.conn.transaction():
             new = self._blocks(batch)
             return self._write(batch, new, heads=heads, detail=detail)
 
-    def rewrite(self, batch: Batch, heads: Heads) -> Written:
-        """Write a range anew that was written wrongly; the stream is told the difference."""
-        self._learn(batch)
+    def rewrite(self, batch: BlockBatch, heads: Heads) -> WriteResult:
+        """Rewrite a range that was stored wrongly; the difference is published."""
+        self._add_tokens(batch)
         with self.conn.transaction():
             gone = self._delete(batch.from_block, batch.to_block, heads.finalized)
             written = self._write(batch, self._blocks(batch), gone=gone)
@@ -137,8 +141,8 @@ class Writer:
             queries.count_trades(self.conn, feed=FEED, trades=-gone.trades)
         return written
 
-    def take_back(self, ancestor: int, heads: Heads) -> int:
-        """Forget every block above this one, and tell so; give how many fills that were. The feed goes on from here."""
+    def roll_back(self, ancestor: int, heads: Heads) -> int:
+        """Delete and revoke every block above this one; return the number of fills. The feed continues from here."""
         with self.conn.transaction():
             gone = self._delete(ancestor + 1, 2**62, heads.finalized)
             queries.lock_ranges(self.conn)
@@ -147,17 +151,17 @@ class Writer:
             queries.cut_checks(self.conn, from_block=ancestor + 1)
             queries.count_trades(self.conn, feed=FEED, trades=-gone.trades)
             self._place(heads, ancestor, {})
-            self._tell([*records.revoked(gone.fills), *gone.messages])
+            self._publish([*records.revocations(gone.fills), *gone.messages])
         return len(gone.fills)
 
     # --- Parts of a transaction ---
 
-    def _learn(self, batch: Batch) -> None:
-        """Get the keys of tokens: by themselves, as names stay whatever becomes of what named them."""
+    def _add_tokens(self, batch: BlockBatch) -> None:
+        """Get the keys of tokens, in a transaction of its own, as names stay even if their blocks do not."""
         unknown = [token_id for token_id in batch.decoded.tokens if token_id not in self._tokens]
         if not unknown:
             return
-        if len(self._tokens) > TOKENS_KEPT:
+        if len(self._tokens) > MAX_CACHED_TOKENS:
             self._tokens.clear()
             unknown = list(batch.decoded.tokens)
         found = dict(queries.token_keys(self.conn, token_ids=unknown))
@@ -166,8 +170,8 @@ class Writer:
             found |= dict(queries.token_keys(self.conn, token_ids=missing))
         self._tokens |= found
 
-    def _blocks(self, batch: Batch) -> set[int]:
-        """Insert blocks; give those that were not there."""
+    def _blocks(self, batch: BlockBatch) -> set[int]:
+        """Insert blocks; return those that were not stored."""
         if not batch.blocks:
             return set()
         numbers, hashes = [block.number for block in batch.blocks], [block.hash for block in batch.blocks]
@@ -185,31 +189,31 @@ class Writer:
         if len(new) < len(numbers) and (
             others := [number for (number,) in queries.other_blocks(self.conn, numbers=numbers, hashes=hashes)]
         ):
-            raise Forked(others)
+            raise BlockConflict(others)
         return new
 
     def _write(
         self,
-        batch: Batch,
+        batch: BlockBatch,
         new: set[int],
         *,
         heads: Heads | None = None,
         detail: Mapping[str, Any] | None = None,
         gone: _Gone | None = None,
-    ) -> Written:
+    ) -> WriteResult:
         (fills, trades), entries = self._settlements(batch, new), self._ledger(batch, new)
-        told = [] if gone is None else list(gone.messages)
+        messages = [] if gone is None else list(gone.messages)
         now = self._clock()
-        live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._tell_within_s
+        live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._publish_within_s
         if fills or entries:
-            told += capture.written(self.conn, sorted(new & batch.logs.keys()), live=live)
+            messages += capture.written(self.conn, sorted(new & batch.logs.keys()), live=live)
         self._refuse(batch, new)
-        # A block that is written anew has been counted.
+        # A rewritten block has been counted already.
         counts = _counts(batch, new if gone is None else new - {number for number, _ in gone.blocks})
         logs = sum(count for number, count in batch.logs.items() if number in new)
         queries.lock_ranges(self.conn)
         queries.add_range(self.conn, from_block=batch.from_block, to_block=batch.to_block, logs=logs)
-        if odd := {name: counts[name] for name in ODD if counts[name]}:
+        if odd := {name: counts[name] for name in ANOMALIES if counts[name]}:
             queries.count_odd(self.conn, feed=FEED, names=list(odd), counts=list(odd.values()))
         if heads is not None:
             self._place(heads, batch.to_block, detail or {})
@@ -217,16 +221,16 @@ class Writer:
             queries.count_trades(self.conn, feed=FEED, trades=trades)
         finalized = heads.finalized if heads is not None else 2**62
         if gone is not None:
-            went, came = records.difference(gone.fills, records.made(batch, new, self._markets(batch), finalized))
-            told[:0] = [*records.revoked(went), *records.told(came)]
+            went, came = records.difference(gone.fills, records.from_batch(batch, new, self._markets(batch), finalized))
+            messages[:0] = [*records.revocations(went), *records.messages(came)]
         elif fills and live:
-            late = {block.number for block in batch.blocks if block.ts_s <= now - self._tell_within_s}
-            told[:0] = records.told(records.made(batch, new - late, self._markets(batch), finalized))
-        self._tell(told)
-        return Written(len(new), logs, fills, entries, len(told), counts)
+            late = {block.number for block in batch.blocks if block.ts_s <= now - self._publish_within_s}
+            messages[:0] = records.messages(records.from_batch(batch, new - late, self._markets(batch), finalized))
+        self._publish(messages)
+        return WriteResult(len(new), logs, fills, entries, len(messages), counts)
 
-    def _settlements(self, batch: Batch, new: set[int]) -> tuple[int, int]:
-        """Insert fills and histories; give how many fills, and how many of them count as trades."""
+    def _settlements(self, batch: BlockBatch, new: set[int]) -> tuple[int, int]:
+        """Insert fills and histories; return the number of fills, and how many of them count as trades."""
         fills = batch.decoded.fills
         if not len(fills) or not new:
             return 0, 0
@@ -256,7 +260,7 @@ class Writer:
         )
         histories = [ts, *place, maker, of_taker, token, side, price, *amounts, fee]
         self._copy(WALLET_FILLS, packing.rows(histories))
-        # A fill without a match has no row of the taker's: this one is about both.
+        # A fill without a match has no taker's row: this one belongs to both.
         other = np.flatnonzero((fills.match_index[chosen] == NO_MATCH) & ~fills.is_taker_order[chosen])
         other = other[[bytes(each) not in self._ours for each in taker.values[other].tolist()]] if len(other) else other
         if len(other):
@@ -265,12 +269,12 @@ class Writer:
             self._copy(WALLET_FILLS, packing.rows([_picked(column, other) for column in histories]))
         return len(chosen), int(fills.counted[chosen].sum())
 
-    def _ledger(self, batch: Batch, new: set[int]) -> int:
+    def _ledger(self, batch: BlockBatch, new: set[int]) -> int:
         decoded = batch.decoded
         times = {block.number: block.ts_s for block in batch.blocks}
         keys = [self._contracts[each.address] for each in batch.contracts]
         rows = [
-            packing.Ledgered(
+            packing.LedgerRow(
                 times[entry.block_number],
                 entry.kind,
                 entry,
@@ -281,7 +285,7 @@ class Writer:
             if entry.block_number in new
         ]
         rows += [
-            packing.Ledgered(times[entry.block_number], "resolution", entry, None, keys[entry.contract])
+            packing.LedgerRow(times[entry.block_number], "resolution", entry, None, keys[entry.contract])
             for entry in _resolutions(batch)
             if entry.block_number in new
         ]
@@ -289,8 +293,8 @@ class Writer:
             self._copy(LEDGER, packing.ledger(rows))
         return len(rows)
 
-    def _refuse(self, batch: Batch, new: set[int]) -> None:
-        """Keep some of what was not understood."""
+    def _refuse(self, batch: BlockBatch, new: set[int]) -> None:
+        """Store some of the logs that could not be decoded."""
         refused = [each for each in batch.decoded.refused if int(each.log.block_number, 16) in new]
         if not refused:
             return
@@ -299,7 +303,7 @@ class Writer:
         kept = []
         for each in refused:
             self._kept[each.reason] += 1
-            if self._kept[each.reason] <= KEPT_OF_A_REASON:
+            if self._kept[each.reason] <= MAX_REFUSED_PER_REASON:
                 kept.append(each)
         if kept:
             feed_queries.refuse(
@@ -314,17 +318,17 @@ class Writer:
         fills: list[OnchainTrade]
         trades: int
         blocks: list[tuple[int, int]]
-        messages: list[Message]
+        messages: list[StreamMessage]
 
     def _delete(self, from_block: int, to_block: int, finalized: int) -> _Gone:
-        """Delete blocks and their rows; give what was told of them."""
+        """Delete blocks and their rows; return what was published of them."""
         span = {"from_block": from_block, "to_block": to_block}
         since, until, _ = queries.span_between(self.conn, **span)
         if since is None:
             return Writer._Gone([], 0, [], [])
         blocks = [(number, logs) for number, _, logs in queries.blocks_between(self.conn, **span)]
         times = {**span, "since": since, "until": until}
-        fills = records.stored(queries.fills_between(self.conn, **times), finalized)
+        fills = records.from_rows(queries.fills_between(self.conn, **times), finalized)
         trades = queries.counted_between(self.conn, **times)
         messages = capture.withdrawn(self.conn, [number for number, logs in blocks if logs])
         queries.delete_settlements(self.conn, **times)
@@ -343,12 +347,12 @@ class Writer:
             detail=msgspec.json.encode(detail).decode(),
         )
 
-    def _markets(self, batch: Batch) -> Markets:
+    def _markets(self, batch: BlockBatch) -> TokenMarkets:
         rows = queries.markets_of(self.conn, token_ids=list(batch.decoded.tokens))
         return {token_id: (market_id, outcome) for token_id, market_id, outcome in rows}
 
-    def _tell(self, told: Sequence[Message]) -> None:
-        stream.tell(self.conn, told, int(self._clock() * 1000))
+    def _publish(self, messages: Sequence[StreamMessage]) -> None:
+        stream.publish(self.conn, messages, int(self._clock() * 1000))
 
     def _copy(self, statement: LiteralString, pieces: Iterable[bytes]) -> None:
         with self.conn.cursor() as cursor, cursor.copy(statement) as copy:
@@ -356,15 +360,15 @@ class Writer:
                 copy.write(piece)
 
 
-def _counts(batch: Batch, numbers: set[int]) -> Counter[str]:
-    """How often the decoder met what in some of the batch's blocks, which nearly always are all of those with logs."""
+def _counts(batch: BlockBatch, numbers: set[int]) -> Counter[str]:
+    """Return the decoder's counters for some of the batch's blocks, nearly always all of those with logs."""
     if batch.logs.keys() <= numbers:
         return Counter(batch.decoded.counts)
     logs = [log for log in batch.raw if int(log.block_number, 16) in numbers]
     return Counter(decode(logs, batch.contracts).counts) if logs else Counter()
 
 
-def _times(batch: Batch, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _times(batch: BlockBatch, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     of_blocks = np.array([block.number for block in batch.blocks], dtype=np.int64)
     seconds = np.array([block.ts_s for block in batch.blocks], dtype=np.int64)
     return seconds[np.searchsorted(of_blocks, numbers)]
@@ -374,7 +378,7 @@ def _picked(column: Column, chosen: npt.NDArray[np.intp]) -> Column:
     return Column(column.type, column.values[chosen], None if column.null is None else column.null[chosen])
 
 
-def _resolutions(batch: Batch) -> Iterator[Entry]:
+def _resolutions(batch: BlockBatch) -> Iterator[Entry]:
     for each in batch.decoded.resolutions:
         detail = {
             "numerators": list(each.numerators),

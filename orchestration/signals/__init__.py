@@ -1,1 +1,1 @@
-"""Signals: what stands out, by definitions that any past minute can be held against again (docs/signals.md)."""
+"""Signals: notable market events, by definitions that can be applied again to any past minute (docs/signals.md)."""

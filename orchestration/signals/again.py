@@ -1,4 +1,4 @@
-"""A past day, computed once more from what is stored: late data is taken in, and missed minutes are made up for."""
+"""Recomputation of a past day from stored data: includes late data and missed minutes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What a day came to: all that there is now, and what had to be changed for it."""
+    """Result for a day: its number of signals, and the changes that were necessary."""
 
     found: Counter[str]
     added: int
@@ -44,16 +44,16 @@ def recompute(
     kept_since: datetime | None = None,
     report: Callable[[datetime], None] = lambda _: None,
 ) -> Recomputed:
-    """Make the signals of a day what the stored data says they are, by the parameters that were in force.
+    """Recompute the signals of a day from stored data, with the parameters that were in force.
 
-    Takes an autocommit connection: what is long only reads, and analysis goes on meanwhile. The stream is told nothing.
-    A day that needs data from before `kept_since` is left as it is: by what is still there, signals would be taken out.
+    Takes an autocommit connection: the long part only reads, and analysis continues meanwhile. Nothing is published. A
+    day that needs data from before `kept_since` is left unchanged: the remaining data would delete valid signals.
     """
     if kept_since is not None and day - DAY < kept_since:
         raise LookupError(f"quotes and books of {day - DAY:%Y-%m-%d} are no longer kept: {day:%Y-%m-%d} stays as it is")
     end, until = day + span, queries.analysed_until(conn)
     if until is None or until < end:
-        raise LookupError(f"analysis has not come to the end of {day:%Y-%m-%d} yet")
+        raise LookupError(f"analysis has not reached the end of {day:%Y-%m-%d} yet")
     history = _History(conn)
     last = passes.last_found(conn, day)
     computed: dict[int, tuple[datetime, dict[str, Any]]] = {}
@@ -76,22 +76,23 @@ def recompute(
 
 
 class _History:
-    """Which parameters were in force when."""
+    """The parameters in force over time."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self._rows = list(queries.parameter_history(conn))
 
     def at(self, at: datetime) -> tuple[int, Parameters]:
-        """Give edition and parameters; before the first that are known, those."""
+        """Return edition and parameters; before the first known ones, those."""
         edition, values = next(
             ((edition, values) for since, edition, values in reversed(self._rows) if since <= at), self._rows[0][1:]
         )
         return edition, Parameters.of(values)
 
     def whale_alert_usd(self, minute: datetime) -> float:
-        """Give the threshold of a minute's settlements, by its first instant.
+        """Return the threshold for a minute's settlements, given its first instant.
 
-        A change acts on settlements at once, and is remembered with the end of a minute: around it the higher counts.
+        A change applies to settlements at once, and is recorded with the end of a minute: around it the higher one
+        counts.
         """
         return max(self.at(minute + n * MINUTE)[1].whale_alert_usd for n in range(-1, 3))
 
@@ -102,7 +103,7 @@ def _replace(
     until: datetime,
     computed: dict[int, tuple[datetime, dict[str, Any]]],
 ) -> tuple[int, int]:
-    """Leave alone what is the same, take out what is not borne out, add what is missing."""
+    """Keep unchanged signals, delete unconfirmed ones, add missing ones."""
     with conn.transaction():
         queries.analyse_alone(conn)
         stored = {row[3]: row for row in queries.between(conn, since=since, until=until)}
@@ -118,9 +119,9 @@ def _replace(
 
 
 def _whales(conn: psycopg.Connection[Any], since: datetime, until: datetime, history: _History) -> tuple[int, int]:
-    """Take out whale alerts that no settlement bears out, and add those of settlements whose market was not known then.
+    """Delete whale alerts without a settlement, and add those of settlements whose market was unknown then.
 
-    Those that are there stay: the threshold that stands on them is the one that they were found with.
+    Existing ones stay: the threshold stored on them is the one that they were found with.
     """
     minutes = (since + n * MINUTE for n in range((until - since) // MINUTE))
     with conn.transaction():

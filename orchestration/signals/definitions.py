@@ -1,4 +1,4 @@
-"""What each signal is: from the figures of one market to a finding, or none. Pure; docs/signals.md says it in words."""
+"""Signal definitions: from the measures of one market to a finding, or none. Pure; documented in docs/signals.md."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from orchestration.signals.measures import MICRO, Measures, Parameters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-EDITION = 2  # of the formulas: raised when one changes, and kept beside what was found with them
+EDITION = 2  # version of the formulas: raised when one changes, and stored with each signal
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
-WINDOW_MS = 65 * 60_000  # that moves are judged in
-MISSING_SHARE = 0.05  # of a window may be missing from what the feed brought; beyond that nothing is said
+WINDOW_MS = 65 * 60_000  # window in which moves are judged
+MISSING_SHARE = 0.05  # of a window may be missing from the feed; with more, no signal
 SPREAD_WINDOW_MS, SPREAD_BASELINE_MS = 300_000, HOUR_MS
 SPREAD_KNOWN_SHARE, SPREAD_BASELINE_KNOWN_SHARE = 0.8, 0.5  # with both sides
 MIN_BOOKS = 3
-MIN_MINUTES = 4  # a way there and back has a beginning, a turn and an end
-MIN_LIFE_SHARE = 0.1  # of a market's life, that must have passed for its moves to be judged
-# A price that has to end at 0 or 1 moves by half the square root of the share of its life that has passed, from chance
-# alone (one standard deviation, from even odds).
+MIN_MINUTES = 4  # a move and its reversal have a beginning, a turn and an end
+MIN_LIFE_SHARE = 0.1  # of a market's life that must have passed before its moves are judged
+# A price that has to end at 0 or 1 moves by half the square root of the elapsed share of its life by chance alone (one
+# standard deviation, from even odds).
 CHANCE = 0.5
 LIFE_FACTOR = 1.5
 
@@ -31,7 +31,7 @@ Type = Literal["momentum", "volume_spike", "spread_widening", "book_imbalance", 
 
 
 class Finding(msgspec.Struct, frozen=True, gc=False):
-    """A value beyond its threshold, and the figures behind it. Of the first outcome."""
+    """A value beyond its threshold, and the figures behind it, for the first outcome."""
 
     type: Type
     market_key: int
@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def score(self) -> float:
-        """How far beyond."""
+        """Return how far the value is beyond the threshold."""
         return round(self.value / self.threshold, 6)
 
 
@@ -180,12 +180,12 @@ DEFINITIONS: dict[Type, Callable[[Measures, Parameters], Finding | None]] = {
 }
 
 
-# Up and down are two things, each with a cool-down of its own. A volume spike is one, whichever way the price goes.
+# Up and down are separate signals, each with its own cool-down. A volume spike is one, whatever the direction.
 DIRECTED: frozenset[str] = frozenset({"momentum", "book_imbalance", "price_reversal"})
 
 
 def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
-    """Judge every market by every definition."""
+    """Apply every definition to every market."""
     for of in measured:
         for judge in DEFINITIONS.values():
             if (found := judge(of, by)) is not None:
@@ -193,24 +193,24 @@ def findings(measured: list[Measures], by: Parameters) -> Iterator[Finding]:
 
 
 def _has_a_past(of: Measures, by: Parameters) -> bool:
-    """Whether it has been traded for long enough to be compared with itself."""
+    """Return whether the market has traded for long enough to be compared with itself."""
     return of.history_ms is not None and of.history_ms >= by.signal_min_history_h * HOUR_MS
 
 
 def _old_enough(of: Measures, by: Parameters) -> bool:
-    """Whether it has a past, or has lived through enough of a life that is too short for one."""
+    """Return whether it has enough history, or has passed enough of a life that is too short for that."""
     if of.life_ms is None or of.age_ms is None:
         return _has_a_past(of, by)
     return _has_a_past(of, by) or of.age_ms >= MIN_LIFE_SHARE * of.life_ms
 
 
 def _whole(*missed_ms: int) -> bool:
-    """Whether hardly anything of the window was missed."""
+    """Return whether hardly anything of the window was missed."""
     return all(missed <= MISSING_SHARE * HOUR_MS for missed in missed_ms)
 
 
 def _move_by_chance(of: Measures) -> float:
-    """How far chance alone moves the price within the window, where the market's end is known."""
+    """Return how far chance alone moves the price within the window, if the market's end is known."""
     if of.life_ms is None or of.age_ms is None:
         return 0.0
     return round(CHANCE * sqrt(min(of.age_ms, WINDOW_MS, of.life_ms) / of.life_ms), 6)

@@ -1,4 +1,4 @@
-"""The figures of a market as of an instant, from which signals are judged: whole numbers, read in one pass over all."""
+"""Market measures as of an instant, from which signals are computed: integers, read in one pass over all markets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MICRO = 1_000_000
 
 
 class Measures(msgspec.Struct, frozen=True, gc=False):
-    """One market. Prices and USD are micro-units, prices are of the first outcome; None: it cannot be told."""
+    """Measures of one market. Prices and USD are micro-units, prices are of the first outcome; None: unknown."""
 
     market_key: int
     market_id: str
@@ -29,8 +29,8 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     value_24h: int
     spike_ratio: float | None
     history_ms: int | None  # since its first trade of the last 24 hours
-    moved: int  # by how much whole hours before moved the price, summed up
-    moves: int  # how many hours those are
+    moved: int  # by how much earlier whole hours moved the price, summed
+    moves: int  # number of those hours
     price_now: int | None
     price_baseline: int | None  # the earliest sample of the last 65 minutes
     minutes: int | None  # of the last hour, in which the first outcome was traded
@@ -40,22 +40,22 @@ class Measures(msgspec.Struct, frozen=True, gc=False):
     low: int | None
     spread_ms: int | None  # micro-units times milliseconds, over five minutes
     two_sided_ms: int | None
-    baseline_spread_ms: int | None  # over the hour before; looked up only where the spread is wide
+    baseline_spread_ms: int | None  # over the hour before; read only where the spread is wide
     baseline_two_sided_ms: int | None
     lean_sum: int | None  # of the newest books, at most five, of ten minutes
     books: int | None
-    baseline_lean_sum: int | None  # of books of the hour before; looked up only where the book leans
+    baseline_lean_sum: int | None  # of books of the hour before; read only where the book leans
     baseline_books: int | None
     trades_missed_day_ms: int
     trades_missed_ms: int
     books_missed_ms: int
-    age_ms: int | None  # since its first trade of the last 24 hours, to the moment where that was within 65 minutes
+    age_ms: int | None  # since its first trade of the last 24 hours, to the moment if that was within 65 minutes
     life_ms: int | None  # from then to its scheduled end; None: it has none
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """What signals are judged by; an administrator's to change (`presage set`). Prices are of 0 to 1."""
+    """The tunables that define signals (`presage set`). Prices are from 0 to 1."""
 
     signal_min_trades: int
     signal_min_volume_usd: float
@@ -74,11 +74,11 @@ class Parameters:
     price_reversal_factor: float
     price_reversal_share: float
     price_reversal_cooldown_min: int
-    whale_alert_usd: float = inf  # where it was not remembered, none is added to those that were found
+    whale_alert_usd: float = inf  # where it was not recorded, no whale alerts are added
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Parameters:
-        """Pick them from among all parameters."""
+        """Select the signals' tunables from all."""
         return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})
 
 

@@ -1,4 +1,4 @@
-"""Analysis as time goes on: each minute once, found signals kept and told, all in one transaction."""
+"""Continuous analysis: each minute once; signals are stored and published in one transaction."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.stream import Message
+    from orchestration.stream import StreamMessage
 
-SETTLE = timedelta(seconds=5)  # what is later than this by our own doing is found when the day is computed again
+SETTLE = timedelta(seconds=5)  # data that we commit later than this is found when the day is recomputed
 CATCH_UP = timedelta(hours=24)
-LONGEST_COOLDOWN = timedelta(days=1)
+MAX_COOLDOWN = timedelta(days=1)
 
-Kind = tuple[str, int, int, int | None]  # type, market, outcome, direction
+SignalKind = tuple[str, int, int, int | None]  # type, market, outcome, direction
 
 
 @dataclass
-class Passed:
-    """What a pass came to."""
+class AnalysisPass:
+    """Result of a pass."""
 
     until: datetime | None = None
     minutes: int = 0
@@ -47,13 +47,13 @@ class Passed:
     slowest_s: float = 0.0
 
 
-def analyse(conn: psycopg.Connection[Any], now: datetime, *, budget_s: float = 40.0) -> Passed:
-    """Analyse the minutes that have come to an end, oldest first, each in a transaction of its own.
+def analyse(conn: psycopg.Connection[Any], now: datetime, *, budget_s: float = 40.0) -> AnalysisPass:
+    """Analyse the minutes that have ended, oldest first, each in a transaction of its own.
 
-    Minutes missed while nothing ran are caught up with, those of a day at most; what the budget does not allow is left
-    to the next pass.
+    Minutes missed during a downtime are caught up with, up to one day; what exceeds the budget is left to the next
+    pass.
     """
-    passed, deadline = Passed(), time.monotonic() + budget_s
+    passed, deadline = AnalysisPass(), time.monotonic() + budget_s
     while True:
         began = time.monotonic()
         with conn.transaction():
@@ -70,14 +70,14 @@ def analyse(conn: psycopg.Connection[Any], now: datetime, *, budget_s: float = 4
             passed.found.update(type_ for type_, _, _ in added)
             _beat(conn, passed, at)
             told = [_message(at, market_id, record) for _, market_id, record in added]
-            stream.tell(conn, told, int(now.timestamp() * 1000))
+            stream.publish(conn, told, int(now.timestamp() * 1000))
         passed.slowest_s = max(passed.slowest_s, time.monotonic() - began)
 
 
 def findings_at(
-    conn: psycopg.Connection[Any], at: datetime, given: Parameters, last: dict[Kind, datetime]
+    conn: psycopg.Connection[Any], at: datetime, given: Parameters, last: dict[SignalKind, datetime]
 ) -> tuple[int, list[Finding]]:
-    """Give how many markets were judged, and what is found of them at an instant; what is found is entered in `last`.
+    """Return how many markets were judged, and the findings at an instant; findings are entered in `last`.
 
     A kind that was found within its cool-down is not found again.
     """
@@ -92,24 +92,24 @@ def findings_at(
     return len(measured), found
 
 
-def kind_of(type_: str, market_key: int, outcome: int, direction: int | None) -> Kind:
-    """Tell what a cool-down is of."""
+def kind_of(type_: str, market_key: int, outcome: int, direction: int | None) -> SignalKind:
+    """Return the key that a cool-down applies to."""
     return type_, market_key, outcome, direction if type_ in definitions.DIRECTED else None
 
 
 def cooldown(type_: str, given: Parameters) -> timedelta:
-    """Tell for how long a kind is silent after it was found."""
+    """Return for how long a kind is suppressed after it was found."""
     return timedelta(minutes=getattr(given, f"{type_}_cooldown_min"))
 
 
-def last_found(conn: psycopg.Connection[Any], until: datetime) -> dict[Kind, datetime]:
-    """Tell when each kind was last found before an instant."""
-    rows = queries.last_found(conn, since=until - LONGEST_COOLDOWN, until=until)
+def last_found(conn: psycopg.Connection[Any], until: datetime) -> dict[SignalKind, datetime]:
+    """Return when each kind was last found before an instant."""
+    rows = queries.last_found(conn, since=until - MAX_COOLDOWN, until=until)
     return {kind_of(*kind): ts for *kind, ts in rows}  # oldest first, so that the newest of a kind stays
 
 
 def row(finding: Finding, at: datetime) -> dict[str, Any]:
-    """Give a finding as it is kept; what it is called depends on nothing but what it is."""
+    """Return a finding as a row; its ID depends only on its content."""
     return {
         "market_key": finding.market_key,
         "outcome": 0,
@@ -125,7 +125,7 @@ def row(finding: Finding, at: datetime) -> dict[str, Any]:
 
 
 def add(conn: psycopg.Connection[Any], at: datetime, rows: Iterable[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Keep signals of an instant; give type, market and record of those that were not there yet."""
+    """Store signals of an instant; return type, market and record of those that were new."""
     given = list(rows)
     return list(queries.add(conn, ts=at, rows=json.dumps(given))) if given else []
 
@@ -139,25 +139,25 @@ def _minute(conn: psycopg.Connection[Any], at: datetime) -> tuple[int, list[tupl
 
 
 def _newest(conn: psycopg.Connection[Any], now: datetime) -> datetime | None:
-    """Tell up to which minute everything is in; None while the feed has brought nothing."""
+    """Return the minute up to which all data is in; None while the feed has received nothing."""
     ingested = queries.ingested_until(conn)
     return None if ingested is None else floor(min(now - SETTLE, ingested), MINUTE)
 
 
 def _next(until: datetime | None, newest: datetime | None) -> datetime | None:
-    """Tell which minute's turn it is; None when there is none yet."""
+    """Return the next minute to analyse; None if there is none yet."""
     if newest is None or until is None:
         return newest
     at = max(until + MINUTE, newest - CATCH_UP)
     return at if at <= newest else None
 
 
-def _beat(conn: psycopg.Connection[Any], passed: Passed, data_at: datetime | None) -> None:
-    """Touch the stage's clock. Without a backlog it is not late, even if the feed stands still: that clock tells so."""
+def _beat(conn: psycopg.Connection[Any], passed: AnalysisPass, data_at: datetime | None) -> None:
+    """Touch the stage's clock. Without a backlog it is not late, even if the feed is stopped: that clock shows it."""
     until = None if passed.until is None else passed.until.isoformat()
     detail = {"until": until, "markets": passed.markets, "found": dict(passed.found), "behind_min": passed.behind}
     feed.beat(conn, stage="analysis", last_data_at=data_at, detail=json.dumps(detail))
 
 
-def _message(at: datetime, market_id: str, record: str) -> Message:
+def _message(at: datetime, market_id: str, record: str) -> StreamMessage:
     return stream.message("signal", round(at.timestamp() * 1000), market_id, msgspec.Raw(record.encode()))

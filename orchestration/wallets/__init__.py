@@ -1,1 +1,1 @@
-"""Wallets: what is kept of the watched ones, what each holds and has earned, who traded most."""
+"""Wallets: activity of watched ones, each wallet's positions and profit, leaderboards."""

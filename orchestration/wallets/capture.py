@@ -1,8 +1,8 @@
-"""What follows from settlements in the transaction that writes them: watched wallets, positions, whale alerts.
+"""Derived data written in the settlements' transaction: watched wallets, positions, whale alerts.
 
-The writer of settlements calls `written` when the rows of some blocks are in, and `withdrawn` before it deletes those
-of blocks that are no more. Both give messages for the stream, in the order of the chain; the writer tells them with its
-own, last of all. Everything is done in sets, over the blocks' rows.
+The writer of settlements calls `written` after inserting the rows of some blocks, and `withdrawn` before deleting the
+rows of revoked blocks. Both return stream messages in the order of the chain; the writer publishes them with its own,
+last of all. Everything is done in sets, over the blocks' rows.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 WHALE = "whale_alert_usd"
 
 
-class Standing(NamedTuple):
-    """What there is to do for some blocks."""
+class CaptureState(NamedTuple):
+    """The work to do for some blocks."""
 
-    claimed: int  # positions have been made from all blocks up to here, or are being made
-    first_ts: datetime | None  # null when the blocks are not stored
+    claimed: int  # positions were computed from all blocks up to here, or are being computed
+    first_ts: datetime | None  # null if the blocks are not stored
     last_ts: datetime | None
     watched: bool
     followed: bool
     entries: bool  # the ledger has some
 
 
-def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool) -> list[stream.Message]:
-    """Work on the blocks whose rows (blocks, settlements, fills, ledger) were just written in this transaction.
+def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool) -> list[stream.StreamMessage]:
+    """Process blocks whose rows (blocks, settlements, fills, ledger) were just written in this transaction.
 
-    `live`: at the head of the chain, so that it is told; what is filled in from the past is only kept.
+    `live`: at the head of the chain, so messages are published; backfilled blocks are only stored.
     """
     if not numbers:
         return []
     queries.share_watching(conn)
-    standing, span = _standing(conn, numbers)
+    standing, span = _capture_state(conn, numbers)
     if standing.first_ts is None:
         return []
     if standing.entries:
@@ -64,14 +64,14 @@ def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool
     ]
 
 
-def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[stream.Message]:
-    """Take back what followed from blocks whose rows are about to be deleted in this transaction.
+def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[stream.StreamMessage]:
+    """Undo the effects of blocks whose rows are about to be deleted in this transaction.
 
-    The messages are those that were told of them, with `revoked`.
+    The messages are those that were published for them, with `revoked`.
     """
     if not numbers:
         return []
-    standing, span = _standing(conn, numbers)
+    standing, span = _capture_state(conn, numbers)
     if standing.first_ts is None:
         return []
     if min(numbers) <= standing.claimed:
@@ -90,10 +90,12 @@ def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[str
     ]
 
 
-def _standing(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> tuple[Standing, dict[str, Any]]:
-    standing = Standing(*queries.standing(conn, numbers=list(numbers)))
+def _capture_state(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> tuple[CaptureState, dict[str, Any]]:
+    standing = CaptureState(*queries.standing(conn, numbers=list(numbers)))
     return standing, {"numbers": list(numbers), "first_ts": standing.first_ts, "last_ts": standing.last_ts}
 
 
-def _message(type_: str, ts: int, market_id: str | None, record: str, wallet: bytes | None = None) -> stream.Message:
+def _message(
+    type_: str, ts: int, market_id: str | None, record: str, wallet: bytes | None = None
+) -> stream.StreamMessage:
     return stream.message(type_, ts, market_id, msgspec.Raw(record.encode()), wallet)

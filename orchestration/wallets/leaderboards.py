@@ -1,4 +1,4 @@
-"""Who traded most, and who earned most: the first hundred of each window, written whole each time."""
+"""Leaderboards by volume and by profit: the first hundred of each window, rewritten completely each time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from sql.queries import leaderboards as queries
 if TYPE_CHECKING:
     import psycopg
 
-MOST = 100
-PNL_EVERY = timedelta(minutes=5)  # every position and all fills of the window are looked at for these
-PNL_REST = 20  # after that many times what they took: a twentieth of one connection's time at most
+BOARD_SIZE = 100
+PNL_EVERY = timedelta(minutes=5)  # every position and all fills of the window are read for these
+PNL_REST = 20  # pause after computing, as a multiple of its duration: a twentieth of one connection's time at most
 HOUR = timedelta(hours=1)
 
 
 def starts(now: datetime) -> dict[str, datetime]:
-    """Give when each window begins: a day ago to the hour, and 7 and 30 days before the midnight that has passed (UTC).
+    """Return when each window begins: a day ago to the hour, and 7 and 30 days before the last midnight (UTC).
 
     >>> from datetime import UTC
     >>> {span: str(start)[:16] for span, start in starts(datetime(2026, 11, 21, 12, 34, tzinfo=UTC)).items()}
@@ -34,9 +34,9 @@ def starts(now: datetime) -> dict[str, datetime]:
 
 
 def write(conn: psycopg.Connection[Any], now: datetime, *, asked: datetime | None = None) -> list[str]:
-    """Write the boards by volume and, every few minutes or when asked since, those by profit; give which were."""
+    """Write the boards by volume and, every few minutes or on request, those by profit; return which were written."""
     windows = starts(now)
-    common = {"most": MOST, "now": now}
+    common = {"most": BOARD_SIZE, "now": now}
     with conn.transaction():
         for span in (*windows, "all"):
             queries.forget_board(conn, span=span, by="volume")
@@ -67,7 +67,7 @@ def _pnl(
             kept_since=kept_since(since or now, base_ts),
             done=done,
             base_block=base_block,
-            most=MOST,
+            most=BOARD_SIZE,
             now=now,
         )
         for by in ("pnl", "window_pnl"):
@@ -77,7 +77,7 @@ def _pnl(
 
 
 def kept_since(since: datetime, base: datetime) -> datetime:
-    """Give when a window's profit can be counted from: its start, or the first whole hour of which all rows are kept.
+    """Return when a window's profit counts from: its start, or the first whole hour of which all rows are kept.
 
     >>> from datetime import UTC
     >>> for base in (datetime(1970, 1, 1, tzinfo=UTC), datetime(2026, 11, 2, 0, 10, tzinfo=UTC)):

@@ -1,10 +1,9 @@
-"""Positions by average cost, kept up: each final row is added once; where the past has changed, all is made anew.
+"""Positions by average cost: each final row is added once; positions with a changed past are recomputed.
 
-What a request answers is a position kept here plus the rows behind `positions_head.done`, which `positions_now` of
-`sql/timescale/positions.sql` adds with the same function. So nothing is computed from a wallet's first trade on twice.
-
-Rows are dropped after some weeks, positions never. Before that, each position's *base* is moved on to where rows begin:
-what is made anew starts there.
+A request is answered from a position stored here plus the rows after `positions_head.done`, which `positions_now` of
+`sql/timescale/positions.sql` adds with the same function. So nothing is computed from a wallet's first trade twice.
+Rows are dropped after some weeks, positions never. Before that, each position's *base* is moved forward to where rows
+begin: recomputation starts there.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ from sql.queries import positions as queries
 if TYPE_CHECKING:
     import psycopg
 
-SLICE = 500_000  # fills in one transaction
-DUE = 20_000  # entries of positions_due looked at for one transaction
+FILLS_PER_TRANSACTION = 500_000  # fills in one transaction
+DUE_PER_TRANSACTION = 20_000  # entries of positions_due read for one transaction
 HOURS_KEPT = timedelta(hours=49)
 DAYS_KEPT = timedelta(days=40)
-# One who keeps positions at a time. Any number will do, as long as nobody else locks it.
+# Advisory lock: one process computes positions at a time. Any number that nobody else locks will do.
 LOCK = 0x506F736974696F6E
 
 
 @dataclass
-class Pass:
-    """What a pass came to."""
+class PositionsPass:
+    """Result of a pass."""
 
-    block: int | None = None  # positions have all up to here; None: there is no chain
+    block: int | None = None  # positions include all blocks up to here; None: there is no chain
     slices: int = 0
     positions: int = 0  # written by slices
     remade: int = 0
@@ -41,8 +40,8 @@ class Pass:
     behind: int = 0  # blocks left for the next pass
 
 
-class Reached(NamedTuple):
-    """How far things have come."""
+class PositionsProgress(NamedTuple):
+    """Current progress."""
 
     final: int | None  # settlements, without a hole
     done: int
@@ -52,10 +51,10 @@ class Reached(NamedTuple):
     due: int
 
 
-class Limits(NamedTuple):
+class PassLimits(NamedTuple):
     """How much a pass does."""
 
-    hours_since: datetime  # hours are counted from here on
+    hours_since: datetime  # hourly figures are computed from here on
     base_before: datetime  # rows before it will be dropped
     done_by: float  # of the monotonic clock
     rows: int
@@ -68,19 +67,19 @@ def bring_up_to_date(
     *,
     kept: timedelta = timedelta(days=30),
     seconds: float = 40.0,
-    rows: int = SLICE,
-    due: int = DUE,
-) -> Pass:
-    """Add what has become final, then make anew what is due; stop after some seconds, to go on in the next pass.
+    rows: int = FILLS_PER_TRANSACTION,
+    due: int = DUE_PER_TRANSACTION,
+) -> PositionsPass:
+    """Add newly final rows, then recompute what is due; stop after some seconds and continue in the next pass.
 
-    `kept` is how long rows are. Takes an autocommit connection: each slice is a transaction of its own. A second caller
-    finds the lock taken and does nothing.
+    `kept` is how long rows are kept. Takes an autocommit connection: each slice is a transaction of its own. A second
+    caller finds the lock taken and does nothing.
     """
-    passed = Pass()
+    passed = PositionsPass()
     hour = now.replace(minute=0, second=0, microsecond=0)
     # A day early: chunks of a day are dropped whole.
     before = hour.replace(hour=0) - kept + timedelta(days=1)
-    limits = Limits(hour - HOURS_KEPT, before, time.monotonic() + seconds, rows, due)
+    limits = PassLimits(hour - HOURS_KEPT, before, time.monotonic() + seconds, rows, due)
     if not conn.execute("select pg_try_advisory_lock(%s)", [LOCK]).fetchone()[0]:  # type: ignore[index]
         return passed
     try:
@@ -92,7 +91,7 @@ def bring_up_to_date(
                 passed.learnt = queries.learn_markets(conn)
             _advance(conn, passed, claimed, limits)
             if passed.behind == 0:
-                _remake(conn, passed, limits)
+                _recompute(conn, passed, limits)
                 _move_bases(conn, passed, limits)
         queries.end_pass(conn, hours_before=limits.hours_since, days_before=now - DAYS_KEPT)
         reached = _reached(conn)
@@ -102,11 +101,11 @@ def bring_up_to_date(
     return passed
 
 
-def _reached(conn: psycopg.Connection[Any]) -> Reached:
-    return Reached(*queries.reached(conn))
+def _reached(conn: psycopg.Connection[Any]) -> PositionsProgress:
+    return PositionsProgress(*queries.reached(conn))
 
 
-def _advance(conn: psycopg.Connection[Any], passed: Pass, claimed: int, limits: Limits) -> None:
+def _advance(conn: psycopg.Connection[Any], passed: PositionsPass, claimed: int, limits: PassLimits) -> None:
     """Add the rows of final blocks, some at a time."""
     while True:
         at = _reached(conn)
@@ -124,7 +123,7 @@ def _advance(conn: psycopg.Connection[Any], passed: Pass, claimed: int, limits: 
 
 
 def _fill(conn: psycopg.Connection[Any], done: int, most: int, since: datetime, rows: int) -> int:
-    """Put the rows of the next blocks together; give the last of these blocks."""
+    """Collect the rows of the next blocks; return the last of these blocks."""
     queries.empty_slice(conn)
     until: int = queries.slice_end(conn, done=done, claimed=most, rows=rows, since=since)
     queries.fill_slice(conn, done=done, until=until, since=since)
@@ -132,11 +131,11 @@ def _fill(conn: psycopg.Connection[Any], done: int, most: int, since: datetime, 
     return until
 
 
-def _remake(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None:
-    """Make positions anew, and count anew the hours and days in which something changed.
+def _recompute(conn: psycopg.Connection[Any], passed: PositionsPass, limits: PassLimits) -> None:
+    """Recompute positions, and the hours and days in which something changed.
 
-    A transaction takes positions with `rows` fills in all, so a pass that is ended has kept what it did. A single
-    position is never divided.
+    A transaction takes positions with `rows` fills in all, so an interrupted pass keeps what it did. A single position
+    is never divided.
     """
     while time.monotonic() < limits.done_by:
         with conn.transaction():
@@ -158,14 +157,14 @@ def _remake(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None
             queries.finish_due(conn)
 
 
-def _move_bases(conn: psycopg.Connection[Any], passed: Pass, limits: Limits) -> None:
+def _move_bases(conn: psycopg.Connection[Any], passed: PositionsPass, limits: PassLimits) -> None:
     """Add the rows that will be dropped next to the bases."""
     while time.monotonic() < limits.done_by:
         end = queries.base_end(conn, before=limits.base_before)
         if end is None:
             return
         with conn.transaction():
-            queries.claim(conn, block=-1)  # nobody writes now: what is due later would be in no base
+            queries.claim(conn, block=-1)  # locks out writers: what becomes due later would be in no base
             at = _reached(conn)
             if at.due:
                 return

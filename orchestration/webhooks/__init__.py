@@ -1,1 +1,1 @@
-"""Webhooks: events made into deliveries, deliveries made until they arrive or ten attempts have failed."""
+"""Webhooks: events become deliveries, which are retried until they arrive or ten attempts have failed."""

@@ -4,7 +4,7 @@ import sys
 
 from config import settings
 from orchestration.feeds import standalone
-from orchestration.webhooks.feed import Feed
+from orchestration.webhooks.feed import WebhookFeed
 
 
 def main() -> int:
@@ -15,7 +15,7 @@ def main() -> int:
         "delivery",
         configured,
         given.run_id,
-        lambda url: Feed(configured, url, run_id=given.run_id, window_s=given.window, observe_s=given.observe),
+        lambda url: WebhookFeed(configured, url, run_id=given.run_id, window_s=given.window, observe_s=given.observe),
     )
 
 

@@ -1,4 +1,4 @@
-"""Attempts under way: an event loop in a thread of its own, so that a slow receiver holds nobody else up."""
+"""Concurrent attempts: an event loop in a thread of its own, so that a slow receiver delays nobody else."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from orchestration.webhooks.dispatcher import Over
+from orchestration.webhooks.dispatcher import FinishedAttempt
 from orchestration.webhooks.schedule import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from orchestration.webhooks.dispatcher import Due
+    from orchestration.webhooks.dispatcher import DueDelivery
     from orchestration.webhooks.sending import Sender
 
-IN_A_ROW_S = 1.0
-NAMES_AT_ONCE = 64  # a name whose servers do not answer takes up one of these for as long as the system asks them
+MAX_BATCH_S = 1.0
+MAX_CONCURRENT_LOOKUPS = 64  # a name whose servers do not answer occupies one of these until the system gives up
 
 
 class Attempts:
-    """Begun by one thread, made in another."""
+    """Attempts started by one thread and made in another."""
 
     def __init__(self, sender: Callable[[], Sender], clock: Callable[[], float]) -> None:
         self._make, self._clock = sender, clock
-        self._over: queue.SimpleQueue[Over] = queue.SimpleQueue()
+        self._over: queue.SimpleQueue[FinishedAttempt] = queue.SimpleQueue()
         self._some = threading.Event()
         self._loop = asyncio.new_event_loop()
-        self._loop.set_default_executor(ThreadPoolExecutor(NAMES_AT_ONCE, "names"))
+        self._loop.set_default_executor(ThreadPoolExecutor(MAX_CONCURRENT_LOOKUPS, "names"))
         self._thread = threading.Thread(target=self._loop.run_forever, name="webhooks", daemon=True)
         self._thread.start()
         self._sender = asyncio.run_coroutine_threadsafe(self._made(), self._loop).result()
 
-    def begin(self, due: Sequence[Due]) -> None:
-        """Begin with deliveries of a webhook, one after the other, until one does not arrive."""
+    def start(self, due: Sequence[DueDelivery]) -> None:
+        """Start deliveries of a webhook, one after the other, until one fails."""
         asyncio.run_coroutine_threadsafe(self._attempts(due), self._loop)
 
-    def over(self) -> list[Over]:
-        """Take those that are over."""
+    def finished(self) -> list[FinishedAttempt]:
+        """Return the attempts that have finished."""
         self._some.clear()
         found = []
         with suppress(queue.Empty):
@@ -50,11 +50,11 @@ class Attempts:
         return found
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until one is over, or so long."""
+        """Wait until one has finished, or the timeout."""
         self._some.wait(timeout_s)
 
     def close(self) -> None:
-        """Leave off those under way: whoever leads next makes them again."""
+        """Cancel the attempts under way: the next leader makes them again."""
 
         async def leave() -> None:
             for task in asyncio.all_tasks():
@@ -70,18 +70,18 @@ class Attempts:
     async def _made(self) -> Sender:
         return self._make()
 
-    async def _attempts(self, deliveries: Sequence[Due]) -> None:
-        """Make them in order. Not for long: a webhook may be changed meanwhile, and what was read of it is then old."""
-        until = time.monotonic() + IN_A_ROW_S
+    async def _attempts(self, deliveries: Sequence[DueDelivery]) -> None:
+        """Make attempts in order, for a short time only: a webhook may change meanwhile, and its data be outdated."""
+        until = time.monotonic() + MAX_BATCH_S
         for place, due in enumerate(deliveries, start=1):
             outcome = await self._attempt(due)
             free = place == len(deliveries) or not outcome.arrived or time.monotonic() >= until
-            self._over.put(Over(due, outcome, free))
+            self._over.put(FinishedAttempt(due, outcome, free))
             self._some.set()
             if free:
                 return
 
-    async def _attempt(self, due: Due) -> Outcome:
+    async def _attempt(self, due: DueDelivery) -> Outcome:
         began = self._clock()
         try:
             return await self._sender.send(due.url, due.secrets, due.message_id, due.body)

@@ -1,7 +1,7 @@
-"""The deliverer's work, step by step: events become deliveries, due ones are sent, what came of them is written down.
+"""Webhook dispatcher, step by step: events become deliveries, due ones are sent, results are stored.
 
-One connection does all of it, the one that holds the lead: who has lost that can write nothing. An attempt that was
-made and not written down, because the process died in between, is made again with the same `webhook-id`.
+One connection, the one that holds the lead, does all of it: a run that has lost the lead can write nothing. An attempt
+that was made and not stored, because the process died in between, is repeated with the same `webhook-id`.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-EVENTS_AT_ONCE = 5_000  # places of the stream looked through in one transaction
-IN_A_ROW = 20  # deliveries of a webhook that are begun with at once, and made one after the other
-LOG_KEPT = 20  # attempts of a delivery
-MOST_WAITING = 10_000  # deliveries of a webhook whose receiver fails
+MAX_EVENTS_PER_STEP = 5_000  # stream events read in one transaction
+MAX_DELIVERIES_PER_WEBHOOK = 20  # deliveries of a webhook that are started together, and made one after the other
+MAX_LOGGED_ATTEMPTS = 20  # attempts of a delivery
+MAX_WAITING = 10_000  # deliveries of a webhook whose receiver fails
 
 
-class Due(NamedTuple):
-    """A delivery whose turn has come."""
+class DueDelivery(NamedTuple):
+    """A delivery that is due."""
 
     webhook_id: UUID
     delivery_id: UUID
@@ -48,34 +48,34 @@ class Due(NamedTuple):
 
     @property
     def message_id(self) -> str:
-        """What the receiver knows it by."""
+        """Return the ID that the receiver knows it by."""
         return f"msg_{self.delivery_id.hex}"
 
 
-class Over(NamedTuple):
-    """An attempt that is over."""
+class FinishedAttempt(NamedTuple):
+    """A finished attempt."""
 
-    due: Due
+    due: DueDelivery
     outcome: Outcome
     free: bool
     """Whether nothing more is being delivered to the webhook."""
 
 
-class Sending(Protocol):
-    """Where attempts are made: begun here, and taken back when they are over."""
+class AttemptRunner(Protocol):
+    """A sender of attempts: starts them, and returns them when finished."""
 
-    def begin(self, due: Sequence[Due]) -> None:
-        """Begin with deliveries of a webhook, one after the other, until one does not arrive."""
+    def start(self, due: Sequence[DueDelivery]) -> None:
+        """Start deliveries of a webhook, one after the other, until one fails."""
         ...
 
-    def over(self) -> list[Over]:
-        """Take those that are over."""
+    def finished(self) -> list[FinishedAttempt]:
+        """Return the attempts that have finished."""
         ...
 
 
 @dataclass
-class Counted:
-    """What was done."""
+class DispatchCounts:
+    """Counters of the work done."""
 
     queued: int = 0
     missed: int = 0
@@ -86,46 +86,46 @@ class Counted:
 
 
 class Dispatcher:
-    """Does what is to be done at one moment; the clock is the caller's."""
+    """Does the work due at one moment; the caller provides the clock."""
 
     def __init__(
         self,
         conn: psycopg.Connection[Any],
-        sending: Sending,
+        attempts: AttemptRunner,
         clock: Callable[[], float],
         *,
-        most_waiting: int = MOST_WAITING,
+        max_waiting: int = MAX_WAITING,
         at_once: int = 50,
     ) -> None:
-        self._conn, self._sending, self._clock = conn, sending, clock
-        self._most_waiting, self._at_once = most_waiting, at_once
+        self._conn, self._attempts, self._clock = conn, attempts, clock
+        self._max_waiting, self._at_once = max_waiting, at_once
         self._subscriptions = Subscriptions()
         self._version: int | None = None
         self._busy: set[UUID] = set()
-        self.counted = Counted()
+        self.counted = DispatchCounts()
         self.behind = False
         self.seen_at: datetime | None = None
         """Up to when events have been made into deliveries; None before the first look."""
 
     def step(self) -> None:
-        """Write down what is over, queue what is new, send what is due."""
+        """Store finished attempts, queue new events, send due deliveries."""
         self.finish()
         self._queue()
         self._send()
 
     def finish(self) -> bool:
-        """Write down what is over; tell whether that was all."""
-        if over := self._sending.over():
+        """Store finished attempts; return whether none remain."""
+        if over := self._attempts.finished():
             self._record(over)
         return not self._busy
 
     @property
     def now(self) -> datetime:
-        """The caller's time."""
+        """Return the caller's time."""
         return datetime.fromtimestamp(self._clock(), UTC)
 
     def standing(self) -> dict[str, Any]:
-        """Say how much is waiting, and since when something is due."""
+        """Return how much is waiting, and since when something is due."""
         webhooks, waiting, due, since = queries.standing(self._conn, now=self.now)
         return {"webhooks": webhooks, "waiting": waiting, "due": due, "due_since": since}
 
@@ -137,10 +137,10 @@ class Dispatcher:
             if version != self._version:
                 self._subscriptions = Subscriptions(queries.subscriptions(self._conn))
                 self._version = version
-            # After a time with nobody to tell, what happened in it need not be looked through.
+            # Events from a time without webhooks need not be read.
             after = max(seen, last if self._subscriptions.since is None else self._subscriptions.since)
             rows, after = self._missed(after, last)
-            upto = min(last, after + EVENTS_AT_ONCE)
+            upto = min(last, after + MAX_EVENTS_PER_STEP)
             self.behind = upto < last
             if upto == seen:
                 self.seen_at = self.now
@@ -156,7 +156,7 @@ class Dispatcher:
             self.seen_at = queries.told_at(self._conn, seq=upto) if self.behind else self.now
 
     def _missed(self, after: int, last: int) -> tuple[list[tuple[UUID, int, str, str]], int]:
-        """Tell webhooks of places of the stream that were dropped before anybody looked; give up to where that was."""
+        """Record for webhooks the events that were dropped before they were read; return up to where that was."""
         if after >= last:
             return [], after
         first = queries.first_after(self._conn, seq=after)
@@ -164,7 +164,7 @@ class Dispatcher:
         if upto == after:
             return [], after
         self.counted.missed += upto - after
-        log.warning("%s events were dropped before they were made into deliveries", upto - after)
+        log.warning("%s events were dropped before they became deliveries", upto - after)
         return self._subscriptions.missed(after, upto, self._clock()), upto
 
     def _events(self, after: int, upto: int) -> list[Any]:
@@ -172,9 +172,9 @@ class Dispatcher:
         return [event(*row) for row in found]
 
     def _add(self, rows: Sequence[tuple[UUID, int, str, str]]) -> None:
-        # Before anything is added: what comes at once after an outage of ours is nobody's fault.
-        why = f"more than {self._most_waiting:,} deliveries were waiting"
-        overfull = queries.disable_overfull(self._conn, most=self._most_waiting, reason=why)
+        # Before anything is added: a burst after our own outage is not the receiver's fault.
+        why = f"more than {self._max_waiting:,} deliveries were waiting"
+        overfull = queries.disable_overfull(self._conn, most=self._max_waiting, reason=why)
         webhook_ids, seqs, types, bodies = (list(column) for column in zip(*rows, strict=True))
         self.counted.queued += queries.queue(
             self._conn, webhook_ids=webhook_ids, seqs=seqs, types=types, bodies=bodies, now=self.now
@@ -190,22 +190,22 @@ class Dispatcher:
         if room <= 0:
             return
         now = self.now
-        rows = queries.due(self._conn, now=now, busy=list(self._busy), webhooks=room, each=IN_A_ROW)
-        for webhook_id, found in groupby(map(Due._make, rows), lambda due: due.webhook_id):
+        rows = queries.due(self._conn, now=now, busy=list(self._busy), webhooks=room, each=MAX_DELIVERIES_PER_WEBHOOK)
+        for webhook_id, found in groupby(map(DueDelivery._make, rows), lambda due: due.webhook_id):
             self._busy.add(webhook_id)
-            # One that failed before may stand behind a test: its time has not come with the test's.
-            self._sending.begin(list(takewhile(lambda due: due.next_at <= now, found)))
+            # A failed delivery may be queued behind a test: the test does not make it due.
+            self._attempts.start(list(takewhile(lambda due: due.next_at <= now, found)))
 
-    def _record(self, over: Sequence[Over]) -> None:
+    def _record(self, over: Sequence[FinishedAttempt]) -> None:
         with self._conn.transaction():
-            disabled = sum([self._judge(each.due, each.outcome) for each in over])
+            disabled = sum([self._record_outcome(each.due, each.outcome) for each in over])
             if disabled:
                 self.counted.disabled += disabled
                 queries.changed(self._conn)
         self._busy -= {each.due.webhook_id for each in over if each.free}
 
-    def _judge(self, due: Due, outcome: Outcome) -> int:
-        """Write down what came of an attempt; give whether it had the webhook disabled."""
+    def _record_outcome(self, due: DueDelivery, outcome: Outcome) -> int:
+        """Store the result of an attempt; return how many webhooks it disabled (0 or 1)."""
         attempts = due.attempts + 1
         judged = verdict(attempts, outcome, test=due.test)
         ended = judged.state != "waiting"
@@ -225,7 +225,7 @@ class Dispatcher:
             next_at=None if judged.next_at is None else datetime.fromtimestamp(judged.next_at, UTC),
             ended_at=datetime.fromtimestamp(outcome.ended, UTC) if ended else None,
             entry=msgspec.json.encode(entry).decode(),
-            most=LOG_KEPT,
+            most=MAX_LOGGED_ATTEMPTS,
         )
         queries.go_on(self._conn, webhook_id=due.webhook_id, more=-known if ended else 0, now=self.now)
         self.counted.attempts += 1

@@ -1,4 +1,4 @@
-"""The delivery of webhooks as others run it: `Feed(…).run(should_stop, observe)`. One leads, one stands by."""
+"""The webhook delivery feed: `WebhookFeed(…).run(should_stop, observe)`. One run leads, one stands by."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from orchestration.feeds.base import BEAT_S, LedFeed
+from orchestration.feeds.base import BEAT_S, LeaderElectedFeed
 from orchestration.webhooks.attempts import Attempts
-from orchestration.webhooks.dispatcher import Counted, Dispatcher
+from orchestration.webhooks.dispatcher import DispatchCounts, Dispatcher
 from orchestration.webhooks.sending import Sender
 from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
@@ -26,50 +26,50 @@ if TYPE_CHECKING:
 
 FEED = STAGE = "delivery"
 LEAVE_S = 5.0
-IDLE_S = 30.0  # so long with nobody to tell, and the run is over
-FOLLOW_S = 3600.0  # between two renewals of the wallets that webhooks name; each lasts a day
+IDLE_S = 30.0  # after this long without webhooks the run ends
+FOLLOW_INTERVAL_S = 3600.0  # between two renewals of the wallets that webhooks name; each lasts a day
 
 
-class Told:
-    """What a run has done, as it is told."""
+class DeliveryFigures:
+    """Counters of a run, for its observations."""
 
     def __init__(self) -> None:
         self.role = "standby"
-        self.counted = Counted()
-        self._before = Counted()
+        self.counted = DispatchCounts()
+        self._before = DispatchCounts()
         self._standing: dict[str, Any] = {}
         self._faults = 0
         self._fault: str | None = None
 
-    def stands(self, standing: dict[str, Any]) -> None:
-        """Take in where it stands."""
+    def record_state(self, standing: dict[str, Any]) -> None:
+        """Record the current state."""
         self._standing, self._fault = standing, None
 
     def failed(self, fault: Exception) -> None:
-        """Take in a fault; it is shown until something succeeds."""
+        """Record a fault; it is shown until something succeeds."""
         self._faults += 1
         self._fault = f"{type(fault).__name__}: {fault}"[:500]
 
     def standing(self) -> dict[str, Any]:
-        """Say where it stands."""
+        """Return the current state."""
         fault = {} if self._fault is None else {"fault": self._fault}
         return {**self._standing, "faults": self._faults, **fault}
 
     def totals(self) -> dict[str, Any]:
-        """Say what the whole run came to."""
+        """Return the totals of the run."""
         return {"role": self.role, **self.standing(), **asdict(self.counted)}
 
     def observation(self) -> dict[str, Any]:
-        """Say the totals, and what came since the last time."""
+        """Return the totals, and the difference since the last call."""
         now, before = asdict(self.counted), asdict(self._before)
-        self._before = Counted(**now)
+        self._before = DispatchCounts(**now)
         return {**self.totals(), **{f"{name}_since": now[name] - before[name] for name in now}}
 
 
-class Feed(LedFeed):
+class WebhookFeed(LeaderElectedFeed):
     """One run of the delivery.
 
-    `window_s` overrides the settings' window; `resolve` says what names stand for, and `clock` what time it is.
+    `window_s` overrides the settings' window; `resolve` resolves host names, and `clock` returns the time.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Feed(LedFeed):
     ) -> None:
         window = settings.webhook_window_s if window_s is None else window_s
         super().__init__(database_url, FEED, run_id=run_id, window_s=window, observe_s=observe_s)
-        self.figures: Told = Told()
+        self.figures: DeliveryFigures = DeliveryFigures()
         self._clock, self._resolve = clock, resolve
         self._timeout_s = settings.webhook_timeout_s
         self._allowed = addresses.networks(settings.webhook_networks)
@@ -108,10 +108,10 @@ class Feed(LedFeed):
         assert self._conn is not None
         try:
             self._dispatcher.step()
-        except psycopg.errors.ForeignKeyViolation as fault:  # a webhook was removed meanwhile: the next look knows
+        except psycopg.errors.ForeignKeyViolation as fault:  # a webhook was removed meanwhile: the next step sees that
             self.figures.failed(fault)
             return self._poll_s
-        if self._is_due("follow", FOLLOW_S):
+        if self._is_due("follow", FOLLOW_INTERVAL_S):
             queries.follow(self._conn)
         if self._is_due("beat", BEAT_S):
             self._beat(self._conn, self._dispatcher)
@@ -132,10 +132,10 @@ class Feed(LedFeed):
         if self._attempts is None:
             self._ending.wait(pause_s)
         else:
-            self._attempts.wait(pause_s)  # the end of an attempt is the next one's turn
+            self._attempts.wait(pause_s)  # a finished attempt allows the next one
 
     def _leave(self) -> None:
-        """Wait a little for attempts under way: those left off would be made twice."""
+        """Wait briefly for attempts under way: cancelled ones would be made twice."""
         until = time.monotonic() + LEAVE_S
         while self._dispatcher is not None and not self._dispatcher.finish() and time.monotonic() < until:
             self._rest(0.1)
@@ -147,13 +147,13 @@ class Feed(LedFeed):
             self._attempts = None
 
     def _beat(self, conn: psycopg.Connection[Any], dispatcher: Dispatcher) -> None:
-        """Touch the stage's clock: it is as late as the oldest event not queued, or attempt not made."""
+        """Touch the stage's clock: its lateness is that of the oldest event not queued, or attempt not made."""
         standing = dispatcher.standing()
         due_since: datetime | None = standing.pop("due_since")
-        self.figures.stands(standing)
+        self.figures.record_state(standing)
         self._end_if_idle(wanted=standing["webhooks"] > 0)
         if not standing["webhooks"]:
-            return  # the stage is off, and says so
+            return  # the stage is off, and its clock says so
         seen_at = dispatcher.seen_at
         newest = min(filter(None, (seen_at, due_since)), default=None)
         detail = msgspec.json.encode(self.figures.totals()).decode()

@@ -1,4 +1,4 @@
-"""When a delivery is tried, and what an attempt comes to: the schedule of Standard Webhooks 1.0.0."""
+"""Retry schedule and results of attempts, as in Standard Webhooks 1.0.0."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Literal
 
 # Before each attempt: seconds since the end of the one before, the first at once. 75 h 35 min in all.
 DELAYS_S = (0, 5, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400)
-MOST_ASKED_S = 86_400  # longer than this no answer puts us off
+MAX_RETRY_AFTER_S = 86_400  # max delay that an answer may request
 GONE = 410
 THROTTLED = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an attempt met with: a status, or why there is none."""
+    """Result of an attempt: a status, or why there is none."""
 
     began: float
     ended: float
@@ -25,13 +25,13 @@ class Outcome:
 
     @property
     def arrived(self) -> bool:
-        """Whether the receiver has taken it."""
+        """Return whether the receiver has accepted it."""
         return self.status is not None and 200 <= self.status < 300
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What becomes of the delivery."""
+    """What happens to the delivery next."""
 
     state: Literal["waiting", "delivered", "failed"]
     next_at: float | None = None
@@ -40,7 +40,7 @@ class Verdict:
 
 
 def verdict(attempts: int, outcome: Outcome, *, test: bool = False) -> Verdict:
-    """Judge the latest of so many attempts. A test is tried once."""
+    """Return the verdict after the latest of a number of attempts. A test is tried once."""
     if outcome.arrived:
         return Verdict("delivered")
     if outcome.status == GONE:
@@ -49,5 +49,5 @@ def verdict(attempts: int, outcome: Outcome, *, test: bool = False) -> Verdict:
         return Verdict("failed")
     wait_s = float(DELAYS_S[attempts])
     if outcome.status in THROTTLED and outcome.retry_after_s is not None:
-        wait_s = max(wait_s, min(outcome.retry_after_s, MOST_ASKED_S))
+        wait_s = max(wait_s, min(outcome.retry_after_s, MAX_RETRY_AFTER_S))
     return Verdict("waiting", outcome.ended + wait_s)

@@ -1,4 +1,4 @@
-"""One attempt: a signed POST to an address that has been judged, and what came back."""
+"""One attempt: a signed POST to a verified address, and its response."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from standardwebhooks import Webhook
 
 from orchestration.webhooks.schedule import Outcome
 from upstream.transport import addresses
-from upstream.transport.addresses import Forbidden
+from upstream.transport.addresses import ForbiddenAddress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from upstream.transport.addresses import Network, Resolve
 
-KEPT_OPEN_S = 15.0
-MOST_CONNECTIONS = 200
-ANSWER_KEPT = 500  # bytes of an answer that go into the log
-ERROR_KEPT = 500  # characters of a fault, which may hold what the receiver sent
-ANSWER_READ = 65_536  # bytes after which nobody listens any longer
+KEEPALIVE_S = 15.0
+MAX_CONNECTIONS = 200
+MAX_ANSWER_LOGGED = 500  # bytes of a response that are stored in the log
+MAX_ERROR_CHARS = 500  # characters of a fault, which may contain what the receiver sent
+MAX_ANSWER_READ = 65_536  # bytes of a response that are read at most
 AGENT = "Presage-Webhooks/1"
 
 
-class Judged(httpcore.AsyncNetworkBackend):
-    """Connects to hosts whose every address may be spoken to: resolved once, connected to what was judged."""
+class VerifiedBackend(httpcore.AsyncNetworkBackend):
+    """Connects only to hosts whose every address is allowed: resolves once, and connects to the verified address."""
 
     def __init__(self, allowed: Sequence[Network], resolve: Resolve) -> None:
         self._allowed, self._resolve = allowed, resolve
@@ -44,8 +44,8 @@ class Judged(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Connect to the first address that takes it."""
-        found = await asyncio.to_thread(addresses.checked, host, port, self._allowed, self._resolve)
+        """Connect to the first address that accepts."""
+        found = await asyncio.to_thread(addresses.resolve_allowed, host, port, self._allowed, self._resolve)
         fault: Exception | None = None
         for address in found:
             try:
@@ -56,12 +56,12 @@ class Judged(httpcore.AsyncNetworkBackend):
         raise fault
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as the library asks."""
+        """Sleep, as the library requires."""
         await asyncio.sleep(seconds)
 
 
-class _Met:
-    """What an attempt has met with so far."""
+class _Trace:
+    """Trace of an attempt so far."""
 
     def __init__(self) -> None:
         self.fresh = False
@@ -70,12 +70,12 @@ class _Met:
         self.answer = b""
 
     async def trace(self, what: str, _info: dict[str, Any]) -> None:
-        """Hear what the library does."""
+        """Record the library's progress events."""
         self.fresh = self.fresh or what == "connection.connect_tcp.started"
 
 
 class Sender:
-    """Sends messages; made and used within one event loop."""
+    """Sends messages; created and used within one event loop."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class Sender:
         self._timeout_s, self._clock = timeout_s, clock
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=context or httpx.create_ssl_context(),
-            max_connections=MOST_CONNECTIONS,
-            keepalive_expiry=KEPT_OPEN_S,
-            network_backend=Judged(allowed, resolve),
+            max_connections=MAX_CONNECTIONS,
+            keepalive_expiry=KEEPALIVE_S,
+            network_backend=VerifiedBackend(allowed, resolve),
         )
 
     async def send(self, url: str, secrets: Sequence[str], message_id: str, body: str) -> Outcome:
         """Make one attempt. Redirects are not followed, and nothing is raised."""
         began = self._clock()
-        met = _Met()
+        met = _Trace()
         error = None
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -108,34 +108,34 @@ class Sender:
                     content=body.encode(),
                     extensions={"trace": met.trace},
                 )
-                await self._ask(request, met)
+                await self._request(request, met)
         except TimeoutError:
-            error = f"no whole answer within {self._timeout_s:g} s"
-        except Forbidden as refusal:
+            error = f"no complete answer within {self._timeout_s:g} s"
+        except ForbiddenAddress as refusal:
             error = str(refusal)
         except ssl.SSLError as fault:
             error = f"TLS: {fault.reason or fault}"
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, OSError) as fault:
-            error = _said(fault)
+            error = _describe_fault(fault)
         return Outcome(
             began=began,
             ended=self._clock(),
             status=met.status,
-            # With a status it was the rest of the answer that failed.
-            error=error[:ERROR_KEPT].replace("\0", "") if error is not None and met.status is None else None,
+            # With a status, it was reading the rest of the response that failed.
+            error=error[:MAX_ERROR_CHARS].replace("\0", "") if error is not None and met.status is None else None,
             answer=met.answer.decode(errors="replace").replace("\0", ""),
             retry_after_s=_retry_after(met.headers, began),
         )
 
-    async def _ask(self, request: httpx.Request, met: _Met) -> None:
-        """Send it; again, if it went into a connection that had been kept open and was not any longer."""
+    async def _request(self, request: httpx.Request, met: _Trace) -> None:
+        """Send a request; once more if a kept-alive connection had been closed meanwhile."""
         where = request.url
         while True:
             met.fresh = False
             try:
                 async with self._pool.stream(
                     "POST",
-                    # In parts, so that nobody reads the URL a second time, and perhaps otherwise.
+                    # In parts, so that the URL is not parsed a second time, perhaps differently.
                     httpcore.URL(scheme=where.raw_scheme, host=where.raw_host, port=where.port, target=where.raw_path),
                     headers=request.headers.raw,
                     content=request.content,
@@ -149,12 +149,12 @@ class Sender:
                     raise
 
     async def close(self) -> None:
-        """Let go of the connections that are kept open."""
+        """Close kept-alive connections."""
         await self._pool.aclose()
 
 
 def headers(secrets: Sequence[str], message_id: str, at: float, body: str) -> dict[str, str]:
-    """Give the headers of an attempt; while secrets are being rotated, it is signed with both."""
+    """Return the headers of an attempt; while secrets are being rotated, it is signed with both."""
     instant = datetime.fromtimestamp(at, UTC)
     return {
         "content-type": "application/json",
@@ -168,15 +168,15 @@ def headers(secrets: Sequence[str], message_id: str, at: float, body: str) -> di
 async def _beginning(response: httpcore.Response) -> bytes:
     kept, read = b"", 0
     async for chunk in response.aiter_stream():
-        kept = (kept + chunk)[:ANSWER_KEPT]
+        kept = (kept + chunk)[:MAX_ANSWER_LOGGED]
         read += len(chunk)
-        if read > ANSWER_READ:
+        if read > MAX_ANSWER_READ:
             break
     return kept
 
 
 def _retry_after(given: Sequence[tuple[bytes, bytes]], now: float) -> float | None:
-    """Read how long the receiver wants to be left alone: seconds, or a date."""
+    """Parse the Retry-After header: seconds, or a date; return seconds."""
     text = next((value.decode("latin-1") for name, value in given if name.lower() == b"retry-after"), "")
     if text.isascii() and text.isdigit():
         return float(text[:10])
@@ -186,8 +186,8 @@ def _retry_after(given: Sequence[tuple[bytes, bytes]], now: float) -> float | No
         return None
 
 
-def _said(fault: Exception) -> str:
-    """Say a fault as its receiver's owner can make use of it."""
+def _describe_fault(fault: Exception) -> str:
+    """Describe a fault in terms useful to the receiver's owner."""
     kind = {"ConnectError": "cannot connect", "ConnectTimeout": "cannot connect in time"}.get(type(fault).__name__)
     text = str(fault) or type(fault).__name__
     return f"{kind}: {text}" if kind else text

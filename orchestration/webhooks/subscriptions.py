@@ -1,4 +1,4 @@
-"""Who is told of what: events of the stream as webhooks know them, and the webhooks that want each."""
+"""Webhook subscriptions: stream events in webhook terms, and the webhooks that each is delivered to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 
 class _Data(msgspec.Struct, gc=False):
-    """What of a record decides who is told of it."""
+    """The fields of a record that decide who receives it."""
 
     type: str = ""
     from_status: str | None = None
@@ -42,27 +42,27 @@ _data = msgspec.json.Decoder(_Data)
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """Something that happened, and what is sent of it."""
+class WebhookEvent:
+    """An event, and the data that is sent for it."""
 
     seq: int
     kind: str
-    """As the stream calls it."""
+    """The stream's name of it."""
     type: str
-    """As webhooks call it: `signal.whale_alert`."""
+    """The webhooks' name of it: `signal.whale_alert`."""
     market_id: str | None
     usd: int | None
-    """Micro-USD; None where it has no value."""
+    """Micro-USD; None if it has no value."""
     wallets: frozenset[bytes]
     watchers: frozenset[int]
-    """The accounts that watched the wallet then."""
+    """The accounts that watched the wallet at that time."""
     body: str
 
 
 def event(  # noqa: PLR0917 (the columns of a row, in its order)
     seq: int, kind: str, market_id: str | None, wallet: bytes | None, watchers: Sequence[int] | None, message: str
-) -> Event:
-    """Read a row of `webhooks.events`."""
+) -> WebhookEvent:
+    """Parse a row of `webhooks.events`."""
     said = _message.decode(message)
     data = _read(said.data)
     usd = data.value if data.type == "whale_alert" else data.value_usd
@@ -74,7 +74,7 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
         "market_id": market_id,
         "data": said.data,
     }
-    return Event(
+    return WebhookEvent(
         seq=seq,
         kind=kind,
         type=name,
@@ -89,7 +89,7 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
 def _read(record: msgspec.Raw) -> _Data:
     try:
         return _data.decode(record)
-    except msgspec.ValidationError:  # of another shape than ours: it is told by its kind, and holds nobody up
+    except msgspec.ValidationError:  # of an unexpected shape: delivered by its kind alone, and blocks nothing
         return _Data()
 
 
@@ -98,7 +98,7 @@ def _address(text: str) -> bytes:
 
 
 def instant(ts_ms: int) -> str:
-    """Write milliseconds as RFC 3339 has them."""
+    """Format milliseconds as RFC 3339."""
     return datetime.fromtimestamp(ts_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -108,7 +108,7 @@ def _change(data: _Data) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a webhook is to be told of; None is: of any."""
+    """The filter of a webhook; None means any."""
 
     webhook_id: UUID
     account_id: int
@@ -118,8 +118,8 @@ class Subscription:
     min_usd: int | None
     since_seq: int
 
-    def wants(self, event: Event) -> bool:
-        """Tell whether an event of a kind and market that it asked for is for it."""
+    def wants(self, event: WebhookEvent) -> bool:
+        """Return whether an event whose kind and market match is for this webhook."""
         return (
             event.seq > self.since_seq
             and (event.kind in self.events or event.type in self.events)
@@ -127,20 +127,20 @@ class Subscription:
             and self._of_wallet(event)
         )
 
-    def _of_wallet(self, event: Event) -> bool:
+    def _of_wallet(self, event: WebhookEvent) -> bool:
         if self.wallets is not None:
             return not event.wallets or not self.wallets.isdisjoint(event.wallets)
-        # What a wallet does is told to those who name it, and to those who watch it; nobody else is to learn who does.
+        # A wallet's activity goes to those who name it and watch it; nobody else may learn who watches it.
         return event.kind != "wallet_activity" or self.account_id in event.watchers
 
 
 class Subscriptions:
-    """All of them, found by kind and market."""
+    """All subscriptions, indexed by kind and market."""
 
     def __init__(self, rows: Iterable[Sequence[Any]] = ()) -> None:
         self._found: dict[tuple[str, str | None], list[Subscription]] = defaultdict(list)
         self._since: dict[UUID, int] = {}
-        self.since: int | None = None  # nobody wants what was before
+        self.since: int | None = None  # nobody wants earlier events
         for webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq in rows:
             wish = Subscription(
                 webhook_id,
@@ -159,7 +159,7 @@ class Subscriptions:
         self.kinds = sorted({kind for kind, _ in self._found})
 
     def missed(self, after: int, upto: int, now: float) -> list[tuple[UUID, int, str, str]]:
-        """Write what each is told of places of the stream that are gone: nobody knows whether it wanted any."""
+        """Return rows that record, for each webhook, stream events that are gone: whether it wanted any is unknown."""
         told = {"type": MISSED, "timestamp": instant(round(now * 1000)), "seq": upto, "market_id": None}
         return [
             (webhook_id, upto, MISSED, msgspec.json.encode({**told, "data": gone}).decode())
@@ -167,7 +167,7 @@ class Subscriptions:
             if since < upto and (gone := {"from_seq": max(since, after) + 1, "to_seq": upto})
         ]
 
-    def of(self, event: Event) -> Iterator[Subscription]:
-        """Give those that want an event."""
+    def of(self, event: WebhookEvent) -> Iterator[Subscription]:
+        """Return the subscriptions that want an event."""
         places = {(event.kind, None), (event.kind, event.market_id)}
         return (wish for place in places for wish in self._found.get(place, ()) if wish.wants(event))

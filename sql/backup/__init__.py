@@ -1,4 +1,4 @@
-"""The whole database into a file, and back: pg_dump and pg_restore, as TimescaleDB wants them."""
+"""Backup and restore of the whole database: pg_dump and pg_restore, as TimescaleDB requires."""
 
 from sql.backup.errors import BackupError
 from sql.backup.origin import Origin

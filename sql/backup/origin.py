@@ -1,4 +1,4 @@
-"""Where a backup comes from: written into the database just before, so that the file itself says it."""
+"""Origin of a backup: written into the database just before, so that the file itself contains it."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
     import psycopg
 
-NAME = "backup"  # of the row of `settings`
+NAME = "backup"  # of the row in `settings`
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """What has to fit where a backup is restored."""
+    """The properties that must match where a backup is restored."""
 
     at: datetime
     presage: str
     revision: str
-    """Of the schema, as Alembic counts."""
+    """Of the schema, as in Alembic."""
     postgresql: int
     timescaledb: str
     license: str
 
 
 def note(conn: psycopg.Connection[Any]) -> Origin:
-    """Write down what this database is."""
+    """Store this database's properties."""
     revision = conn.execute("select to_regclass('public.alembic_version') is not null").fetchone()
     if revision is None or not revision[0]:
         raise BackupError("this database has none of our tables", "name another by --database-url")
@@ -55,7 +55,7 @@ def note(conn: psycopg.Connection[Any]) -> Origin:
 
 
 def of(file: Path, pg_restore: Path) -> Origin:
-    """Read it from a backup, without a database."""
+    """Read the origin from a backup file, without a database."""
     command: list[str | Path] = [pg_restore, "--data-only", "--schema=public", "--table=settings", "--file=-", file]
     for line in programs.read(command).splitlines():
         name, _, rest = line.partition("\t")
@@ -64,4 +64,4 @@ def of(file: Path, pg_restore: Path) -> Origin:
                 return msgspec.json.decode(rest.split("\t")[0], type=Origin)
             except msgspec.DecodeError:
                 break
-    raise BackupError(f"{file} does not say where it comes from", "restore files that `presage backup` has made")
+    raise BackupError(f"{file} does not contain its origin", "restore files made by `presage backup`")

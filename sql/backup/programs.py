@@ -1,4 +1,4 @@
-"""pg_dump and pg_restore: those of the server's own release, wherever they are."""
+"""pg_dump and pg_restore of the server's own release, wherever they are installed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from sql.embedded import EmbeddedError, installation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-EMBEDDED = 17  # the release of PostgreSQL that the embedded server is
-# Said of TimescaleDB's own tables, whose foreign keys refer to each other: they are restored without being checked.
+EMBEDDED = 17  # the embedded server's PostgreSQL release
+# Printed for TimescaleDB's own tables, whose foreign keys refer to each other: they are restored without being checked.
 HARMLESS = re.compile(
     r"circular foreign-key constraints|^pg_dump: detail: |^pg_dump: hint: |might not be able to restore the dump|"
     r"^pg_dump: warning: +\w*(hypertable|chunk|continuous_agg)\w*$|NOTICE: "
@@ -26,7 +26,7 @@ HARMLESS = re.compile(
 
 
 def program(name: str, major: int, cache_dir: Path | None, *, newer: bool) -> Path:
-    """Find a program of the server's release, or a newer one where that will do; the embedded one is installed."""
+    """Find a program of the server's release, or a newer one if `newer`; install the embedded one if needed."""
     found = {_major(path): path for path in _candidates(name, major, cache_dir)}
     if major in found:
         return found[major]
@@ -44,7 +44,7 @@ def program(name: str, major: int, cache_dir: Path | None, *, newer: bool) -> Pa
 
 
 def run(command: Sequence[str | Path], url: str) -> str:
-    """Run a program against a database, its password out of everybody's sight; give what it printed."""
+    """Run a program against a database, without exposing its password; return its output."""
     parts = {name: str(value) for name, value in conninfo_to_dict(url).items() if value is not None}
     password = parts.pop("password", None)
     env = {**os.environ, "LC_ALL": "C", "PGTZ": "UTC", **({"PGPASSWORD": password} if password else {})}
@@ -52,7 +52,7 @@ def run(command: Sequence[str | Path], url: str) -> str:
 
 
 def read(command: Sequence[str | Path]) -> str:
-    """Run a program that needs no database; give what it printed."""
+    """Run a program that needs no database; return its output."""
     return _run(command, {**os.environ, "LC_ALL": "C"})
 
 
@@ -60,10 +60,10 @@ def _run(command: Sequence[str | Path], env: dict[str, str]) -> str:
     done = subprocess.run(  # noqa: S603 - PostgreSQL's own programs
         command, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
     )
-    said = [line for line in done.stderr.splitlines() if not HARMLESS.search(line)]
+    output = [line for line in done.stderr.splitlines() if not HARMLESS.search(line)]
     if done.returncode != 0:
-        last = "\n".join(f"    {line}" for line in said[-8:])
-        raise BackupError(f"{Path(command[0]).name} failed", f"it said\n{last}")
+        last = "\n".join(f"    {line}" for line in output[-8:])
+        raise BackupError(f"{Path(command[0]).name} failed", f"its last output:\n{last}")
     return done.stdout
 
 
@@ -78,10 +78,10 @@ def _candidates(name: str, major: int, cache_dir: Path | None) -> Iterator[Path]
 
 
 def _major(path: Path) -> int:
-    """Ask a program for its release; 0 when it cannot tell."""
+    """Return a program's major release; 0 if unknown."""
     try:
-        said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
+        output = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)  # noqa: S603
     except OSError:
         return 0
-    told = re.search(r"\) (\d+)", said.stdout)
-    return int(told[1]) if told else 0
+    match = re.search(r"\) (\d+)", output.stdout)
+    return int(match[1]) if match else 0

@@ -1,4 +1,4 @@
-"""A backup restored: beside what is there, and in its place only when all of it has come."""
+"""Restore of a backup: into a new database, which replaces the existing one only when complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sql.backup.origin import Origin
 
-There = Literal["missing", "empty", "full"]
+Existing = Literal["missing", "empty", "full"]
 EVENTS_A_SECOND = 100_000  # more than any exchange sends: see `_settle`
 
 
@@ -32,13 +32,13 @@ def restore(
     cache_dir: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Origin:
-    """Restore a backup into the database that the address names, which has to be empty unless `replace`.
+    """Restore a backup into the database of the URL, which has to be empty unless `replace`.
 
-    What is replaced is kept under another name.
+    The replaced database is kept under another name.
     """
     file = file.expanduser().resolve()
     if not file.is_file():
-        raise BackupError(f"there is no file {file}", "name one that `presage backup` has made")
+        raise BackupError(f"there is no file {file}", "name a file made by `presage backup`")
     name = str(conninfo_to_dict(url).get("dbname") or "")
     if not name:
         raise BackupError("the address names no database", "say postgresql://…/presage")
@@ -48,7 +48,7 @@ def restore(
         pg_restore = programs.program("pg_restore", major, cache_dir, newer=False)
         _check(admin, told, major)
         tell(f"made {told.at:%Y-%m-%d %H:%M} UTC, TimescaleDB {told.timescaledb} ({told.license})")
-        there = _there(admin, url, name, replace=replace)
+        there = _existing(admin, url, name, replace=replace)
         part = f"{name}_restoring"
         _drop(admin, part)
         admin.execute(sql.SQL("create database {} template template0").format(sql.Identifier(part)))
@@ -62,12 +62,12 @@ def restore(
         conn.execute("select timescaledb_post_restore()")
     _settle(url, told)
     if kept is not None:
-        tell(f"what was there before is now the database {kept}: drop it when you are sure")
+        tell(f"the previous database is now {kept}: drop it when you are sure")
     return told
 
 
 def _check(admin: psycopg.Connection[Any], told: Origin, major: int) -> None:
-    """Refuse what could not work, before anything is made."""
+    """Refuse what could not work, before anything is created."""
     if told.revision not in migrate.revisions():
         raise BackupError(
             f"the backup's schema is {told.revision}, which this release does not know", "use the release that made it"
@@ -87,8 +87,8 @@ def _check(admin: psycopg.Connection[Any], told: Origin, major: int) -> None:
         )
 
 
-def _there(admin: psycopg.Connection[Any], url: str, name: str, *, replace: bool) -> There:
-    """Look at the database; refuse one that is in use, or has something in it that is not to be replaced."""
+def _existing(admin: psycopg.Connection[Any], url: str, name: str, *, replace: bool) -> Existing:
+    """Inspect the database; refuse one that is in use, or has contents that may not be replaced."""
     if admin.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
         return "missing"
     using = admin.execute(
@@ -98,7 +98,7 @@ def _there(admin: psycopg.Connection[Any], url: str, name: str, *, replace: bool
     ).fetchall()
     if using:
         programs_ = ", ".join(row[0] for row in using)
-        raise BackupError(f"{name} is in use by {programs_}", "stop what uses it: presage up, the API, Dagster")
+        raise BackupError(f"{name} is in use by {programs_}", "stop its clients: presage up, the API, Dagster")
     with database.connect(url, name="presage restore") as conn:
         full = _one(
             conn,
@@ -107,7 +107,8 @@ def _there(admin: psycopg.Connection[Any], url: str, name: str, *, replace: bool
         )
     if full and not replace:
         raise BackupError(
-            f"{name} is not empty", "name another by --database-url, or say --replace: what is there is then kept aside"
+            f"{name} is not empty",
+            "name another by --database-url, or pass --replace: what is there is then kept aside",
         )
     return "full" if full else "empty"
 
@@ -124,12 +125,12 @@ def _fill(url: str, file: Path, pg_restore: Path, told: Origin) -> None:
                 "restore on a server under the same licence (timescaledb.license)",
             )
         conn.execute("select timescaledb_pre_restore()")
-    # Roles are the server's, not the database's: what they may do cannot be taken along.
+    # Roles belong to the server, not the database: their privileges cannot be restored.
     programs.run([pg_restore, "--exit-on-error", "--no-owner", "--no-privileges", file], url)
 
 
-def _put_in_place(admin: psycopg.Connection[Any], part: str, name: str, there: There) -> str | None:
-    """Give the restored database its name; say what the one that had it is called now."""
+def _put_in_place(admin: psycopg.Connection[Any], part: str, name: str, there: Existing) -> str | None:
+    """Rename the restored database into place; return the new name of the one that was there."""
     kept = None
     if there == "empty":
         _drop(admin, name)
@@ -146,16 +147,16 @@ def _put_in_place(admin: psycopg.Connection[Any], part: str, name: str, there: T
 
 
 def _rename(admin: psycopg.Connection[Any], old: str, new: str) -> None:
-    # TimescaleDB's own workers are connected to it; they come back by themselves.
+    # TimescaleDB's own workers are connected to it; they reconnect by themselves.
     admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [old])
     admin.execute(sql.SQL("alter database {} rename to {}").format(sql.Identifier(old), sql.Identifier(new)))
 
 
 def _settle(url: str, told: Origin) -> None:
-    """Say of what was live when the backup was made that it no longer is.
+    """Mark what was live when the backup was made as no longer live.
 
-    Numbers of the stream that were given after the backup must not be given again: a client that resumes after one of
-    them would be told that it has missed nothing. So the numbers jump, and older events cannot be resumed from.
+    Stream numbers assigned after the backup must not be assigned again: a client that resumes after one of them would
+    be told that it has missed nothing. So the numbers jump, and older events cannot be resumed from.
     """
     age_s = max(0.0, (datetime.now(UTC) - told.at).total_seconds())
     with database.connect(url, autocommit=True, name="presage restore") as conn:

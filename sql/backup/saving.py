@@ -1,4 +1,4 @@
-"""A backup made, while everything runs: what was committed when it began is in it, and nothing else."""
+"""Backup while everything runs: contains exactly what was committed when it began."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ COMPRESSION = 3  # of gzip: half the time of the default, for a twentieth more s
 def save(
     url: str, file: Path, *, cache_dir: Path | None = None, tell: Callable[[str], None] = lambda _: None
 ) -> Origin:
-    """Write a database into a file, which is there when it is whole, and not before."""
+    """Dump a database into a file, which appears only when complete."""
     file = file.expanduser().resolve()
     if file.exists():
         raise BackupError(f"{file} exists", "give another name, or remove it")
     if not file.parent.is_dir():
-        raise BackupError(f"{file.parent} is no folder", "make it, or give another name")
+        raise BackupError(f"{file.parent} is not a folder", "create it, or give another name")
     with database.connect(url, autocommit=True, name="presage backup") as conn:
         told = origin.note(conn)
         _check_locks(conn)
@@ -38,7 +38,7 @@ def save(
     tell(f"{size / 1e6:,.0f} MB on disk, TimescaleDB {told.timescaledb} ({told.license}); {free / 1e6:,.0f} MB free")
     pg_dump = programs.program("pg_dump", told.postgresql, cache_dir, newer=True)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
-    part.touch(0o600)  # keys' digests and email addresses are in it
+    part.touch(0o600)  # it contains key digests and email addresses
     try:
         programs.run([pg_dump, "--format=custom", f"--compress={COMPRESSION}", "--no-owner", "--file", part], url)
         origin.of(part, programs.program("pg_restore", told.postgresql, cache_dir, newer=True))
@@ -52,7 +52,7 @@ def save(
 
 
 def _check_locks(conn: psycopg.Connection[Any]) -> None:
-    """Refuse where pg_dump would run out of locks after half of the work: it holds one of each table, chunks too."""
+    """Refuse if pg_dump would run out of locks midway: it holds one for each table, chunks included."""
     tables: int = _one(conn, "select count(*) from pg_class where relkind in ('r', 'p', 'v', 'm', 'S')")
     room: int = _one(
         conn,

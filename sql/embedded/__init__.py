@@ -1,4 +1,4 @@
-"""A PostgreSQL with TimescaleDB of our own, for machines that have neither one nor Docker."""
+"""An embedded PostgreSQL with TimescaleDB, for machines that have neither one nor Docker."""
 
 from sql.embedded.cluster import Cluster
 from sql.embedded.errors import EmbeddedError

@@ -11,7 +11,7 @@ from sql.embedded import Cluster, EmbeddedError
 
 
 def main() -> int:
-    """Run one command against one data folder."""
+    """Run one command on one data folder."""
     configured = settings.get()
     parser = argparse.ArgumentParser(prog="python -m sql.embedded", description="The embedded database, by hand.")
     parser.add_argument("command", choices=["start", "stop", "url", "erase"])

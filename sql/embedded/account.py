@@ -1,4 +1,4 @@
-"""Who runs the server: PostgreSQL refuses to run as root, so root lends it an account without rights."""
+"""The server's operating system user: PostgreSQL refuses to run as root, so root runs it as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNPRIVILEGED = ("postgres", "nobody")
 
 @dataclass(frozen=True)
 class Account:
-    """A user of this machine; `lent` when root runs programs as that user."""
+    """A user of this machine; `lent` if root runs programs as that user."""
 
     uid: int
     gid: int
@@ -27,11 +27,11 @@ class Account:
     lent: bool
 
     def identity(self) -> dict[str, Any]:
-        """Give the arguments of `subprocess` that make a program run as this user."""
+        """Return the arguments of `subprocess` that make a program run as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if self.lent else {}
 
     def run(self, command: Sequence[str | Path], cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end as this user, and return what it said."""
+        """Run a program to its end as this user, and return its output."""
         return subprocess.run(  # noqa: S603 - programs of ours
             command,
             cwd=cwd,
@@ -47,26 +47,26 @@ class Account:
         )
 
     def reaches(self, folder: Path) -> bool:
-        """Whether this user can come to a folder, or to where it will be made."""
+        """Return whether this user can enter a folder, or the place where it will be created."""
         there = next(path for path in (folder, *folder.parents) if path.exists())
         if not self.lent:
             return os.access(there, os.X_OK)
         return self.run(["/bin/sh", "-c", 'test -x "$1"', "sh", there], cwd=Path("/")).returncode == 0
 
     def own(self, *paths: Path) -> None:
-        """Hand paths over to this user."""
+        """Make this user the owner of paths."""
         if self.lent:
             for path in paths:
                 os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
 
 def environment() -> dict[str, str]:
-    """Give what the server's programs see of ours: nothing that could lead them elsewhere (PG…, LD_…, TZ)."""
+    """Return the environment of the server's programs: without variables that could misdirect them (PG…, LD_…, TZ)."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "LANG": "C", "TZ": "UTC"}
 
 
 def account(data: Path) -> Account:
-    """Find the user that owns the data already there, else ourselves, or as root one of the unprivileged."""
+    """Return the owner of the existing data, else the current user, or as root one of the unprivileged users."""
     if os.geteuid() != 0:
         return Account(os.geteuid(), os.getegid(), _name(os.geteuid()), lent=False)
     if data.exists() and (owner := data.stat()).st_uid != 0:
@@ -92,5 +92,5 @@ def _entries() -> Iterator[pwd.struct_passwd]:
 def _name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
-    except KeyError:  # containers run as numbers that nobody named
+    except KeyError:  # containers run as user IDs without a name
         return str(uid)

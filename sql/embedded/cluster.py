@@ -1,4 +1,4 @@
-"""A PostgreSQL 17 with TimescaleDB of our own: its addresses, its beginning and its end."""
+"""An embedded PostgreSQL 17 with TimescaleDB: addresses, start and stop."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
     from sql.embedded.installation import Installation
-    from sql.embedded.place import Place
+    from sql.embedded.place import ClusterFolder
 
-PORT = 5432  # of the socket's name, where no TCP port was asked for
+PORT = 5432  # in the socket's name, if no TCP port was requested
 START_S = 600  # after a crash the server first recovers from its log
 STOP_S = 60
 SIGNALS = {"smart": signal.SIGTERM, "fast": signal.SIGINT, "immediate": signal.SIGQUIT}
-LEAVE = (signal.SIGTERM, signal.SIGHUP)  # end a Python process at once, unless it listens to them
+LEAVE = (signal.SIGTERM, signal.SIGHUP)  # these end a Python process at once, unless it handles them
 
-_left_running: set[subprocess.Popen[bytes]] = set()  # a Popen forgotten while its process runs would complain
+_left_running: set[subprocess.Popen[bytes]] = set()  # a Popen that is collected while its process runs would warn
 
 
 class Cluster:
-    """One embedded server over one data folder; as a context manager it runs for as long as the block.
+    """One embedded server over one data folder; as a context manager it runs for the duration of the block.
 
-    As root the server runs as `postgres`, or `nobody`. Where that user cannot come to `data_dir` (below root's home,
-    say), the data lies in /var/lib/presage/<digest of the path> instead; `home` says where. `settings` outrank ours.
+    As root the server runs as `postgres`, or `nobody`. If that user cannot enter `data_dir` (below root's home, for
+    example), the data is in /var/lib/presage/<digest of the path> instead; see `home`. `settings` override the
+    defaults.
     """
 
     def __init__(
@@ -69,43 +70,43 @@ class Cluster:
 
     @property
     def pid(self) -> int | None:
-        """The process number of the running server."""
+        """The process ID of the running server."""
         live = self._live()
         return None if live is None else live.pid
 
     def url(self, database: str = "presage") -> str:
-        """Give a libpq address over the server's socket."""
+        """Return a libpq URL over the server's socket."""
         live = self._live()
         port = (live and live.port) or self.port or PORT
         folder = (live and live.sockets) or self._place.sockets(port)
         return f"postgresql://{ROLE}@/{quote(database, safe='')}?host={quote(str(folder), safe='')}&port={port}"
 
     def tcp_url(self, database: str = "presage") -> str:
-        """Give a libpq address over 127.0.0.1, with the password."""
+        """Return a libpq URL over 127.0.0.1, with the password."""
         if self.port is None:
-            raise EmbeddedError("this server listens on its socket alone", "give it a port")
+            raise EmbeddedError("this server listens only on its socket", "give it a port")
         secret = quote(preparation.password(self._place), safe="")
         return f"postgresql://{ROLE}:{secret}@127.0.0.1:{self.port}/{quote(database, safe='')}"
 
     def create_database(self, name: str) -> None:
-        """Make a database, if it is not there."""
+        """Create a database, if it does not exist."""
         with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as conn:
             if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
-                with suppress(psycopg.errors.DuplicateDatabase):  # another was quicker
+                with suppress(psycopg.errors.DuplicateDatabase):  # another process was quicker
                     conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
 
     def install(self, progress: Callable[[str], None] | None = None) -> Installation:
-        """Install the server's programs, if they are not."""
+        """Install the server's programs, if they are not installed."""
         return installation.install(self.cache_dir, progress)
 
     def start(self, progress: Callable[[str], None] | None = None) -> None:
-        """Start the server and return when it answers; one that already runs over this data is taken as it is."""
+        """Start the server and return when it answers; one that already runs over this data is used as it is."""
         tell = progress or (lambda _: None)
         preparation.require_time_zones()
         programs = self.install(tell)
         here = self._place
         if here.home != here.wanted:
-            tell(f"user {here.user.name} cannot come to {here.wanted}: the data lies in {here.home}")
+            tell(f"user {here.user.name} cannot enter {here.wanted}: the data is in {here.home}")
         here.make()
         with here.entered(), installation.locked(here.lock, tell):
             if (live := self._answering()) is not None:
@@ -125,7 +126,7 @@ class Cluster:
         tell(f"the database runs as user {here.user.name}, process {self.pid}")
 
     def stop(self, mode: Literal["smart", "fast", "immediate"] = "fast") -> None:
-        """Stop the server, whoever started it; do nothing when none runs."""
+        """Stop the server, whoever started it; do nothing if none runs."""
         with self._place.entered():
             if self._place.lock.exists():
                 with installation.locked(self._place.lock, lambda _: None):
@@ -133,7 +134,7 @@ class Cluster:
         self._ours = False
 
     def leave_running(self) -> None:
-        """Make the server outlast whoever started it, until someone calls `stop`."""
+        """Make the server outlast the process that started it, until someone calls `stop`."""
         self._ours = False
         self._place.disown()
 
@@ -167,7 +168,7 @@ class Cluster:
             self._let_signals_be()
 
     @cached_property
-    def _place(self) -> Place:
+    def _place(self) -> ClusterFolder:
         return place.find(self.data_dir)
 
     def _live(self) -> postmaster.Postmaster | None:
@@ -188,7 +189,7 @@ class Cluster:
         self._place.own()
 
     def _answering(self) -> postmaster.Postmaster | None:
-        """Find the server that runs already, once it answers; one that is on its way down is waited for."""
+        """Find the running server, once it answers; wait for one that is shutting down."""
         deadline = time.monotonic() + START_S
         while (live := self._live()) is not None:
             try:
@@ -201,7 +202,7 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise EmbeddedError(f"the server over {self.home} (process {live.pid}) does not answer", "stop it")
             time.sleep(0.05)
-        if (process := self._process) is not None:  # on its last breath, no server any more
+        if (process := self._process) is not None:  # about to end, no server any more
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
             self._live()
@@ -241,14 +242,14 @@ class Cluster:
         _left_running.add(process)
         began = told = time.monotonic()
         while True:
-            live = postmaster.written(here.data)
+            live = postmaster.read_pid_file(here.data)
             if live is not None and live.pid == process.pid and live.ready:
                 return
             now = time.monotonic()
             if process.poll() is not None or now - began > START_S:
                 raise EmbeddedError(
-                    f"the database did not start; its log ends:\n{self._last_words()}",
-                    f"look into {here.logs}, or start over with a fresh data folder",
+                    f"the database did not start; its log ends:\n{self._log_tail()}",
+                    f"see {here.logs}, or start over with a new data folder",
                 )
             if now - told > 5:
                 tell(f"still starting after {now - began:.0f} s (recovering what a crash left can take its time)")
@@ -272,9 +273,9 @@ class Cluster:
             if not postmaster.alive(pid):
                 self._live()
                 return
-        raise EmbeddedError(f"the database (process {pid}) does not stop", f"look into {self._place.logs}")
+        raise EmbeddedError(f"the database (process {pid}) does not stop", f"see {self._place.logs}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         files = sorted(self._place.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)
         lines = [line for file in files[-2:] for line in file.read_text(errors="replace").splitlines()]
         return "\n".join(f"    {line}" for line in lines[-10:])
@@ -288,8 +289,8 @@ class Cluster:
 
 
 @atexit.register
-def _let_go() -> None:
-    """Reap servers that another object, or process, has stopped; have those that outlast us not complained of."""
+def _reap() -> None:
+    """Reap servers that another object, or process, has stopped; suppress warnings for those that outlast us."""
     for process in _left_running:
         if process.poll() is None:
             process.returncode = 0

@@ -1,4 +1,4 @@
-"""The server's settings, from the size of the machine."""
+"""Server settings derived from the size of the machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GB = 1 << 30
 
 
 def memory_bytes() -> int:
-    """Memory that this process may count on: the machine's, or its container's share."""
+    """Return the memory available to this process: the machine's, or its container's limit."""
     sizes = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for limit in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
@@ -27,7 +27,7 @@ def memory_bytes() -> int:
 def server_settings(memory: int, cores: int) -> dict[str, str]:
     """Choose settings for a machine that runs the pipeline and the API beside the database."""
     return {
-        # An eighth, not the customary quarter: Dagster, the feed and the API live on the same machine.
+        # An eighth, not the customary quarter: Dagster, the feed and the API run on the same machine.
         "shared_buffers": _mb(memory // 8, 64 * MB, 4 * GB),
         "effective_cache_size": _mb(memory // 2, 128 * MB, 64 * GB),
         "work_mem": _mb(memory // 1000, 4 * MB, 16 * MB),
@@ -36,8 +36,8 @@ def server_settings(memory: int, cores: int) -> dict[str, str]:
         "max_parallel_workers": str(cores),
         "max_parallel_workers_per_gather": str(min(2, cores // 2)),
         "max_worker_processes": str(8 + cores),
-        # Its workers run jobs and policies, which this edition (Apache) has not; they would only log that they failed,
-        # and keep every database they look into from being copied or dropped.
+        # Its workers run jobs and policies, which this edition (Apache) does not have; they would only log failures,
+        # and keep every database that they connect to from being copied or dropped.
         "timescaledb.max_background_workers": "0",
         "timescaledb.telemetry_level": "off",
         "shared_preload_libraries": "timescaledb",
@@ -56,7 +56,7 @@ def server_settings(memory: int, cores: int) -> dict[str, str]:
 
 
 def log_settings(folder: Path) -> dict[str, str]:
-    """Log to a file a weekday, overwritten when the day comes again, so that logs never fill the disk."""
+    """Log to one file per weekday, overwritten a week later, so that logs never fill the disk."""
     return {
         "logging_collector": "on",
         "log_directory": str(folder),
@@ -71,14 +71,14 @@ def log_settings(folder: Path) -> dict[str, str]:
 
 
 def written(settings: Mapping[str, str]) -> str:
-    """Write settings as PostgreSQL's configuration files want them."""
+    """Format settings for PostgreSQL's configuration files."""
     first = "# Written anew at each start. Change a setting with ALTER SYSTEM, which outranks this file.\n"
     lines = (f"{name} = '{value.replace(chr(39), chr(39) * 2)}'\n" for name, value in settings.items())
     return first + "".join(lines)
 
 
 def host_rules(*, tcp: bool) -> str:
-    """Who may connect: whoever can enter the socket's folder, and by TCP whoever has the password."""
+    """Return the authentication rules: whoever can enter the socket's folder, and by TCP whoever has the password."""
     rules = "# Written anew at each start.\nlocal all all trust\nlocal replication all trust\n"
     return rules + ("host all all 127.0.0.1/32 scram-sha-256\n" if tcp else "")
 
@@ -88,7 +88,7 @@ def _mb(size: int, least: int, most: int) -> str:
 
 
 def _shared_memory() -> str:
-    """Parallel queries share memory in /dev/shm, of which a container often has but 64 MB."""
+    """Return the shared memory type: parallel queries use /dev/shm, of which a container often has only 64 MB."""
     try:
         found = os.statvfs("/dev/shm")  # noqa: S108 - asked for its size, nothing is put there
     except OSError:

@@ -1,4 +1,4 @@
-"""Debian packages by the machine's own apt: its mirror, its proxy, its settings, and none of its state."""
+"""Debian packages through the machine's own apt: its mirror, proxy and settings, but none of its state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELEASES = {
     *("oldoldstable", "oldstable", "stable", "testing", "unstable"),
 }
 KEYRINGS = tuple(Path("/usr/share/keyrings") / f"debian-archive-keyring.{kind}" for kind in ("gpg", "pgp"))
-# The server, its client programs, and every library either of them loads: nothing is taken from the machine's own.
+# The server, its client programs, and every library either of them loads: nothing is taken from the machine itself.
 PACKAGES = (
     *("postgresql-17", "postgresql-client-17", "postgresql-17-timescaledb"),
     *("libc6", "libgcc-s1", "libstdc++6", "libgssapi-krb5-2", "libkrb5-3", "libk5crypto3", "libkrb5support0"),
@@ -31,8 +31,8 @@ PACKAGES = (
     *("libcap2", "libuuid1", "libxml2", "liblzma5", "libxslt1.1", "libgcrypt20", "libgpg-error0"),
     *("libreadline8t64", "libtinfo6", "libxxhash0"),
 )
-# Read after the machine's own configuration (apt reads `-c` last), so proxies, certificates and logins stay, while
-# pins, hooks and a default release that speak of the machine's own suite do not reach us.
+# Read after the machine's own configuration (apt reads `-c` last), so proxies, certificates and logins apply, while
+# pins, hooks and a default release for the machine's own suite do not.
 CONFIGURATION = """\
 Dir::Etc::sourcelist "{work}/sources.list";
 Dir::Etc::sourceparts "/dev/null";
@@ -61,8 +61,8 @@ APT::Get::AllowUnauthenticated "false";
 
 
 @dataclass(frozen=True)
-class Source:
-    """One archive of the machine's apt: an address, a suite, its components, and the key file that signs it."""
+class AptSource:
+    """One apt archive of the machine: a URI, a suite, its components, and the key file that signs it."""
 
     uri: str
     suite: str
@@ -71,12 +71,12 @@ class Source:
 
     @property
     def release(self) -> str:
-        """The suite without `-updates`, `-security`, `-backports`."""
+        """Return the suite without `-updates`, `-security`, `-backports`."""
         return re.split(r"[-/]", self.suite, maxsplit=1)[0]
 
 
-def one_line(text: str) -> Iterator[Source]:
-    """Read the sources of a `.list` file: `deb [options] uri suite component …`."""
+def one_line(text: str) -> Iterator[AptSource]:
+    """Parse the sources of a `.list` file: `deb [options] uri suite component …`."""
     for line in text.splitlines():
         found = re.match(r"deb\s+(?:\[(?P<options>[^\]]*)\]\s+)?(?P<rest>.+)", line.split("#", 1)[0].strip())
         if found is None:
@@ -84,11 +84,11 @@ def one_line(text: str) -> Iterator[Source]:
         options = dict(part.split("=", 1) for part in (found["options"] or "").split() if "=" in part)
         match found["rest"].split():
             case [uri, suite, *components]:
-                yield Source(uri, suite, tuple(components), options.get("signed-by"))
+                yield AptSource(uri, suite, tuple(components), options.get("signed-by"))
 
 
-def deb822(text: str) -> Iterator[Source]:
-    """Read the sources of a `.sources` file: stanzas of `Field: values`, folded lines and comments allowed."""
+def deb822(text: str) -> Iterator[AptSource]:
+    """Parse the sources of a `.sources` file: stanzas of `Field: values`, folded lines and comments allowed."""
     lines = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     for stanza in re.split(r"\n[ \t]*\n", lines):
         fields = {
@@ -100,17 +100,17 @@ def deb822(text: str) -> Iterator[Source]:
         signed_by = next((word for word in fields.get("signed-by", []) if word.startswith("/")), None)
         for uri in fields.get("uris", []):
             for suite in fields.get("suites", []):
-                yield Source(uri, suite, tuple(fields.get("components", [])), signed_by)
+                yield AptSource(uri, suite, tuple(fields.get("components", [])), signed_by)
 
 
-def machine_sources() -> list[Source]:
-    """Every archive that this machine's apt is set up to read."""
+def machine_sources() -> list[AptSource]:
+    """Return every archive that this machine's apt is configured to read."""
     asked = ("apt-config", "shell", "MAIN", "Dir::Etc::sourcelist/f", "PARTS", "Dir::Etc::sourceparts/d")
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603 - apt's own
-    paths = dict(word.split("=", 1) for word in shlex.split(said) if "=" in word)
+    output = subprocess.run(asked, capture_output=True, text=True, check=False).stdout  # noqa: S603 - apt's own
+    paths = dict(word.split("=", 1) for word in shlex.split(output) if "=" in word)
     parts = Path(paths.get("PARTS", "/etc/apt/sources.list.d"))
     files = [Path(paths.get("MAIN", "/etc/apt/sources.list")), *sorted(parts.glob("*"))]
-    found: list[Source] = []
+    found: list[AptSource] = []
     for file in files:
         reader = {".list": one_line, ".sources": deb822}.get(file.suffix)
         if reader is not None and file.is_file():
@@ -118,13 +118,13 @@ def machine_sources() -> list[Source]:
     return found
 
 
-def mirrors(sources: Iterable[Source]) -> list[Source]:
-    """Find the archives that look like Debian's main one, likeliest first; others also call a suite `stable`."""
+def mirrors(sources: Iterable[AptSource]) -> list[AptSource]:
+    """Return the archives that look like Debian's main one, likeliest first; others also call a suite `stable`."""
     sources = list(sources)
     plain = [s for s in sources if s.suite in RELEASES and "main" in s.components and not s.uri.startswith("cdrom:")]
     with_updates = {s.uri for s in sources if s.suite != s.release and s.release in RELEASES}
 
-    def unlikely(source: Source) -> tuple[bool, bool, bool, bool]:
+    def unlikely(source: AptSource) -> tuple[bool, bool, bool, bool]:
         return (
             source.suite != SUITE,
             source.uri not in with_updates,
@@ -135,8 +135,8 @@ def mirrors(sources: Iterable[Source]) -> list[Source]:
     return sorted({s.uri: s for s in sorted(plain, key=unlikely, reverse=True)}.values(), key=unlikely)
 
 
-def security(sources: Iterable[Source]) -> list[Source]:
-    """Find the archive of security fixes, where the machine names one."""
+def security(sources: Iterable[AptSource]) -> list[AptSource]:
+    """Return the archive of security fixes, if the machine names one."""
     return [
         s
         for s in sources
@@ -148,7 +148,7 @@ def security(sources: Iterable[Source]) -> list[Source]:
 
 
 def keyring() -> Path:
-    """Find the keys that Debian's packages are checked with."""
+    """Return the keys that Debian's packages are verified with."""
     for path in KEYRINGS:
         if path.is_file():
             return path
@@ -168,8 +168,8 @@ def require_programs() -> None:
         )
 
 
-def require_mirror(sources: Iterable[Source] | None = None) -> list[Source]:
-    """Name the mirrors worth asking; refuse a machine that has none, such as one of another distribution."""
+def require_mirror(sources: Iterable[AptSource] | None = None) -> list[AptSource]:
+    """Return the candidate mirrors; refuse a machine that has none, such as one of another distribution."""
     found = mirrors(machine_sources() if sources is None else sources)
     if not found:
         raise EmbeddedError(
@@ -180,7 +180,7 @@ def require_mirror(sources: Iterable[Source] | None = None) -> list[Source]:
 
 
 def download(architecture: str, work: Path, progress: Callable[[str], None]) -> list[Path]:
-    """Fetch every package into `work`/packages and return the files; what is there already is not fetched again."""
+    """Fetch every package into `work`/packages and return the files; existing ones are not fetched again."""
     signed_by = keyring()
     sources = machine_sources()
     candidates = require_mirror(sources)
@@ -193,44 +193,44 @@ def download(architecture: str, work: Path, progress: Callable[[str], None]) -> 
     options = f"[arch={architecture} target=Packages signed-by={signed_by}]"
     _read_lists(work, options, candidates, security(sources), progress)
 
-    _, said = _apt(work, ["download", "--print-uris", *PACKAGES], into)
-    missing = dict(re.findall(r"^'\S+' (\S+\.deb) (\d+)", "\n".join(said), flags=re.MULTILINE))
-    for file in into.glob("*.deb"):  # an interrupted download of a while ago may have left older versions
+    _, output = _apt(work, ["download", "--print-uris", *PACKAGES], into)
+    missing = dict(re.findall(r"^'\S+' (\S+\.deb) (\d+)", "\n".join(output), flags=re.MULTILINE))
+    for file in into.glob("*.deb"):  # an earlier interrupted download may have left older versions
         if name_of(file) in {name.split("_", 1)[0] for name in missing}:
             file.unlink()
     if missing:
         megabytes = sum(map(int, missing.values())) / 1e6
         progress(f"downloading {len(missing)} packages, {megabytes:.0f} MB")
-    status, said = _apt(work, ["download", *PACKAGES], into)
+    status, output = _apt(work, ["download", *PACKAGES], into)
     files = sorted(into.glob("*.deb"))
     if status != 0 or sorted(map(name_of, files)) != sorted(PACKAGES):
-        raise _failed("downloading Debian's packages", said)
+        raise _failed("downloading Debian's packages", output)
     return files
 
 
 def _read_lists(
-    work: Path, options: str, candidates: list[Source], fixes: list[Source], progress: Callable[[str], None]
+    work: Path, options: str, candidates: list[AptSource], fixes: list[AptSource], progress: Callable[[str], None]
 ) -> None:
-    """Read what the first mirror that answers has, with security fixes if they are to be had."""
+    """Read the package lists of the first mirror that answers, with security fixes if available."""
     progress(f"reading the package list of Debian {SUITE}")
-    said: list[str] = []
+    output: list[str] = []
     for mirror in candidates:
         for extra in [fixes, []] if fixes else [[]]:
             suites = [(mirror.uri, SUITE), *((source.uri, f"{SUITE}-security") for source in extra)]
             (work / "sources.list").write_text("".join(f"deb {options} {uri} {suite} main\n" for uri, suite in suites))
-            status, said = _apt(work, ["update"], work)
+            status, output = _apt(work, ["update"], work)
             if status == 0:
                 return
-    raise _failed("reading Debian's package list", said)
+    raise _failed("reading Debian's package list", output)
 
 
 def name_of(file: Path) -> str:
-    """Tell the package of a `.deb`, from its file name."""
+    """Return the package of a `.deb`, from its file name."""
     return file.name.split("_", 1)[0]
 
 
 def version_of(file: Path) -> str:
-    """Tell the version of a `.deb`, without epoch and Debian's own revision: `2.19.3`."""
+    """Return the version of a `.deb`, without epoch and Debian's own revision: `2.19.3`."""
     version = file.name.split("_")[1].split("%3a")[-1]
     return re.split(r"[-+~]", version, maxsplit=1)[0]
 
@@ -263,8 +263,8 @@ def _apt(work: Path, arguments: list[str], cwd: Path) -> tuple[int, list[str]]:
     return done.returncode, [line for line in done.stdout.splitlines() if line]
 
 
-def _failed(doing: str, said: list[str]) -> EmbeddedError:
-    text = "\n".join(f"    {line}" for line in said[-8:])
+def _failed(doing: str, output: list[str]) -> EmbeddedError:
+    text = "\n".join(f"    {line}" for line in output[-8:])
     if "No space left" in text:
         remedy = f"free some disk space, {OTHERWISE}"
     elif "temporary file" in text:
@@ -273,4 +273,4 @@ def _failed(doing: str, said: list[str]) -> EmbeddedError:
         remedy = f"bring the keys up to date (apt-get install --only-upgrade debian-archive-keyring), {OTHERWISE}"
     else:
         remedy = f"check the network and this machine's apt sources, and try again, {OTHERWISE}"
-    return EmbeddedError(f"{doing} failed; the last it said was:\n{text}", remedy)
+    return EmbeddedError(f"{doing} failed; its last output:\n{text}", remedy)

@@ -1,4 +1,4 @@
-"""What keeps the embedded database from working, and what to do about it."""
+"""Errors of the embedded database, and their remedies."""
 
 from __future__ import annotations
 

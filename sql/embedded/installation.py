@@ -1,4 +1,4 @@
-"""The server's programs: unpacked once into a cache, whole or not at all."""
+"""The server's programs: unpacked once into a cache, completely or not at all."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from sql.embedded.errors import OTHERWISE, EmbeddedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-RECIPE = 2  # goes up when what is unpacked or written here changes: an older tree is then made anew
+RECIPE = 2  # raised when what is unpacked or written here changes: an older tree is then rebuilt
 BIN = "usr/lib/postgresql/17/bin"
 MARKER = "installed.json"
 FULL = {errno.ENOSPC, errno.EDQUOT}
-NEEDED_BYTES = 400 << 20  # 40 MB of packages, 40 MB of lists, 140 MB unpacked before trimming; and room to breathe
-# Neither read by the server nor by its programs: documentation, translations, character sets of other programs, and the
+NEEDED_BYTES = 400 << 20  # 40 MB of packages, 40 MB of lists, 140 MB unpacked before trimming; and a margin
+# Read neither by the server nor by its programs: documentation, translations, character sets of other programs, and the
 # just-in-time compiler, whose libraries (LLVM) would be ten times the rest.
 UNNEEDED = (
     *("etc", "var", "usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "usr/share/bug"),
@@ -39,7 +39,7 @@ UNNEEDED = (
 
 @dataclass(frozen=True)
 class Machine:
-    """What Debian calls this kind of processor, where its libraries lie, and who loads them."""
+    """Debian's name of this processor architecture, its library folder, and its loader."""
 
     architecture: str
     triplet: str
@@ -61,12 +61,12 @@ class Installation:
     timescaledb: str
 
     def program(self, name: str) -> Path:
-        """Give the path of `postgres`, `initdb`, `psql`, `pg_dump`…, ready to be run."""
+        """Return the path of `postgres`, `initdb`, `psql`, `pg_dump`…, ready to be run."""
         return self.prefix / BIN / name
 
 
 def machine() -> Machine:
-    """Recognise this machine; refuse one for which there are no packages."""
+    """Return this machine's architecture; refuse one for which there are no packages."""
     found = MACHINES.get(platform.machine())
     if platform.system() != "Linux" or found is None:
         raise EmbeddedError(
@@ -77,20 +77,20 @@ def machine() -> Machine:
 
 
 def cache_root(cache_dir: Path | None = None) -> Path:
-    """Where programs are kept: as root not below its home, which the unprivileged user that runs them cannot enter."""
+    """Return where programs are kept: as root not below its home, which the unprivileged user cannot enter."""
     if cache_dir is None:
         cache_dir = Path("/var/cache/presage") if os.geteuid() == 0 else Path.home() / ".cache/presage"
     return cache_dir.expanduser().absolute() / "timescaledb"
 
 
 def installed(cache_dir: Path | None = None) -> Installation | None:
-    """Find the newest whole installation, if there is one."""
+    """Find the newest complete installation, if there is one."""
     markers = sorted(cache_root(cache_dir).glob(f"[!.]*/{MARKER}"), key=lambda marker: marker.stat().st_mtime)
     return next(filter(None, (_whole(marker) for marker in reversed(markers))), None)
 
 
 def install(cache_dir: Path | None = None, progress: Callable[[str], None] | None = None) -> Installation:
-    """Install the server if it is not, repair it if it is broken, and wait for another who is at it."""
+    """Install the server if it is not, repair it if it is broken, and wait for another process that is installing."""
     tell = progress or (lambda _: None)
     if (found := installed(cache_dir)) is not None:
         return found
@@ -128,12 +128,12 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
     # Trees of another recipe stay: a server started from one may still be running.
     for broken in root.glob(f"*-r{RECIPE}"):
         if _whole(broken / MARKER) is None:
-            tell(f"clearing away a broken installation ({broken.name})")
+            tell(f"removing a broken installation ({broken.name})")
             shutil.rmtree(broken, ignore_errors=True)
     _sweep(root)
     if (free := shutil.disk_usage(root).free) < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, f"{free >> 20} MB free")
-    # Kept when the installation is interrupted, so that the next one need not fetch again what has come.
+    # Kept when the installation is interrupted, so that the next one need not fetch the same packages again.
     download = root / ".download"
     files = debian.download(here.architecture, download, tell)
 
@@ -146,7 +146,7 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
         debian.unpack(files, part)
         _trim(part)
         _check(here, part)
-        # The wrappers name the place where the tree will lie, so it may be renamed into it but never moved again.
+        # The wrappers contain the final path of the tree, so it may be renamed to it but never moved again.
         _wrap(here, part, final)
         part.chmod(0o755)
         marker = {
@@ -155,7 +155,7 @@ def _install(here: Machine, root: Path, tell: Callable[[str], None]) -> Installa
             "postgresql": postgresql,
             "timescaledb": timescaledb,
             "packages": [file.name for file in files],
-            # Their sizes, as after a power cut the name may be there without the content.
+            # Their sizes, as after a power failure the name may be there without the content.
             "files": {str(path.relative_to(part)): path.lstat().st_size for path in _files(part)},
         }
         (part / MARKER).write_text(json.dumps(marker))
@@ -174,7 +174,7 @@ def _sweep(root: Path) -> None:
 
 
 def _whole(marker: Path) -> Installation | None:
-    """Give the installation that a marker stands in, unless a file of it is missing or cut short."""
+    """Return the installation of a marker, unless one of its files is missing or truncated."""
     try:
         said: dict[str, Any] = json.loads(marker.read_text())
         prefix = marker.parent
@@ -222,7 +222,7 @@ def _check(here: Machine, tree: Path) -> None:
 
 
 def _wrap(here: Machine, tree: Path, final: Path) -> None:
-    """Put before each program a script that runs it under the libraries it came with.
+    """Put before each program a script that runs it with the libraries it came with.
 
     Never by LD_LIBRARY_PATH: that would reach /bin/sh, which initdb starts, and give it a C library not its own.
     """
@@ -244,18 +244,18 @@ def _make(folder: Path) -> None:
     try:
         for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
             path.mkdir(exist_ok=True)
-            path.chmod(0o755)  # whatever the umask: another user will run what lies in it
+            path.chmod(0o755)  # whatever the umask: another user will run its contents
     except OSError as error:
         if error.errno in FULL:
             raise
         raise EmbeddedError(
-            f"{folder} cannot be made: {error}", "set PRESAGE_CACHE_DIR to a folder of yours"
+            f"{folder} cannot be created: {error}", "set PRESAGE_CACHE_DIR to a folder that you can write to"
         ) from error
 
 
 @contextmanager
 def locked(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """Hold a lock that the kernel lets go of when its holder dies, however it dies."""
+    """Hold a lock that the kernel releases when its holder dies, however it dies."""
     with path.open("a") as file:
         os.set_inheritable(file.fileno(), True)  # noqa: FBT003 - children that ask for it then hold the lock too
         waiting = False
@@ -265,7 +265,7 @@ def locked(path: Path, tell: Callable[[str], None]) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if not waiting:
-                    tell("waiting for another process that is at it")
+                    tell("waiting for another process that is installing it")
                 waiting = True
                 time.sleep(0.2)
         yield

@@ -14,7 +14,7 @@ PID_FILE = "postmaster.pid"
 
 @dataclass(frozen=True)
 class Postmaster:
-    """What a server wrote of itself into its data folder: still there after a `kill -9`, so not yet a proof of life."""
+    """A server's own entry in its data folder: still there after a `kill -9`, so not yet a proof of life."""
 
     pid: int
     port: int | None
@@ -23,7 +23,7 @@ class Postmaster:
     ready: bool
 
 
-def written(data: Path) -> Postmaster | None:
+def read_pid_file(data: Path) -> Postmaster | None:
     """Read the contents of `postmaster.pid`."""
     try:
         lines = (data / PID_FILE).read_text().splitlines()
@@ -41,25 +41,25 @@ def written(data: Path) -> Postmaster | None:
 
 
 def running(data: Path) -> Postmaster | None:
-    """Find the live server of a data folder: a process number alone may meanwhile be a zombie's or someone else's."""
-    found = written(data)
+    """Find the live server of a data folder: a process ID alone may meanwhile be a zombie's or another program's."""
+    found = read_pid_file(data)
     if found is None or not alive(found.pid) or str(data) not in _command(found.pid):
         return None
     return found
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; a zombie, which waits for its parent to look at it, does not."""
+    """Return whether a process runs; a zombie, which waits to be reaped, does not."""
     return _stat(pid)[:1] not in ([], ["Z"], ["X"])
 
 
 def started_at(pid: int) -> str | None:
-    """When a process started, in the kernel's ticks: with its number, its identity; none if it does not run."""
+    """Return when a process started, in kernel ticks: with its ID this identifies it; None if it does not run."""
     return _stat(pid)[19] if alive(pid) else None
 
 
 def orphans(name: str) -> list[int]:
-    """Server processes of a cluster of that name: those that outlive a killed postmaster hold its memory."""
+    """Return the server processes of a cluster: those that outlive a killed postmaster hold its memory."""
     title = f"postgres: {name}:"  # not always the first word: a loader may stand before it
     return [pid for pid in _pids() if any(word.startswith(title) for word in _command(pid)) and alive(pid)]
 
@@ -69,7 +69,7 @@ def _pids() -> Iterator[int]:
 
 
 def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on (the name before it may hold spaces and brackets)."""
+    """Return the fields of /proc/PID/stat from the state on (the name before it may contain spaces and brackets)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""What is done before a server can start: away with a killed one's leavings, the first data, the configuration."""
+"""Preparation of a server's start: leftovers of a killed one removed, first data and configuration written."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sql.embedded.installation import Installation
-    from sql.embedded.place import Place
+    from sql.embedded.place import ClusterFolder
 
 ROLE = "presage"
-NEEDED_BYTES = 256 << 20  # an empty cluster with its write-ahead log, and room to work
+NEEDED_BYTES = 256 << 20  # an empty cluster with its write-ahead log, and a margin
 ORPHANS_S = 30
 ZONES = Path("/usr/share/zoneinfo")  # compiled into Debian's server
 
 
-def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
-    """Take away what a killed server left; what PostgreSQL can judge by itself is left to it."""
+def clear(place: ClusterFolder, port: int, tell: Callable[[str], None]) -> None:
+    """Remove what a killed server left; what PostgreSQL can judge by itself is left to it."""
     deadline = time.monotonic() + ORPHANS_S
     while left := postmaster.orphans(place.name):
-        # They notice by themselves that their postmaster is dead, at the latest after the statement they are at.
+        # They notice by themselves that their postmaster is dead, at the latest after their current statement.
         if time.monotonic() > deadline:
             raise EmbeddedError(
                 f"processes of an earlier server still work on {place.data}: {', '.join(map(str, left))}", "end them"
@@ -40,18 +40,18 @@ def clear(place: Place, port: int, tell: Callable[[str], None]) -> None:
     for file in (place.data / postmaster.PID_FILE, place.sockets(port) / f".s.PGSQL.{port}.lock"):
         with suppress(OSError, ValueError, IndexError):
             pid = abs(int(file.read_text().split()[0]))
-            # PostgreSQL forgives the number of a process that is gone, not one that a zombie or another program has.
+            # PostgreSQL accepts the stale ID of a process that is gone, not one that a zombie or another program has.
             if Path(f"/proc/{pid}").exists():
-                tell(f"clearing away the lock of a killed server ({file.name})")
+                tell(f"removing the lock of a killed server ({file.name})")
                 file.unlink()
     shutil.rmtree(place.home / "17.part", ignore_errors=True)
 
 
-def initialise(place: Place, programs: Installation, tell: Callable[[str], None]) -> None:
-    """Make an empty cluster, if there is none; a half-made one never bears the name."""
+def initialise(place: ClusterFolder, programs: Installation, tell: Callable[[str], None]) -> None:
+    """Create an empty cluster, if there is none; an incomplete one never has the final name."""
     if (place.data / "PG_VERSION").exists():
         return
-    tell("making the database")
+    tell("creating the database")
     if shutil.disk_usage(place.home).free < NEEDED_BYTES:
         raise EmbeddedError(f"less than {NEEDED_BYTES >> 20} MB free in {place.home}", f"free some space, {OTHERWISE}")
     part = place.home / "17.part"
@@ -63,16 +63,16 @@ def initialise(place: Place, programs: Installation, tell: Callable[[str], None]
     if done.returncode != 0:
         said = "\n".join(f"    {line}" for line in (done.stdout + done.stderr).splitlines()[-8:])
         raise EmbeddedError(
-            f"making the database failed:\n{said}",
-            f"check rights and free space of {place.home}, or use another data folder",
+            f"creating the database failed:\n{said}",
+            f"check permissions and free space of {place.home}, or use another data folder",
         )
     with (part / "postgresql.conf").open("a") as file:
         file.write("\ninclude 'presage.conf'\n")
     part.rename(place.data)
 
 
-def configure(place: Place, port: int | None, socket_port: int, settings: Mapping[str, str]) -> None:
-    """Write the settings and who may connect, anew at each start."""
+def configure(place: ClusterFolder, port: int | None, socket_port: int, settings: Mapping[str, str]) -> None:
+    """Write the settings and the authentication rules, at each start."""
     if port is not None:
         _require_free(port)
     said = {
@@ -95,8 +95,8 @@ def configure(place: Place, port: int | None, socket_port: int, settings: Mappin
         place.user.own(path)
 
 
-def password(place: Place) -> str:
-    """Give the password of TCP connections, made once."""
+def password(place: ClusterFolder) -> str:
+    """Return the password of TCP connections, generated once."""
     with suppress(FileNotFoundError):
         return place.password.read_text()
     made = secrets.token_urlsafe(24)
@@ -108,8 +108,8 @@ def password(place: Place) -> str:
     return made
 
 
-def not_run(place: Place, programs: Installation, error: Exception) -> EmbeddedError:
-    """Why programs cannot be run as the user that root lends them."""
+def not_run(place: ClusterFolder, programs: Installation, error: Exception) -> EmbeddedError:
+    """Return the error of programs that cannot be run as the unprivileged user."""
     return EmbeddedError(
         f"user {place.user.name} cannot run the database in {place.home} with programs from {programs.prefix}: {error}",
         f"make both passable for that user (every folder above them too), run as an ordinary user, {OTHERWISE}",
@@ -117,7 +117,7 @@ def not_run(place: Place, programs: Installation, error: Exception) -> EmbeddedE
 
 
 def require_time_zones() -> None:
-    """Refuse a machine without time zones, which the server does not bring."""
+    """Refuse a machine without time zones, which the server does not include."""
     if not (ZONES / "UTC").exists():
         raise EmbeddedError("this machine has no time zone data", f"apt-get install tzdata, {OTHERWISE}")
 

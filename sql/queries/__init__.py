@@ -1,4 +1,4 @@
-"""The named queries, one file a topic: `queries.markets.listed(conn, status=…)`; `help()` of one shows its comment."""
+"""Named queries, one file per topic: `queries.markets.listed(conn, status=…)`; `help()` of one shows its comment."""
 
 from __future__ import annotations
 

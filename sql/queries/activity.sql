@@ -1,16 +1,16 @@
--- What the rankings of markets are read from, brought up to date once a minute. The formulas that signals share are functions
+-- Activity of markets, the source of their rankings, updated once a minute. The formulas shared with signals are functions
 -- (sql/timescale/functions.sql, measures.sql).
 
 -- name: week_head()^
--- Up to which hour the week is added up, and when that was.
+-- Up to which hour the week is summed, and when that was done.
 select until, computed_at from market_weeks limit 1;
 
 -- name: forget_week()!
--- It is written whole.
+-- Clears the week; it is rewritten as a whole.
 delete from market_weeks;
 
 -- name: write_week(until, now)!
--- Adds up the hours of the last seven days before one: they hardly ever change, and are many.
+-- Sums the hours of the last seven days before one: they hardly ever change, and are many.
 insert into market_weeks (market_key, value_usd, trades, until, computed_at)
 select market_key, sum(value_usd)::bigint, sum(trades)::bigint, :until, :now
 from candles_1h
@@ -19,10 +19,10 @@ group by market_key;
 
 -- name: upsert(now, until, min_trades, min_value)^
 -- The recent activity of each market: USD and trades of three periods over all outcomes, how far the last hour stands out of the day,
--- and how far the first outcome's price has moved. Rows whose figures stand are left alone; markets without activity are taken out.
--- The last hour stands out by its USD over the hourly mean of the 24 hours or, of a market first traded within them, of the hours since
--- (from the start of the first trade's hour on). The ratio is null for whoever trades too little to be ranked by it, and 0 while there
--- are less than three hours to compare with.
+-- and how far the first outcome's price has moved. Unchanged rows are left alone; markets without activity are deleted. The last hour
+-- stands out by its USD over the hourly mean of the 24 hours or, of a market first traded within them, of the hours since (from the
+-- start of the first trade's hour on). The ratio is null for markets that trade too little to be ranked by it, and 0 while there are
+-- less than three hours to compare with.
 with hour as materialized (
     select market_key, sum(value_usd)::bigint as value, count(*) as trades
     from trades
@@ -115,7 +115,8 @@ written as (
            excluded.spike_ratio, excluded.price_now, excluded.price_baseline)
     returning 1
 ),
--- That it was done: rows left alone do not say so, and the stage's clock may be touched by a pass in which this one failed.
+-- Records that it was done: unchanged rows do not show it, and the stage's clock may be touched by a pass in which this one
+-- failed.
 passed as (
     insert into settings (name, value) values ('activity_computed_at', to_jsonb(as_unix(:now::timestamptz)))
     on conflict (name) do update set value = excluded.value, updated_at = now()
@@ -127,7 +128,7 @@ select (select count(*) from fresh), (select count(*) from written), (select cou
 select exists (select from taxonomy_counts where counted_at >= :since);
 
 -- name: count_taxonomy(now)$
--- How many markets each category, tag and series has. Names that no market bears any more are taken out.
+-- The number of markets of each category, tag and series. Names without markets are deleted.
 with fresh as materialized (
     select 'category' as kind, category as name, count(*) as markets from markets where category is not null group by category
     union all

@@ -5,8 +5,8 @@ select exists (
 );
 
 -- name: refresh(candles, start, until, force)!
--- Materialises a window of a continuous aggregate: what TimescaleDB knows to have changed, or by force all of it. Commits by itself, so
--- outside any transaction.
+-- Materialises a window of a continuous aggregate: what TimescaleDB knows to have changed, or all of it if forced. Commits by itself,
+-- so outside any transaction.
 call refresh_continuous_aggregate(:candles::regclass, :start::timestamptz, :until::timestamptz, force => :force);
 
 -- name: refresh_whole(candles, start, until, force)!
@@ -16,7 +16,7 @@ call refresh_continuous_aggregate(
 );
 
 -- name: due(settled)
--- Hours in which trades were written late, the newest first: from the first to the last of these, and what noted it.
+-- Hours in which trades were written late, newest first: from the first to the last of these, and the notes' ids.
 select time_bucket(interval '1 hour', since) as hour, min(since), max(until), array_agg(due_id)
 from candles_due
 where until < :settled
@@ -28,7 +28,7 @@ order by 1 desc;
 delete from candles_due where due_id = any(:due_ids::bigint[]);
 
 -- name: last_pass()$
--- When this stage last came to its end; null before the first time.
+-- When this stage last ended; null before the first time.
 select beat_at from stage_clocks where stage = 'aggregates';
 
 -- name: any_price()$
@@ -36,12 +36,12 @@ select beat_at from stage_clocks where stage = 'aggregates';
 select exists (select from live_prices);
 
 -- name: oldest_trade()$
--- The first trade held.
+-- The first stored trade.
 select min(ts) from trades;
 
 -- name: upsert_stats(window_start, first_hour, last_hour, window_end)^
--- The 24 hours of each outcome: whole hours from the hourly candles, both edges from the minutes. Rows whose figures stand are rewritten
--- every five minutes only, which moves their window; outcomes without a trade in the window are taken out.
+-- The 24 hours of each outcome: whole hours from the hourly candles, both edges from the minutes. Unchanged rows are rewritten every
+-- five minutes only, which moves their window; outcomes without a trade in the window are deleted.
 with parts as (
     select market_key, outcome, open, high, low, close, volume, value_usd, trades, first_seq, last_seq
     from candles_1h
@@ -100,7 +100,7 @@ from (
 ) as active;
 
 -- name: forget_rankings(before)!
--- Drops generations that no cursor may walk any more.
+-- Drops generations that no cursor may use any more.
 delete from market_rankings where generation < :before;
 
 -- name: newest_bucket(since)$
@@ -108,7 +108,7 @@ delete from market_rankings where generation < :before;
 select max(bucket) from candles_1m where bucket >= :since;
 
 -- name: candles_lately(minutes_since, hours_since)^
--- How many candles there are of late, for the run's page.
+-- Number of recent candles, for the run's page.
 select (select count(*) from candles_1m where bucket >= :minutes_since),
        (select count(*) from candles_1h where bucket >= :hours_since);
 

@@ -1,11 +1,12 @@
--- Order books as they stand.
+-- Current and past order books.
 
 -- name: of_outcome(market_key, outcome)$
 -- The live order book of one outcome.
 select record::text from book_records where market_key = :market_key and outcome = :outcome;
 
 -- name: withheld(market_key, outcome)$
--- Why nothing is live of an outcome: the market has ended, its book disagrees with the exchange's best prices, or the feed is late; else null.
+-- Why no live book of an outcome is shown: the market has ended, its book disagrees with the exchange's best prices, or the
+-- feed is late; else null.
 select case when m.status <> 'ACTIVE' then 'ended' when not b.verified then 'doubted' when b.verified and not feed.alive then 'late' end
 from markets m
 cross join alive_feed as feed
@@ -13,9 +14,9 @@ left join live_books b on b.market_key = m.market_key and b.outcome = :outcome
 where m.market_key = :market_key;
 
 -- name: anchor(market_key, outcome, at)
--- The last whole book at or before an instant: the exchange's own snapshot, or one that we kept. Beside it, from which instant and after
--- which event on changes are to be applied: all that follow a snapshot; all around one of ours, since a change that comes late may be
--- older than it.
+-- The last full book at or before an instant: the exchange's own snapshot, or one that we stored. Beside it, the instant and event after
+-- which changes are to be applied: all that follow a snapshot; all around one of ours, since a change that comes late may be older than
+-- it.
 with kept as (
     select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes
     from book_anchors
@@ -39,7 +40,7 @@ from kept
 where not exists (select from told where told.ts >= kept.ts - interval '5 seconds');
 
 -- name: changes(market_key, outcome, since, after_seq, until)
--- What became of each level since an anchor: the last word on each.
+-- The latest change of each level since an anchor.
 select distinct on (side, price) side, price, size, ts, seq, hash
 from book_events
 where market_key = :market_key and outcome = :outcome and side is not null
@@ -47,8 +48,8 @@ where market_key = :market_key and outcome = :outcome and side is not null
 order by side, price, ts desc, seq desc;
 
 -- name: packed(market_key, outcome, at, since)
--- The last pack that begins at or before an instant, unless it ends before `since`; behind it, in order, the events that stand as rows
--- from its beginning on. One statement, so that what is packed meanwhile is seen once.
+-- The last pack that begins at or before an instant, unless it ends before `since`; then, in order, the events stored as rows from its
+-- beginning on. One statement, so that what is packed meanwhile is seen exactly once.
 with pack as materialized (
     select ts, data
     from (
@@ -74,7 +75,7 @@ cross join lateral (
 order by us nulls first, seq;
 
 -- name: packs(market_keys, outcomes, since, until, most)
--- Packs with events in (since, until], by the place of their outcome among those asked for, from 1; so many at most.
+-- Packs with events in (since, until], by the position of their outcome among those requested, from 1; at most this many.
 select p.n::int, b.ts, b.data
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
@@ -87,7 +88,7 @@ order by p.n, b.ts
 limit :most;
 
 -- name: steps(market_key, outcome, since, until, step_ms)
--- What became of each level in each step of a stretch of time, (since, until]: the last word on each, by step, counted from 1.
+-- The latest change of each level in each step of a time range, (since, until], by step, counted from 1.
 select distinct on (step, side, price) step, side, price, size, ts, seq
 from book_events
 cross join lateral (select ceil((as_ms(ts) - as_ms(:since::timestamptz))::numeric / :step_ms)::int as step) as s
@@ -96,7 +97,7 @@ where market_key = :market_key and outcome = :outcome and side is not null
 order by step, side, price, ts desc, seq desc;
 
 -- name: snapshots(market_key, outcome, since, until, step_ms)
--- The last whole book that the exchange sent in each step.
+-- The last full book that the exchange sent in each step.
 select distinct on (step) step, ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes
 from book_events
 cross join lateral (select ceil((as_ms(ts) - as_ms(:since::timestamptz))::numeric / :step_ms)::int as step) as s
@@ -105,7 +106,7 @@ where market_key = :market_key and outcome = :outcome and side is null
 order by step, ts desc, seq desc;
 
 -- name: best_at(market_key, outcome, instants)
--- The best prices that were in force at some instants, as they were kept beside the exchange's own.
+-- The best prices in force at some instants, as stored beside the exchange's own.
 select i.ordinality::int, q.bid, q.ask
 from unnest(:instants::timestamptz[]) with ordinality as i (ts, ordinality)
 cross join lateral (
@@ -118,7 +119,7 @@ cross join lateral (
 order by i.ordinality;
 
 -- name: gaps(market_key, since, until)
--- Stretches of time in which book events may have been missed, and were not heard elsewhere.
+-- Time ranges in which book events may have been missed, and were not received elsewhere.
 select as_ms(from_ts), as_ms(to_ts), cause
 from coverage_gaps
 where kind = 'books' and filled_at is null and (market_key is null or market_key = :market_key)
@@ -126,7 +127,7 @@ where kind = 'books' and filled_at is null and (market_key is null or market_key
 order by from_ts;
 
 -- name: first_event(market_key, outcome)$
--- The instant from which on books of an outcome can be given; null when none can.
+-- The instant from which on books of an outcome are available; null if none is.
 select least(
     (
         select ts from book_events where market_key = :market_key and outcome = :outcome and side is null order by ts limit 1
@@ -140,7 +141,7 @@ select least(
 );
 
 -- name: keep_anchors(apart)!
--- Keeps the verified live books that have changed since there last was a whole one, kept or sent, if that is long enough ago.
+-- Stores the verified live books that have changed since the last full one, stored or sent, if that is long enough ago.
 insert into book_anchors (ts, market_key, outcome, seq, bid_prices, bid_sizes, ask_prices, ask_sizes)
 select b.ts, b.market_key, b.outcome, b.seq, b.bid_prices, b.bid_sizes, b.ask_prices, b.ask_sizes
 from live_books b

@@ -91,7 +91,8 @@ from (
 ) as c;
 
 -- name: filled(resolution, step, market_key, outcome, since, until)$
--- Every bucket of a range, oldest first; one without trades repeats the close before it, and none is older than the first close.
+-- Every bucket of a range, oldest first; one without trades repeats the close before it, and none is older than the first
+-- close.
 with found as (
     select bucket, open, high, low, close, volume, value_usd, trades
     from candles_1h

@@ -1,12 +1,13 @@
--- What is done with settlements in the transaction that writes them, or takes them back: for those who watch wallets, for positions,
--- and for whale alerts. `numbers` are the blocks written.
+-- Derived data written in the transaction that writes settlements, or reverts them: for watched wallets, for positions, and for
+-- whale alerts. `numbers` are the blocks written.
 
 -- name: share_watching()$
--- Have whoever begins to watch a wallet wait until the blocks of this transaction are there: they are captured for those who watch now.
+-- Makes new watchers of a wallet wait until this transaction's blocks are committed: activity is captured for those who watch
+-- now.
 select pg_advisory_xact_lock_shared(hashtextextended('presage.watching', 0))::text;
 
 -- name: standing(numbers)^
--- How far positions have come, held there until the transaction ends; which instants the blocks span; what there is to do.
+-- How far positions have come, locked until the transaction ends; which instants the blocks span; what there is to do.
 select
     h.claimed, s.first_ts, s.last_ts,
     exists (
@@ -23,7 +24,7 @@ cross join (select min(ts) as first_ts, max(ts) as last_ts from chain_blocks whe
 for share of h;
 
 -- name: name_tokens(numbers, first_ts, last_ts)!
--- Tokens that ledger entries name for the first time. In order, so that two who write never wait for each other in a circle.
+-- Tokens that ledger entries name for the first time. Sorted, so that two writers never deadlock.
 insert into chain_tokens (token_id)
 select distinct c.token_id collate "C"
 from ledger_changes c
@@ -33,7 +34,7 @@ order by 1
 on conflict do nothing;
 
 -- name: add_changes(numbers, first_ts, last_ts)!
--- What the blocks' ledger entries did to each token of each wallet.
+-- Changes that the blocks' ledger entries made to each token of each wallet.
 insert into position_changes (wallet, ts, block_number, log_index, entry, token_key, kind, shares, usd)
 select c.wallet, c.ts, c.block_number, c.log_index, c.entry, k.token_key, c.kind, c.shares, c.usd
 from ledger_changes c
@@ -47,7 +48,7 @@ where e.block_number = any(:numbers::bigint[]) and e.ts between :first_ts and :l
 on conflict do nothing;
 
 -- name: add_due(numbers, first_ts, last_ts, claimed)!
--- Positions whose past the blocks are: to be made anew.
+-- Positions whose past the blocks change: to be recomputed.
 insert into positions_due (wallet, token_key, ts)
 select distinct wallet, token_key, date_trunc('hour', ts, 'UTC')
 from (
@@ -60,7 +61,7 @@ from (
 where block_number <= :claimed and block_number > (select base_block from positions_head);
 
 -- name: add_activity(numbers, first_ts, last_ts)!
--- The fills of watched wallets, kept for them.
+-- The fills of watched wallets, stored for their watchers.
 insert into wallet_activity (
     wallet, ts, block_number, log_index, is_taker, match_index, tx_hash, contract_key, token_key, counterparty, side, price, size,
     value_usd, fee_usd
@@ -71,7 +72,7 @@ select
         when not f.is_taker then s.taker
         when not s.is_taker_order then s.maker
         else coalesce((
-            -- Of several makers the one of the largest part.
+            -- Of several makers, the one with the largest part.
             select m.maker from settlements m
             where m.block_number = s.block_number and m.ts = s.ts and m.match_index = s.log_index and m.log_index <> s.log_index
             order by m.value_usd desc, m.log_index limit 1
@@ -129,7 +130,8 @@ where f.block_number = any(:numbers::bigint[]) and f.ts between :first_ts and :l
 order by f.block_number, f.log_index, f.is_taker;
 
 -- name: add_whales(numbers, first_ts, last_ts, least, threshold)
--- Settlements of so much USD as signals, those of known markets; gives instant (ms), market and record of the new ones.
+-- Settlements of at least a USD value as signals, those of known markets; returns instant (ms), market and record of the new
+-- ones.
 with added as (
     insert into signals (ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s, detail)
     select
@@ -159,7 +161,7 @@ join markets m using (market_key)
 order by a.ts, (a.detail ->> 'log_index')::int;
 
 -- name: take_back_whales(numbers, first_ts, last_ts)
--- Whale alerts of blocks that are no more; gives instant (ms), market and record of each.
+-- Deletes whale alerts of reverted blocks; returns instant (ms), market and record of each.
 with gone as (
     delete from signals
     where type = 'whale_alert' and ts between :first_ts and :last_ts
@@ -176,11 +178,11 @@ join markets m using (market_key)
 order by a.ts, (a.detail ->> 'log_index')::int;
 
 -- name: take_back_activity(numbers, first_ts, last_ts)!
--- What was kept for watched wallets of blocks that are no more.
+-- Deletes what was stored for watched wallets of reverted blocks.
 delete from wallet_activity
 where block_number = any(:numbers::bigint[]) and ts between :first_ts and :last_ts;
 
 -- name: take_back_changes(numbers, first_ts, last_ts)!
--- What ledger entries of blocks that are no more had done.
+-- Deletes changes by ledger entries of reverted blocks.
 delete from position_changes
 where block_number = any(:numbers::bigint[]) and ts between :first_ts and :last_ts;

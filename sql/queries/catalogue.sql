@@ -1,9 +1,9 @@
 -- name: lock()!
--- One writer of the catalogue at a time: pages, socket messages and back-fills then need no thought about each other's order.
+-- One writer of the catalogue at a time: pages, socket messages and backfills then need no thought about each other's order.
 select pg_advisory_xact_lock(hashtextextended('presage.catalogue', 0));
 
 -- name: upsert_events(rows)!
--- The events that markets belong to, from a JSON array of rows; what has not changed is not touched.
+-- Upserts the events that markets belong to, from a JSON array of rows; unchanged ones are not touched.
 insert into events (event_id, slug, title, category, series, tags, start_time, end_time, closed, neg_risk, image)
 select event_id, slug, title, category, series, coalesce(tags, '{}'), start_time, end_time,
        coalesce(closed, false), coalesce(neg_risk, false), image
@@ -32,7 +32,8 @@ where (events.slug, events.title, events.category, events.series, events.tags, e
        excluded.neg_risk, coalesce(excluded.image, events.image));
 
 -- name: upsert_tokens(market_keys)!
--- Which market and outcome each token of these markets stands for. A token that a market no longer lists keeps its row: its history is the market's.
+-- The market and outcome of each token of these markets. A token that a market no longer lists keeps its row: its history is
+-- the market's.
 insert into tokens (token_id, market_key, outcome)
 select distinct on (t.token_id) t.token_id, m.market_key, t.place - 1
 from markets m, unnest(m.token_ids) with ordinality as t (token_id, place)
@@ -42,7 +43,7 @@ on conflict (token_id) do update set market_key = excluded.market_key, outcome =
 where (tokens.market_key, tokens.outcome) is distinct from (excluded.market_key, excluded.outcome);
 
 -- name: record_status_changes(market_keys, from_statuses, cause)
--- One row for each change, handed back with what the stream tells of it.
+-- One row for each change, returned with the record that the stream publishes of it.
 with changed as (
     insert into market_status_changes (market_key, from_status, to_status, cause)
     select c.market_key, c.from_status, m.status, :cause
@@ -69,15 +70,15 @@ order by c.change_id;
 update stream_head set last_seq = last_seq + :events returning last_seq;
 
 -- name: refuse(source, reason, payload)!
--- Keeps a payload that could not be used, and why.
+-- Stores a payload that could not be used, and why.
 insert into quarantine (source, reason, payload) values (:source, :reason, left(:payload, 65536));
 
 -- name: begin_walk()!
--- Says, for as long as this session lives, that the catalogue is being walked; waits for another walk to end.
+-- Marks the catalogue as being scanned for as long as this session lives; waits for another scan to end.
 select pg_advisory_lock(hashtextextended('presage.discovery', 0));
 
 -- name: walking()$
--- Whether a session that walks the catalogue lives.
+-- Whether a session that scans the catalogue is alive.
 select exists (
     select from pg_locks, hashtextextended('presage.discovery', 0) as key
     where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())
@@ -85,22 +86,23 @@ select exists (
 );
 
 -- name: state()$
--- What discovery remembers between its runs.
+-- The stored state of discovery.
 select value from settings where name = 'discovery';
 
 -- name: remember(value)!
--- Adds to what discovery remembers.
+-- Updates the stored state of discovery.
 insert into settings (name, value) values ('discovery', :value::jsonb)
 on conflict (name) do update set value = settings.value || excluded.value, updated_at = now();
 
 -- name: unseen(since, source)
--- Markets held as open since before a walk began; less those that it met, they are no longer listed.
+-- Markets stored as open since before a scan began; those of them that it did not meet are no longer listed.
 select market_id from markets
 where status = 'ACTIVE' and first_seen_at < :since and source = :source
 order by market_key desc;
 
 -- name: ended(since, most)
--- Markets about to change their state: open ones whose planned end has passed of late, and lately closed ones without a payout.
+-- Markets about to change their state: open ones whose planned end has recently passed, and recently closed ones without a
+-- payout.
 select market_id from markets
 where (status = 'ACTIVE' and end_time between :since and now())
    or (status = 'CLOSED' and coalesce(closed_at, end_time) > :since)
@@ -115,7 +117,7 @@ order by market_key desc
 limit 2000;
 
 -- name: settled(market_ids)
--- Which of these markets we hold as closed or resolved.
+-- Which of these markets we have stored as closed or resolved.
 select market_id from markets where market_id = any(:market_ids::text[]) and status <> 'ACTIVE';
 
 -- name: counts()^

@@ -1,20 +1,20 @@
 -- name: up_s()$
--- Seconds since the database came up.
+-- Seconds since the database started.
 select date_part('epoch', now() - pg_postmaster_start_time());
 
 -- name: stages()
--- How late each stage is, by now, and which checks of data quality count against it.
+-- How late each stage is now, and which data-quality checks count against it.
 select
     stage, status, lag_s, warn_after_s, fail_after_s, last_data_at, beat_at, detail ->> 'off',
     (select string_agg(name, ', ' order by name) from jsonb_object_keys(detail -> 'quality') as name)
 from pipeline_status;
 
 -- name: lags(since)
--- The feed's lag histograms, exchange instant to commit.
+-- The feed's lag histograms, exchange timestamp to commit.
 select lag_counts from feed_stats where ts >= :since;
 
 -- name: crossed()^
--- Books that are served, those among them whose best bid is not below the best ask, and books in doubt, which are not served.
+-- Served books, those among them whose best bid is not below the best ask, and unverified books, which are not served.
 select count(*) filter (where verified), count(*) filter (where verified and bid_prices[1] >= ask_prices[1]),
        count(*) filter (where not verified),
        left(string_agg(market_key::text, ' ') filter (where verified and bid_prices[1] >= ask_prices[1]), 100)
@@ -45,7 +45,7 @@ select count(*) filter (where to_ts is null and (cause <> 'listed before it was 
 from coverage_gaps;
 
 -- name: quality_silence()$
--- Seconds since the last pass of data quality ended (before the first: since the feed has recorded), while ingestion runs.
+-- Seconds since the last data-quality pass ended (before the first, since the feed has recorded), while ingestion runs.
 select date_part('epoch', now() - coalesce(
     (select max(ran_at) from quality_suites), (select ts from feed_stats order by ts limit 1)
 ))
@@ -53,5 +53,5 @@ from pipeline_status
 where stage = 'ingestion' and lag_s <= fail_after_s;
 
 -- name: refused(since)
--- What was refused lately, by where it came from and why.
+-- Recently refused payloads, by source and reason.
 select source, left(reason, 120), count(*) from quarantine where ts >= :since group by 1, 2 order by 3 desc limit 20;

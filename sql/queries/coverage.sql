@@ -1,4 +1,4 @@
--- What is held, what is missing and why, and what it was counted against.
+-- Coverage: stored data, gaps with their causes, and the reconciliation with the sources.
 
 -- --- For readers ----------------------------------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ cross join lateral (
 ) as g;
 
 -- name: gaps(kind, status, since, until, before_ts, before_place, limit)
--- Gaps of all markets, those that began last first, after a place in that order.
+-- Gaps of all markets, latest start first, after a position in that order.
 select
     g.from_ts, g.place,
     coverage_gap(
@@ -130,7 +130,7 @@ where m.market_key = :market_key
 order by g.from_ts desc, g.place desc;
 
 -- name: days()$
--- The last days that were reconciled, the newest first.
+-- The last days that were reconciled, newest first.
 select coalesce(json_agg(json_build_object(
     'day', day, 'kind', kind, 'source', case kind when 'trades' then 'exchange' else 'chain' end, 'listed', listed, 'held', held,
     'added', added, 'unlisted', unlisted, 'unknown', unknown, 'agrees', agrees, 'checked_at', as_unix(checked_at)
@@ -152,10 +152,10 @@ where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
     and d.day >= (coalesce(m.created_at, m.first_seen_at) at time zone 'UTC')::date
     and d.day <= coalesce((m.closed_at at time zone 'UTC')::date, 'infinity');
 
--- --- For those who count and fill in --------------------------------------------------------------------------------------------
+-- --- For reconciliation and filling ---------------------------------------------------------------------------------------------
 
 -- name: remember_since()!
--- Since when the live feed has recorded: its figures say so, and they are dropped some day.
+-- Stores since when the live feed has recorded: its figures contain that, and they are dropped some day.
 insert into settings (name, value)
 select 'recorded_since', to_jsonb(as_ms(ts))
 from feed_stats
@@ -165,12 +165,12 @@ limit 1
 on conflict (name) do nothing;
 
 -- name: recorded_since()$
--- Since when the live feed has recorded, in ms; nothing before it ever did.
+-- Since when the live feed has recorded, in ms; null if it never did.
 select (value #>> '{}')::bigint from settings where name = 'recorded_since';
 
 -- name: gaps_left(settled_s, most)
--- Gaps in the trades that are over and that nobody has filled in: id, market (null: all), from and to in ms, markets that an earlier
--- attempt did not know.
+-- Gaps in the trades that have ended and that nobody has filled in: id, market (null: all), from and to in ms, markets that an
+-- earlier attempt did not know.
 select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null')
 from coverage_gaps
 where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
@@ -179,11 +179,11 @@ order by from_ts desc
 limit :most;
 
 -- name: filled_to(gap_ids)$
--- Up to when (ms) gaps have been filled by passes that did not end; 0: not begun.
+-- Up to when (ms) gaps have been filled by unfinished passes; 0: not begun.
 select coalesce(min(coalesce((detail ->> 'filled_to_ms')::bigint, 0)), 0) from coverage_gaps where gap_id = any(:gap_ids::bigint[]);
 
 -- name: note_filled_to(gap_ids, to_ms, unknown_markets)!
--- How far a pass has come, and of which markets trades are left, as the catalogue does not know them.
+-- Stores how far a pass has come, and the markets with remaining trades, as the catalogue does not know them.
 update coverage_gaps
 set detail = detail || jsonb_build_object('filled_to_ms', :to_ms::bigint, 'unknown_markets', to_jsonb(:unknown_markets::text[]))
 where gap_id = any(:gap_ids::bigint[]);
@@ -200,25 +200,25 @@ join markets m using (market_key)
 where t.token_id = any(:token_ids::text[]);
 
 -- name: trades_held(since, until)
--- Every trade of a stretch of time: its market, its name, and whether the print that told of it named no transaction.
+-- Every trade of a time range: its market, its ID, and whether it was recorded from a print without a transaction hash.
 select market_key, trade_id, tx_hash is null from trades where ts >= :since and ts < :until;
 
 -- name: trades_named(market_keys, trade_ids, since, until)
--- Which of some trades are held: market and name.
+-- Which of some trades are stored: market and ID.
 select t.market_key, t.trade_id
 from unnest(:market_keys::int[], :trade_ids::bigint[]) as asked (market_key, trade_id)
 join trades t using (market_key, trade_id)
 where t.ts >= :since and t.ts < :until;
 
 -- name: note_missed(market_keys, instants, cause, filled_by)!
--- Trades that nobody knew to be missing, now that they are there: a gap a market, unless one is known already.
+-- Trades that were missing in no known gap, now that they are stored: one gap per market, unless one is known already.
 with added as materialized (
     select * from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
 ),
 known as materialized (  -- trade by trade against gap by gap, hundreds of thousands of both would take hours
     select
         market_key,
-        -- The exchange tells seconds.
+        -- The exchange's timestamps are in seconds.
         range_agg(tstzrange(from_ts - interval '2 seconds', greatest(from_ts, coalesce(to_ts, 'infinity')) + interval '2 seconds', '[]')) as spans
     from coverage_gaps
     where kind = 'trades' and from_ts <= (select max(ts) from added) + interval '2 seconds'
@@ -235,8 +235,8 @@ where not coalesce(of_market.spans @> a.ts, false) and not coalesce(of_all.spans
 group by a.market_key;
 
 -- name: close_counted(filled_by)!
--- Gaps in the trades all of whose days have been counted since they ended: what was missing is there, unless trades of unknown tokens
--- were listed.
+-- Gaps in the trades all of whose days have been reconciled since they ended: missing trades are stored, unless trades of unknown
+-- tokens were listed.
 update coverage_gaps g
 set filled_at = now(), filled_by = :filled_by
 where g.kind = 'trades' and g.filled_at is null and g.to_ts is not null and not exists (
@@ -247,7 +247,7 @@ where g.kind = 'trades' and g.filled_at is null and g.to_ts is not null and not 
 );
 
 -- name: save_day(day, kind, listed, held, added, unlisted, unknown, agrees, detail)!
--- A day has been reconciled; what was added before counts on.
+-- Stores a reconciled day; earlier additions continue to count.
 insert into coverage_days as d (day, kind, listed, held, added, unlisted, unknown, agrees, detail)
 values (:day, :kind, :listed, :held, :added, :unlisted, :unknown, :agrees, :detail::jsonb)
 on conflict (day, kind) do update set
@@ -269,7 +269,7 @@ on conflict (day, market_key) do update set
 select day, kind from coverage_days where day >= :since::date;
 
 -- name: blocks_of(since, until)^
--- The lowest and the highest block indexed of a stretch of time, and how many logs they have.
+-- The lowest and the highest block indexed in a time range, and how many logs they have.
 select min(number), max(number), coalesce(sum(logs), 0)::bigint from chain_blocks where ts >= :since and ts < :until;
 
 -- name: disagreements(kinds)^

@@ -1,7 +1,7 @@
--- What the service holds, as it holds it: amounts are micro-units, times are text.
+-- Stored data in raw form: amounts are micro-units, times are text.
 
 -- name: markets(limit)$
--- The feed's runs, and what is held of the outcomes of the most active markets.
+-- The feed's runs, and the stored state of the outcomes of the most active markets.
 select json_build_object(
     'feeds', (select coalesce(json_agg(row_to_json(l) order by l.beat_at desc), '[]') from feed_leases l),
     'stages', (select coalesce(json_agg(row_to_json(s) order by s.stage), '[]') from pipeline_status s),
@@ -25,7 +25,7 @@ select json_build_object(
 )::text;
 
 -- name: market(market_key)$
--- Everything that is held of one market.
+-- All stored data of one market.
 select json_build_object(
     'market', row_to_json(m),
     'tokens', (select coalesce(json_agg(row_to_json(t) order by t.outcome), '[]') from tokens t where t.market_key = m.market_key),
@@ -46,7 +46,7 @@ select coalesce(json_agg(row_to_json(t) order by t.ts desc, t.seq desc), '[]')::
 from (select * from trades where ts > now() - interval '1 day' order by ts desc, seq desc limit :limit) as t;
 
 -- name: orderbook(market_key, limit)$
--- The books of one market, those in doubt included, and the newest changes of each.
+-- The books of one market, unverified ones included, and the newest changes of each.
 select json_build_object(
     'books', (select coalesce(json_agg(row_to_json(b) order by b.outcome), '[]') from live_books b where b.market_key = m.market_key),
     'events', (select coalesce(json_agg(row_to_json(e) order by e.outcome, e.ts desc, e.seq desc), '[]') from (

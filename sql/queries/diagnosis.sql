@@ -1,13 +1,14 @@
--- What `presage doctor` asks of a database that has our schema.
+-- Queries of `presage doctor` on a database that has our schema.
 
 -- name: stages()
--- Each stage: its state, how late it is, since when it has not looked, and what it says of itself.
+-- Each stage: its state, how late it is, since when it has not checked, and its own detail.
 select stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off'
 from pipeline_status
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: losses()^
--- Gaps open now (that of a market found a moment ago is not counted), gaps of a day not filled, payloads refused within an hour, and incidents not mended.
+-- Gaps open now (that of a market found a moment ago is not counted), gaps of a day not filled, payloads refused within an
+-- hour, and open incidents.
 select (
            select count(*) from coverage_gaps
            where to_ts is null and (cause <> 'listed before it was followed' or created_at < now() - interval '1 minute')
@@ -17,7 +18,7 @@ select (
        (select count(*) from data_incidents where mended_at is null);
 
 -- name: clocks()
--- Hosts of runs that are alive, and by how many seconds their clocks are ahead of the database's; of several runs the furthest.
+-- Hosts of live runs, and by how many seconds their clocks are ahead of the database's; of several runs the largest.
 select distinct on (host) host, ahead_s
 from (
     select coalesce(host, 'unknown'), (detail ->> 'clock_ahead_ms')::float8 / 1000
@@ -38,7 +39,7 @@ group by 1
 order by 5 desc;
 
 -- name: growth()$
--- Bytes a day: of each hypertable the newest chunk whose time is over, by its width. Nothing while there is none.
+-- Bytes a day, estimated for each hypertable from its newest finished chunk, by its width. Null while there is none.
 select sum(bytes / nullif(date_part('epoch', width) / 86400, 0))::float8
 from (
     select distinct on (c.hypertable_name) d.total_bytes as bytes, c.range_end - c.range_start as width

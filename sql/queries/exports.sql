@@ -1,8 +1,8 @@
--- Days of data as they are written to files, and the files that there are. What is exported is copied as CSV: a query's columns are the
--- file's columns, in their order. Sorted, so that the same data gives the same file.
+-- Exported days, and their files. Data is copied as CSV: a query's columns are the file's columns, in their order. Sorted, so that the
+-- same data gives the same file.
 
 -- name: markets(to_ts)
--- Every market listed by the end of the day, as it stands when the file is written.
+-- Every market listed by the end of the day, in its state when the file is written.
 select
     market_id, slug, question, status, category, event_id, event_title, series, to_json(tags)::text as tags,
     to_json(outcomes)::text as outcomes, to_json(token_ids)::text as token_ids,
@@ -50,7 +50,7 @@ where s.ts >= :from_ts and s.ts < :to_ts
 order by s.block_number, s.log_index;
 
 -- name: book_events(from_ts, to_ts)
--- What happened to the order books: whole books (snapshot) and changed levels (delta), those that are packed as well.
+-- Order book events: full books (snapshot) and changed levels (delta), packed ones included.
 select
     e.ts, m.market_id, m.slug, e.outcome, m.outcomes[e.outcome + 1] as outcome_name,
     case when e.side is null then 'snapshot' else 'delta' end as kind,
@@ -71,31 +71,31 @@ join markets m using (market_key)
 order by e.ts, e.seq, e.market_key, e.outcome, e.side nulls first, e.price;
 
 -- name: make_room#
--- Where packed book events are laid out while they are exported.
+-- The temporary table for packed book events during an export.
 create temp table if not exists unpacked_events (
     ts timestamptz, market_key int, outcome smallint, seq bigint, side smallint, price int, size bigint,
     bid_prices int[], bid_sizes bigint[], ask_prices int[], ask_sizes bigint[], hash bytea
 ) on commit delete rows;
 
 -- name: packs(from_ts, to_ts)
--- Packs with events in a stretch of time: market, outcome, pack.
+-- Packs with events in a time range: market, outcome, pack.
 select market_key, outcome, data
 from book_packs
 where ts < :to_ts and until_ts >= :from_ts and ts >= :from_ts::timestamptz - interval '1 day'  -- none is longer
 order by market_key, outcome, ts;
 
 -- name: alone(topic)!
--- Has exports of a topic take turns, until the connection ends.
+-- Serialises exports of a topic, until the connection ends.
 select pg_advisory_lock(hashtextextended('presage.exports.' || :topic, 0));
 
 -- name: written(topic, day)
--- The files of a day that are there: part, format, file, rows, bytes, digest, whether it is complete, when it was written.
+-- The existing files of a day: part, format, file, rows, bytes, digest, whether it is complete, when it was written.
 select part, format, file, rows, bytes, sha256, complete, created_at from exports
 where topic = :topic and day = :day
 order by part, format;
 
 -- name: put(topic, day, part, format, file, rows, bytes, sha256, complete)!
--- A file that is there.
+-- Records a file.
 insert into exports (topic, day, part, format, file, rows, bytes, sha256, complete, created_at)
 values (:topic, :day, :part, :format, :file, :rows, :bytes, :sha256, :complete, now())
 on conflict (topic, day, part, format) do update set
@@ -103,11 +103,11 @@ on conflict (topic, day, part, format) do update set
     created_at = excluded.created_at;
 
 -- name: forget(topic, before)!
--- A topic's files of days long ago; gives how many there were.
+-- Deletes a topic's files of old days; returns how many there were.
 delete from exports where topic = :topic and day < :before;
 
 -- name: unfinished(days, topics, files)
--- Days of which some topic has fewer complete files than it should, the newest first.
+-- Days of which some topic has fewer complete files than it should, newest first.
 select asked.day
 from unnest(:days::date[]) as asked (day)
 where exists (
@@ -120,7 +120,7 @@ order by asked.day desc;
 -- --- As the API shows them ----------------------------------------------------------------------------------------------------
 
 -- name: days(topic, from_day, to_day, before_day, before_topic, limit)
--- Exported days, the newest first: day, topic and record.
+-- Exported days, newest first: day, topic and record.
 select day, topic, json_build_object(
     'topic', topic,
     'day', day,
@@ -140,7 +140,7 @@ order by day desc, topic desc
 limit :limit;
 
 -- name: manifest(topic, day)$
--- What a day was written to.
+-- The manifest of a day's files.
 select json_build_object(
     'topic', topic,
     'day', day,
@@ -163,7 +163,8 @@ where topic = :topic and day = :day
 group by topic, day;
 
 -- name: file(topic, day, name)^
--- A file, by its name or by the same without digits of the digest, which is whichever version there is: where, bytes, digest, when written.
+-- A file, by its name or by the same without the digest's digits, which selects whichever version exists: path, bytes, digest,
+-- when written.
 select file, bytes, encode(sha256, 'hex'), created_at
 from exports
 where topic = :topic and day = :day

@@ -1,14 +1,14 @@
--- What `presage demo` shows of the pipeline while it runs.
+-- Queries of `presage demo` on the running pipeline.
 
 -- name: stages()
--- Each stage, how fresh it is, and what keeps it from going on since when (Unix seconds), in the order of data's way.
+-- Each stage, how fresh it is, and what hinders it and since when (Unix seconds), in the order of the data flow.
 select stage, status, lag_s, detail ->> 'reason', (detail ->> 'since')::bigint
 from pipeline_status
 where not off
 order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: leases()
--- Runs that hold the feed's sockets, and how long ago each gave a sign of life.
+-- Runs that hold the feed's sockets, and how long ago each sent a heartbeat.
 select feed, run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8 as silent_s,
        extract(epoch from window_ends_at - now())::float8 as window_left_s
 from feed_leases
@@ -16,7 +16,7 @@ where role <> 'gone' and beat_at > now() - interval '60 s'
 order by feed, role, run_id;
 
 -- name: lag_counts(since)
--- Histograms of the lag from the exchange's instant to the commit, as the feed wrote them down.
+-- Histograms of the lag from the exchange's timestamp to the commit, as recorded by the feed.
 select lag_counts from feed_stats where ts >= :since;
 
 -- name: gaps()^
@@ -28,7 +28,7 @@ select count(*), count(*) filter (where to_ts is null) from coverage_gaps;
 select count(*) from quarantine;
 
 -- name: keys()
--- Every key, by what may be shown of it.
+-- Every key, by its public parts.
 select k.prefix, a.email, a.app_name, k.tier, k.created_at, coalesce(u.used, 0),
        coalesce(k.credits_month, t.credits_month), k.revoked_at
 from api_keys k
@@ -38,12 +38,12 @@ left join credit_usage u on u.key_id = k.key_id and u.month = date_trunc('month'
 order by k.created_at, k.key_id;
 
 -- name: backfill()$
--- What is remembered of the days before the first; null where none are filled in.
+-- The stored state of the backfill; null where none is configured.
 select value from settings where name = 'backfill';
 
 -- name: past()^
--- What there is to look at beyond the live data: signals, wallets of the fortnight's leaderboard that have earned, markets with candles on
--- 14 days and more, and the ratios of the 25 markets that stand out most.
+-- Data beyond the live data: signals, wallets of the fortnight's leaderboard that have earned, markets with candles on 14 days and more,
+-- and the ratios of the 25 markets that stand out most.
 select
     (select count(*) from signals),
     (select count(*) from leaderboards where by = 'pnl' and span = '30d' and pnl_usd > 0),

@@ -1,7 +1,8 @@
 -- Accounts, keys and their credits.
 
 -- name: account(email, app_name, use_case)$
--- The account of an address, made if it is new. Its row stays locked until the transaction ends: two registrations take turns.
+-- The account of an email address, created if it is new. Its row stays locked until the transaction ends: two registrations are
+-- serialised.
 insert into accounts (email, app_name, use_case) values (:email, :app_name, :use_case)
 on conflict (email) do update set app_name = excluded.app_name, use_case = coalesce(excluded.use_case, accounts.use_case)
 returning account_id;
@@ -15,7 +16,7 @@ from tiers t
 where t.tier = :tier;
 
 -- name: insert_key(account_id, key_hash, prefix, tier)^
--- A new key, and what it may do.
+-- A new key, and its limits.
 with added as (
     insert into api_keys (account_id, key_hash, prefix, tier) values (:account_id, :key_hash, :prefix, :tier)
     returning tier
@@ -23,7 +24,7 @@ with added as (
 select t.credits_month, t.credits_burst from tiers t join added using (tier);
 
 -- name: by_hash(key_hash)^
--- A key that is valid, and what it may do; null is without limit.
+-- A valid key, and its limits; null is without limit.
 select k.key_id, k.tier,
     coalesce(k.credits_month, t.credits_month),
     coalesce(k.credits_burst, t.credits_burst),
@@ -34,7 +35,7 @@ join tiers t using (tier)
 where k.key_hash = :key_hash and k.revoked_at is null;
 
 -- name: rotate(old_hash, key_hash, prefix)$
--- Puts a new key in a valid one's place: all that belongs to it stays.
+-- Replaces a valid key by a new one: all that belongs to it stays.
 update api_keys set key_hash = :key_hash, prefix = :prefix
 where key_hash = :old_hash and revoked_at is null
 returning key_id;
@@ -44,7 +45,7 @@ returning key_id;
 update api_keys set key_hash = :key_hash, prefix = :prefix where key_id = :key_id::int and revoked_at is null;
 
 -- name: named(prefix, key_hash, email)
--- The keys that are meant by a prefix, a digest or an owner.
+-- The keys that a prefix, a digest or an owner refers to.
 select k.key_id, k.prefix, k.revoked_at is not null
 from api_keys k
 join accounts a using (account_id)
@@ -52,7 +53,7 @@ where k.prefix = :prefix or k.key_hash = :key_hash or a.email = :email
 order by k.key_id;
 
 -- name: revoke(key_id)!
--- Ends a key.
+-- Revokes a key.
 update api_keys set revoked_at = now() where key_id = :key_id::int and revoked_at is null;
 
 -- name: tiers()
@@ -64,16 +65,16 @@ select tier from tiers order by credits_month nulls last;
 update api_keys set tier = :tier where key_id = :key_id::int;
 
 -- name: limits(key_id)^
--- The limits that a key has for itself.
+-- The key's own limits.
 select credits_month, credits_burst, max_connections, max_webhooks from api_keys where key_id = :key_id::int;
 
 -- name: set_limits(key_id, credits_month, credits_burst, max_connections, max_webhooks)!
--- Sets the limits that a key has for itself; null is its tier's.
+-- Sets the key's own limits; null is its tier's.
 update api_keys
 set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int,
     max_webhooks = :max_webhooks::int
 where key_id = :key_id::int;
 
 -- name: cursor_secret()$
--- What signs the cursors that clients hand back.
+-- The secret that signs the cursors given to clients.
 select value #>> '{}' from settings where name = 'cursor_secret';

@@ -1,12 +1,12 @@
--- Who traded most and who earned most, written once a minute. A window ends now; what a wallet traded in it is what it traded last
--- since the window's start.
+-- Leaderboards by volume and profit, written once a minute. A window ends now; a wallet's trades in it are counted since the
+-- window's start.
 
 -- name: forget_board(span, by)!
--- A board is written whole.
+-- Clears a board; it is rewritten as a whole.
 delete from leaderboards where span = :span and by = :by;
 
 -- name: volume_of_hours(span, since, most, now)!
--- Those who traded most since an hour.
+-- The wallets with most volume since an hour.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, window_start, computed_at)
 select
     :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades, 0, :since, :now
@@ -20,7 +20,7 @@ from (
 ) as most;
 
 -- name: volume_of_days(span, since, most, now)!
--- Those who traded most since the start of a day.
+-- The wallets with most volume since the start of a day.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, window_start, computed_at)
 select
     :span, 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, trades, 0, :since, :now
@@ -34,14 +34,14 @@ from (
 ) as most;
 
 -- name: volume_of_all(most, now)!
--- Those who traded most in all that is known.
+-- The wallets with most volume overall.
 insert into leaderboards (span, by, rank, wallet, volume_usd, trades, markets, computed_at)
 select
     'all', 'volume', row_number() over (order by volume_usd desc, wallet), wallet, volume_usd, buys + sells, 0, :now
 from (select * from wallet_totals order by volume_usd desc, wallet limit :most) as most;
 
 -- name: reached()^
--- Up to which block positions have come, and the block and instant from which on all rows that moved them are kept.
+-- Up to which block positions have come, and the block and instant from which on all rows that changed them are kept.
 select done, base_block, base_ts from positions_head;
 
 -- name: pnl_boards(span, since, kept_since, done, base_block, most, now)!
@@ -187,7 +187,7 @@ from (
 where b.by = :by and b.span = c.span and b.wallet = c.wallet;
 
 -- name: pnl_due(span, every, rest, now, asked)$
--- Whether the boards by profit of a window are due: none yet, older than somebody asked for them, or older than `every` and than `rest`
+-- Whether the boards by profit of a window are due: none yet, older than a request for them, or older than `every` and than `rest`
 -- times what the last ones took.
 select not coalesce(
     computed_at >= coalesce(:asked::timestamptz, '-infinity') and computed_at > :now::timestamptz - greatest(

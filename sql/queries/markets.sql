@@ -1,7 +1,8 @@
 -- Markets, listed and one by one.
 
 -- name: found(id)^
--- What a request needs to know of a market, by condition id, the exchange's number, or slug (an open market before an ended one).
+-- The market's facts that a request needs, by condition id, the exchange's number, or slug (an open market before an ended
+-- one).
 select market_key, market_id, outcomes, token_ids
 from markets
 where market_id = :id or gamma_id = :id or slug = :id
@@ -13,12 +14,12 @@ limit 1;
 select max(generation) from market_rankings;
 
 -- name: generation_kept(generation)$
--- Whether a ranking can still be walked.
+-- Whether cursors may still use a ranking.
 select exists (select from market_rankings where generation = :generation and rank = 1);
 
 -- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
--- Markets of one ranking, most active first, each with what it was ranked by. Records are made of those shown only, not of those an
--- offset passes over.
+-- Markets of one ranking, most active first, each with what it was ranked by. Records are made of those returned only, not of those
+-- an offset skips.
 select k.rank, extended(r.record, json_build_object('period_volume_usd', as_number(k.value_usd)))
 from (
     select k.rank, k.market_key, k.value_usd
@@ -54,7 +55,8 @@ cross join lateral (
 where k.generation = :generation;
 
 -- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
--- Markets that a ranking does not have, newest first. The keys ascend, so one that comes while this is walked is not met twice.
+-- Markets that a ranking does not have, newest first. The keys ascend, so one that is added during pagination is not returned
+-- twice.
 select market_key, extended(r.record, json_build_object('period_volume_usd', case when :generation > 0 then 0 end))
 from (
     select m.market_key
@@ -97,7 +99,7 @@ cross join lateral (
 where m.market_key = :market_key;
 
 -- name: platform()$
--- Everything, counted. The 24 hours are its oldest part: their figures that stand are stamped anew every five minutes only.
+-- Platform totals. The 24 hours are as old as their oldest part: unchanged figures are rewritten every five minutes only.
 select json_build_object(
     'total_markets', (select count(*) from markets),
     'active_markets', (select count(*) from markets where status = 'ACTIVE'),

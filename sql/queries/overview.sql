@@ -1,4 +1,4 @@
--- What is told of one market, put together.
+-- Summaries of one market.
 
 -- name: summary(market_key)$
 -- A market's price, last 24 hours and the newest signals of them.

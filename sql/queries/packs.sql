@@ -1,11 +1,11 @@
 -- Book events of past days, packed; see sql/packs.py.
 
 -- name: alone()!
--- One who packs at a time.
+-- One packer at a time.
 select pg_advisory_xact_lock(hashtextextended('presage.packs', 0));
 
 -- name: due(before)$
--- Whether changes of levels stand as rows that are older, other than those that stay beside a snapshot.
+-- Whether older changes of levels are stored as rows, other than those that stay beside a snapshot.
 select exists (
     select from book_events e
     where e.side is not null and e.ts < :before::timestamptz
@@ -17,12 +17,12 @@ select exists (
 );
 
 -- name: outcomes(before)
--- Outcomes with older rows than that, and how many.
+-- Outcomes with rows older than that, and how many.
 select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
 
 -- name: move_out(market_keys, outcomes, before)
--- Takes older rows away and gives them, each with the chunk that it was in. Of each outcome the newest snapshot stays: whoever
--- connects anew is greeted with it, and finds that it is there already. So does all of its instant, since a pack cannot be parted there.
+-- Deletes older rows and returns them, each with the chunk that it was in. Of each outcome the newest snapshot stays: a new connection
+-- receives it first, and finds that it is stored already. So does all of its instant, since a pack cannot be split there.
 delete from book_events e
 using (
     select p.market_key, p.outcome, newest.ts
@@ -40,7 +40,7 @@ returning e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
     e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash, e.tableoid::bigint;
 
 -- name: left_behind(market_keys, outcomes, before)
--- What stays rows: part of what later packs begin with.
+-- The rows that stay: part of what later packs begin with.
 select e.market_key, e.outcome, as_us(e.ts), e.seq, e.side, e.price, e.size,
     e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
@@ -48,7 +48,7 @@ join book_events e on e.market_key = p.market_key and e.outcome = p.outcome
 where e.ts < :before::timestamptz;
 
 -- name: take_back(market_keys, outcomes, since_us)
--- Takes away the packs that hold events from an instant on, a different one for each outcome, and gives them.
+-- Deletes the packs that hold events from an instant on, a different one for each outcome, and returns them.
 delete from book_packs b
 using unnest(:market_keys::int[], :outcomes::smallint[], :since_us::bigint[]) as p (market_key, outcome, us)
 where b.market_key = p.market_key and b.outcome = p.outcome and b.until_ts >= from_us(p.us)
@@ -82,7 +82,7 @@ insert into book_packs (market_key, outcome, ts, until_ts, whole_from, events, d
 values (:market_key, :outcome, from_us(:ts_us), from_us(:until_us), from_us(:whole_us), :events, :data);
 
 -- name: take_out(since, until)
--- Takes away the packs with events in a stretch of time, and gives them with the token that each is about.
+-- Deletes the packs with events in a time range, and returns them with the token that each is about.
 delete from book_packs b
 using tokens t
 where t.market_key = b.market_key and t.outcome = b.outcome
@@ -90,23 +90,23 @@ where t.market_key = b.market_key and t.outcome = b.outcome
 returning t.token_id, b.market_key, b.outcome, b.data;
 
 -- name: make_room#
--- Where events wait to be rows again.
+-- The temporary table of events to be restored as rows.
 create temp table if not exists unpacked (like book_events) on commit delete rows;
 
 -- name: put_back()!
--- Makes them rows.
+-- Restores them as rows.
 insert into book_events select * from unpacked on conflict do nothing;
 
 -- name: hold()$
--- Keeps rows from being packed for as long as this session lasts, or until it lets go.
+-- Prevents rows from being packed for as long as this session lasts, or until it releases them.
 select pg_advisory_lock_shared(hashtextextended('presage.packs.rows', 0))::text;
 
 -- name: let_go()$
--- Lets them be packed again.
+-- Allows packing again.
 select pg_advisory_unlock_shared(hashtextextended('presage.packs.rows', 0));
 
 -- name: try_pack()$
--- Whether nobody needs the rows.
+-- Whether nobody needs the rows; if so, takes the lock.
 select pg_try_advisory_lock(hashtextextended('presage.packs.rows', 0));
 
 -- name: done()$
@@ -114,7 +114,7 @@ select pg_try_advisory_lock(hashtextextended('presage.packs.rows', 0));
 select pg_advisory_unlock(hashtextextended('presage.packs.rows', 0));
 
 -- name: emptied(before, chunks)
--- Chunks of book events that are old and take up room: of those named, and of those never rewritten.
+-- Chunks of old book events that take up space: of those named, and of those never rewritten.
 select c.oid::regclass::text
 from timescaledb_information.chunks
 join pg_class c on c.oid = format('%%I.%%I', chunk_schema, chunk_name)::regclass

@@ -1,18 +1,18 @@
--- How the pipeline is doing.
+-- The pipeline's state.
 
 -- name: lags()
 -- Every stage's state, `off` where it is not configured, and lateness in seconds.
 select stage, case when off then 'off' else status end, lag_s::double precision from pipeline_status order by stage;
 
 -- name: clocks()
--- By how many seconds the clock of each feed's host is ahead of the database's; of several runs that are alive the furthest.
+-- By how many seconds the clock of each feed's host is ahead of the database's; of several live runs the largest.
 select distinct on (feed) feed, (detail ->> 'clock_ahead_ms')::float8 / 1000
 from feed_leases
 where role <> 'gone' and beat_at > now() - interval '1 minute' and detail ? 'clock_ahead_ms'
 order by feed, abs((detail ->> 'clock_ahead_ms')::float8) desc;
 
 -- name: status(redis_up)$
--- Every stage, in the order of data's way, and the worst of them.
+-- Every stage, in the order of the data flow, and the worst of them.
 select json_build_object(
     'status', coalesce(
         (array['missing', 'stale', 'late', 'fresh'])[

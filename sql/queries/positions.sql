@@ -1,4 +1,5 @@
--- Positions, kept up by a job each minute: from final blocks, each row once. Late ones make their positions due, to be made anew.
+-- Positions, updated by a job each minute from final blocks, each row once. Late rows make their positions due for
+-- recomputation.
 
 -- name: reached()^
 -- How far settlements are final and without a hole, and how far positions have come; null while there is no chain.
@@ -8,11 +9,12 @@ select
 from positions_head h;
 
 -- name: claim(block)$
--- Whatever is written up to the block from now on makes its positions due; waits for those who are writing right now.
+-- From now on, rows written up to the block make their positions due; waits for current writers.
 update positions_head set claimed = greatest(claimed, :block) returning claimed;
 
 -- name: learn_markets()$
--- What ledger entries did to the tokens of markets that the catalogue has learnt since; those positions are due. Gives how many.
+-- Changes that ledger entries made to the tokens of markets that the catalogue has learnt since; those positions are due.
+-- Returns how many.
 with met as (
     update positions_head h set market_key = coalesce((select max(market_key) from markets), 0)
     from positions_head old
@@ -47,7 +49,7 @@ due as (
 select count(*) from added;
 
 -- name: slice_end(done, claimed, rows, since)$
--- Up to which block to go in one transaction, for it to have about so many fills.
+-- The block up to which one transaction covers about this many fills.
 select coalesce(
     (
         select block_number from wallet_fills
@@ -58,7 +60,7 @@ select coalesce(
 );
 
 -- name: make_slice()#
--- Tables of the connection: the rows of some blocks, and what of the due is worked on.
+-- Temporary tables of the connection: the rows of some blocks, and the due positions in progress.
 create temp table if not exists slice (
     wallet bytea, token_key int, ts timestamptz, block_number bigint, log_index int, entry smallint,
     shares bigint, usd numeric, side smallint, size bigint, value_usd bigint
@@ -66,7 +68,7 @@ create temp table if not exists slice (
 create temp table if not exists taken (due_id bigint, wallet bytea, token_key int, ts timestamptz);
 
 -- name: empty_slice()#
--- For the next transaction.
+-- Clears them for the next transaction.
 truncate slice, taken;
 
 -- name: fill_slice(done, until, since)!
@@ -83,12 +85,12 @@ from position_changes
 where block_number > :done and block_number <= :until and ts >= :since;
 
 -- name: analyze_slice#
--- Its size is what plans depend on.
+-- Analyses the tables, as plans depend on their size.
 analyze slice;
 analyze taken;
 
 -- name: advance_positions(base)!
--- Each position that something was added to, with that.
+-- Updates each position with its new rows.
 insert into wallet_positions as p (
     base, wallet, token_key, buys, bought, bought_usd, sells, sold, sold_usd, held, covered, cost_usd, realized_usd, left_out,
     first_trade, last_trade
@@ -119,7 +121,7 @@ on conflict (base, wallet, token_key) do update set
     last_trade = greatest(p.last_trade, excluded.last_trade);
 
 -- name: advance_totals()!
--- Each wallet that traded, with that.
+-- Updates each wallet's totals with its new trades.
 insert into wallet_totals as t (wallet, buys, bought_usd, sells, sold_usd, volume_usd, first_trade, last_trade)
 select
     wallet, count(*) filter (where side > 0), coalesce(sum(value_usd) filter (where side > 0), 0),
@@ -134,7 +136,7 @@ on conflict (wallet) do update set
     last_trade = greatest(t.last_trade, excluded.last_trade);
 
 -- name: advance_hours(since)!
--- Each wallet's hour, with that; of the last two days only.
+-- Updates each wallet's hours; those of the last two days only.
 insert into wallet_hours as h (hour, wallet, volume_usd, trades)
 select date_trunc('hour', ts, 'UTC'), wallet, sum(value_usd), count(*)
 from slice
@@ -143,7 +145,7 @@ group by 1, 2
 on conflict (hour, wallet) do update set volume_usd = h.volume_usd + excluded.volume_usd, trades = h.trades + excluded.trades;
 
 -- name: advance_days()!
--- Each wallet's day, with that.
+-- Updates each wallet's days.
 insert into wallet_days as d (day, wallet, volume_usd, trades)
 select (ts at time zone 'UTC')::date, wallet, sum(value_usd), count(*)
 from slice
@@ -152,15 +154,15 @@ group by 1, 2
 on conflict (day, wallet) do update set volume_usd = d.volume_usd + excluded.volume_usd, trades = d.trades + excluded.trades;
 
 -- name: finish_slice(until)!
--- Positions have all up to the block. Last of all: who writes settlements waits for whoever holds this row.
+-- Records that positions include all rows up to the block. Last of all: writers of settlements wait for whoever locks this row.
 update positions_head
 set done = :until,
     from_block = least(from_block, (select min(block_number) from slice)), from_ts = least(from_ts, (select min(ts) from slice)),
     done_ts = coalesce((select ts from chain_blocks where number <= :until order by number desc limit 1), done_ts);
 
 -- name: take_due(most, rows)$
--- Of what has been due for longest, whole positions with about so many fills in all, and at least one; gives how many entries that is.
--- A wallet's positions come together: they are found by the wallet.
+-- Takes the entries that have been due longest, whole positions with about this many fills in all, and at least one; returns how many
+-- entries that is. A wallet's positions come together: they are found by the wallet.
 with oldest as (
     select wallet, token_key, min(due_id) as due_id
     from (select due_id, wallet, token_key from positions_due order by due_id limit :most) as first
@@ -203,13 +205,13 @@ join position_changes c using (wallet, token_key)
 where block_number <= :done and block_number > (select base_block from positions_head) and ts >= (select base_ts from positions_head);
 
 -- name: forget_due_positions()!
--- Positions that are due are made from nothing.
+-- Deletes the due positions, to recompute them from the beginning.
 delete from wallet_positions p
 using (select distinct wallet, token_key from taken) as t
 where not p.base and p.wallet = t.wallet and p.token_key = t.token_key;
 
 -- name: begin_due_positions()!
--- Or from what they were when their oldest rows were dropped.
+-- Or from their bases, where their oldest rows were dropped.
 insert into wallet_positions (
     base, wallet, token_key, buys, bought, bought_usd, sells, sold, sold_usd, held, covered, cost_usd, realized_usd, left_out,
     first_trade, last_trade
@@ -227,7 +229,7 @@ delete from wallet_hours h using (select distinct wallet, date_trunc('hour', ts,
 where h.wallet = t.wallet and h.hour = t.hour;
 
 -- name: remake_hours(since, done)!
--- The same, counted anew from all that the wallet did in them, up to a block.
+-- The same hours, recomputed from all rows of the wallet in them, up to a block.
 insert into wallet_hours (hour, wallet, volume_usd, trades)
 select t.hour, t.wallet, sum(f.value_usd), count(*)
 from (select distinct wallet, date_trunc('hour', ts, 'UTC') as hour from taken where ts >= :since) as t
@@ -241,7 +243,7 @@ delete from wallet_days d using (select distinct wallet, (ts at time zone 'UTC')
 where d.wallet = t.wallet and d.day = t.day;
 
 -- name: remake_days(done)!
--- The same, counted anew from all that the wallet did in them, up to a block.
+-- The same days, recomputed from all rows of the wallet in them, up to a block.
 insert into wallet_days (day, wallet, volume_usd, trades)
 select (t.day at time zone 'UTC')::date, t.wallet, sum(f.value_usd), count(*)
 from (select distinct wallet, date_trunc('day', ts, 'UTC') as day from taken) as t
@@ -256,7 +258,7 @@ group by 1, 2;
 delete from wallet_totals t using (select distinct wallet from taken) as c where t.wallet = c.wallet;
 
 -- name: remake_totals()!
--- The same, from their positions.
+-- The same totals, recomputed from the positions.
 insert into wallet_totals (wallet, buys, bought_usd, sells, sold_usd, volume_usd, first_trade, last_trade)
 select
     wallet, sum(buys), sum(bought_usd), sum(sells), sum(sold_usd), sum(bought_usd + sold_usd), min(first_trade), max(last_trade)
@@ -266,7 +268,7 @@ where not base and last_trade is not null
 group by wallet;
 
 -- name: finish_due()!
--- They are due no more; what has become due since stays.
+-- Removes them from the due entries; those that have become due since stay.
 with gone as (delete from positions_due d using taken t where d.due_id = t.due_id)
 update positions_head
 set from_block = least(from_block, (select min(block_number) from slice)), from_ts = least(from_ts, (select min(ts) from slice));
@@ -277,16 +279,16 @@ select max(number) from chain_blocks
 where ts < :before and number > (select base_block from positions_head) and number <= (select done from positions_head);
 
 -- name: finish_base(until)!
--- The bases have all up to the block.
+-- Records that the bases include all rows up to the block.
 update positions_head
 set base_block = :until, base_ts = (select ts from chain_blocks where number <= :until order by number desc limit 1);
 
 -- name: end_pass(hours_before, days_before)!
--- A pass has ended. Hours and days that no leaderboard looks at any more go.
+-- Ends a pass. Hours and days that no leaderboard reads any more are deleted.
 with hours as (delete from wallet_hours where hour < :hours_before),
 days as (delete from wallet_days where day < (:days_before::timestamptz at time zone 'UTC')::date)
 update positions_head set computed_at = now();
 
 -- name: last_pass()^
--- When the last pass ended; and whether there is a chain to make positions from.
+-- When the last pass ended; and whether there is a chain to compute positions from.
 select (select computed_at from positions_head), exists (select from chain_heads where feed = 'settlement');

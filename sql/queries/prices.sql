@@ -1,11 +1,12 @@
--- Prices as they stand.
+-- Current prices.
 
 -- name: of_outcome(market_key, outcome)$
 -- The live price of one outcome.
 select record::text from price_records where market_key = :market_key and outcome = :outcome;
 
 -- name: of_ids(ids, names)^
--- The live price of each market's first outcome, by the id it was asked by, null where there is none; and the ids that name no market.
+-- The live price of each market's first outcome, by the id in the request, null where there is none; and the ids that name no
+-- market.
 select json_object_agg(given.id, found.record)::text, array_agg(given.id) filter (where found.market_key is null)
 from unnest(:ids::text[], :names::text[]) as given (id, name)
 left join lateral (

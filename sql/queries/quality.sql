@@ -1,4 +1,4 @@
--- How the suites of data quality get the rows they look at, and where their results go. What must hold of the rows stands in
+-- How the data-quality suites get the rows they check, and where their results are stored. The expectations are in
 -- orchestration/quality/suites/.
 
 -- name: pass_alone()!
@@ -6,7 +6,7 @@
 select pg_advisory_lock(hashtextextended('presage.quality', 0));
 
 -- name: make_room#
--- The temporary tables that new rows are copied into: so all checks of a pass look at the same ones, however many they are.
+-- The temporary tables that new rows are copied into, so that all checks of a pass read the same ones, however many they are.
 create temp table if not exists fresh_markets as table markets with no data;
 create temp table if not exists fresh_events as table events with no data;
 create temp table if not exists fresh_market_status_changes as table market_status_changes with no data;
@@ -47,7 +47,7 @@ select number from fresh_chain_blocks union select generate_series(max(number) +
 -- --- The rows of a pass: those since the last one, a minute of overlap, and those of gaps that were filled meanwhile -----------
 
 -- name: columns_amiss(declared)
--- Columns of tables that are not as declared: missing, too many, or of another type.
+-- Columns of tables that are not as declared, being missing, unexpected, or of another type.
 with declared as materialized (
     select * from jsonb_to_recordset(:declared::jsonb) as d (table_name text, column_name text, type text)
 )
@@ -114,7 +114,7 @@ insert into fresh_live_prices select * from live_prices where updated_at >= :sin
 insert into fresh_live_books select * from live_books where updated_at >= :since and verified;
 
 -- name: stream_events(after, most)!
--- One in a hundred of the newest: they are many, and alike.
+-- One in a hundred of the newest, as they are many, and alike.
 insert into fresh_stream_events
 select * from stream_events
 where seq > greatest(coalesce(:after::bigint, 0), (select last_seq from stream_head) - :most::bigint) and seq %% 100 = 0;
@@ -190,7 +190,8 @@ insert into fresh_chain_ranges select * from chain_ranges;
 insert into fresh_chain_checks select * from chain_checks;
 
 -- name: chain_blocks(seen, most)!
--- Blocks that were not indexed at the last pass, wherever they are, the highest first; and the newest again, which may be others now.
+-- Blocks that were not indexed at the last pass, wherever they are, the highest first; and the newest again, which may have
+-- been replaced.
 insert into fresh_chain_blocks
 select * from (
     select b.* from (
@@ -279,7 +280,7 @@ select (
 from (select range_agg(int8range(from_block, to_block, '[]')) as indexed from chain_ranges) as r;
 
 -- name: reach(suite, stage, until, after, blocks, rows, seconds)!
--- A suite has come so far.
+-- Stores how far a suite has come.
 insert into quality_suites (suite, stage, until, after, blocks, ran_at, rows, seconds)
 values (:suite, :stage, :until, :after, :blocks::int8multirange, now(), :rows, :seconds)
 on conflict (suite) do update set
@@ -289,8 +290,8 @@ on conflict (suite) do update set
 -- --- Results ------------------------------------------------------------------------------------------------------------------
 
 -- name: note(results, hold_s)!
--- What a pass found: the newest result of each check, and the history of those that had rows to look at. A failure is held against its
--- stage while it lasts, and for some time after: the next pass looks at other rows.
+-- Stores a pass's findings, the newest result of each check and the history of those that had rows to check. A failure counts against
+-- its stage while it lasts, and for some time after, as the next pass checks other rows.
 with given as (
     select * from jsonb_to_recordset(:results::jsonb) as r (
         suite text, name text, stage text, severity text, rows_checked bigint, rows_failed bigint, samples jsonb
@@ -314,11 +315,11 @@ on conflict (suite, name) do update set
     counts_until = coalesce(excluded.counts_until, c.counts_until);
 
 -- name: forget_checks(names)!
--- Checks that there are no more, so that none is held against its stage for ever.
+-- Deletes checks that no longer exist, so that none counts against its stage for ever.
 delete from quality_checks where suite || '.' || name <> all(:names::text[]);
 
 -- name: failing()
--- What is held against the stages now, the worst first.
+-- Failures that count against the stages now, the worst first.
 select stage, suite, name, severity, rows_failed, failed_at
 from quality_checks
 where rows_failed > 0 or counts_until > now()

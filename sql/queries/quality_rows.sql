@@ -1,8 +1,8 @@
--- Rows that break what a suite expects, where a condition over one row does not say it: each query finds nothing while all is well.
--- They read the new rows that queries/quality.sql has laid out. Bounds of time are said apart, so that other chunks are left shut.
+-- Rows that break an expectation that is no condition on one row. Each query returns nothing while all is well. They read the new
+-- rows prepared by queries/quality.sql. Time bounds are given separately, so that other chunks are excluded.
 
 -- name: trades_twice()
--- New trades of which another row has the same identity: sources give one trade different instants.
+-- New trades of which another row has the same identity, as sources give one trade different timestamps.
 select f.*, t.ts as other_ts
 from fresh_trades f
 join trades t
@@ -12,9 +12,10 @@ where t.ts >= (select min(ts) from fresh_trades) - interval '10 minutes'
     and t.ts <= (select max(ts) from fresh_trades) + interval '10 minutes';
 
 -- name: trades_outside_book()
--- New trades at prices that no quote came near, from the one that stood two seconds before to two seconds after. The exchange tells
--- trades and books apart, and a large order eats through levels: some always lie outside. A trade changes the book: where nothing was
--- heard of that just then, it was not being followed, and what stood says nothing (recordings of books taken now and then).
+-- New trades at prices that no quote came near, from the one in force two seconds before to two seconds after. The exchange sends
+-- trades and books separately, and a large order eats through levels, so some always lie outside. A trade changes the book. Where no
+-- change was received just then, the book was not being followed, and its quotes prove nothing (recordings of books taken now and
+-- then).
 with judged as materialized (
     select f.*, around.low, around.high
     from fresh_trades f
@@ -44,7 +45,7 @@ outside as materialized (
 select * from outside where (select count(*) from outside) > greatest(3, (select count(*) from judged) / 10);
 
 -- name: book_events_twice()
--- New changes of a book that are the same in all but their name.
+-- New changes of a book that are equal in all but their ID.
 select ts, market_key, outcome, seq, side, price, size, count(*) as times, array_agg(event_id) as event_ids
 from fresh_book_events
 where side is not null
@@ -68,7 +69,7 @@ apart as materialized (
 select * from apart where (select count(*) from apart) > greatest(3, (select count(*) from pairs) / 20);
 
 -- name: stream_gaps()
--- Thousands of the newest numbers of the stream, up to a million, in which some are missing or are too many.
+-- Thousands of the newest numbers of the stream, up to a million, in which some are missing or duplicated.
 select h.low, h.high, held.events, held.seqs
 from (
     select greatest(first.seq, part * 1000) as low, least(head.last_seq, part * 1000 + 999) as high
@@ -93,7 +94,7 @@ where f.match_index is not null and not exists (
 );
 
 -- name: fills_without_history()
--- New fills that are not in the history of who made them, as they are.
+-- New fills that are missing in their maker's history, or differ there.
 select f.*
 from fresh_settlements f
 where not exists (
@@ -103,7 +104,7 @@ where not exists (
 );
 
 -- name: histories_without_fill()
--- New rows of histories that no settlement bears out.
+-- New rows of histories without a matching settlement.
 select w.*
 from fresh_wallet_fills w
 where not exists (
@@ -113,7 +114,7 @@ where not exists (
 );
 
 -- name: changes_without_entry()
--- New changes of positions of which the ledger has no entry.
+-- New position changes without a ledger entry.
 select c.*
 from fresh_position_changes c
 where not exists (
@@ -122,7 +123,7 @@ where not exists (
 );
 
 -- name: boards_out_of_order()
--- Places of leaderboards that come after a hole, or behind somebody who has less.
+-- Ranks of leaderboards that come after a hole, or behind a smaller value.
 select *
 from (
     select
@@ -135,8 +136,8 @@ from (
 where place <> rank or more;
 
 -- name: minutes_unlike_trades()
--- New candles and what the trades say instead, both as they are now. Late trades are taken in at once, or (Community licence) with the
--- next refresh: what has been filled in within ten minutes is left to a later pass.
+-- New candles and their trades' values, both as they are now. Late trades are included at once, or (Community licence) with the next
+-- refresh, so what has been filled in within ten minutes is left to a later pass.
 select f.*, t.open as of_open, t.high as of_high, t.low as of_low, t.close as of_close, t.volume as of_volume,
     t.value_usd as of_value_usd, t.trades as of_trades
 from fresh_candles_1m k
@@ -160,7 +161,7 @@ where (f.open, f.high, f.low, f.close, f.volume, f.value_usd, f.trades, f.first_
     );
 
 -- name: minutes_missing()
--- Minutes of new trades, over and not filled in just now, that have no candle.
+-- Past minutes with new trades, not filled in just now, that have no candle.
 select f.market_key, f.outcome, f.bucket, f.trades
 from (
     select market_key, outcome, time_bucket('1 minute', ts) as bucket, count(*) as trades
@@ -179,7 +180,7 @@ where not exists (
     );
 
 -- name: hours_unlike_minutes()
--- Candles of hours, those of outcomes with new minutes, and what the minutes say instead; likewise.
+-- Candles of hours, those of outcomes with new minutes, and the minutes' values; likewise.
 select f.*, m.open as of_open, m.high as of_high, m.low as of_low, m.close as of_close, m.volume as of_volume,
     m.value_usd as of_value_usd, m.trades as of_trades
 from fresh_candles_1h k
@@ -203,5 +204,5 @@ where (k.market_key, k.outcome) in (select market_key, outcome from fresh_candle
     );
 
 -- name: ranks_missing()
--- Places of the newest ranking that come after a hole.
+-- Ranks of the newest ranking that come after a hole.
 select * from (select *, row_number() over (order by rank) as place from fresh_market_rankings) as r where place <> rank;

@@ -1,5 +1,5 @@
--- Lists of markets in an order of their own. What they are ranked by is computed in activity.sql, and read here,
--- together with when that was last done: Unix seconds.
+-- Lists of markets in various orders. The values they are ranked by are computed in activity.sql, and read here,
+-- together with when that was last done, in Unix seconds.
 
 -- name: by_volume_1h(limit)^
 -- Markets, most USD of the last hour first.
@@ -68,7 +68,8 @@ select
     );
 
 -- name: trending(limit)^
--- Active markets that trade enough, those whose last hour stands out most first; in the end those with nothing to compare it with (0).
+-- Active markets that trade enough, those whose last hour stands out most first; at the end those with nothing to compare with
+-- (0).
 select
     (select (value #>> '{}')::bigint from settings where name = 'activity_computed_at'),
     array(
@@ -226,7 +227,7 @@ join market_records m using (market_key)
 order by market_key desc;
 
 -- name: titled(pattern, status, exchange, limit, most)
--- The same among all, by the trigrams' index; of more than `most` some.
+-- The same among all, by the trigram index; if more than `most` match, only some.
 with found as materialized (
     select market_key
     from markets

@@ -1,7 +1,7 @@
--- The past of some outcomes, in the order in which it happened. Of what stands in a stretch of time that is (after, upto].
+-- History of some outcomes in order of time. Time ranges are (after, upto].
 
 -- name: outcomes(token_ids)
--- What is to be known of outcomes before they are replayed, by their tokens: the market's ids, its state as it is now.
+-- Facts of outcomes needed for a replay, by their tokens, such as the market's ids and its current state.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, m.neg_risk, m.raw ->> 'orderMinSize'
 from unnest(:token_ids::text[]) as asked (token_id)
 join tokens t using (token_id)
@@ -16,7 +16,7 @@ where m.market_id = any(:ids::text[]) or m.slug = any(:ids::text[]) or m.gamma_i
 order by t.market_key, t.outcome;
 
 -- name: book_events(market_keys, outcomes, after, upto, most)
--- Book events that stand as rows, by the place of their outcome among those asked for, from 1; so many at most.
+-- Book events stored as rows, by the position of their outcome among those requested, from 1; at most this many.
 select p.n::int, as_us(e.ts), e.seq, e.side, e.price, e.size, e.bid_prices, e.bid_sizes, e.ask_prices, e.ask_sizes, e.hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
@@ -26,7 +26,7 @@ cross join lateral (
 limit :most;
 
 -- name: trades(market_keys, outcomes, after, upto, most)
--- Trades; so many at most.
+-- Trades; at most this many.
 select p.n::int, as_us(e.ts), e.seq, e.trade_id, e.side, e.price, e.size, e.value_usd, e.tx_hash
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 cross join lateral (
@@ -36,14 +36,14 @@ cross join lateral (
 limit :most;
 
 -- name: tick_sizes(market_keys, outcomes, after, upto)
--- Changes of how fine prices are.
+-- Changes of tick size.
 select p.n::int, as_us(t.ts), t.before, t.tick_size
 from unnest(:market_keys::int[], :outcomes::smallint[]) with ordinality as p (market_key, outcome, n)
 join tick_sizes t using (market_key, outcome)
 where t.ts > :after::timestamptz and t.ts <= :upto::timestamptz;
 
 -- name: tick_size_at(market_key, outcome, at)
--- How fine the prices of an outcome were, as far as changes tell.
+-- The tick size of an outcome at an instant, as far as changes show.
 select coalesce(
     (
         select tick_size from tick_sizes
@@ -68,7 +68,7 @@ order by ts desc, seq desc
 limit 1;
 
 -- name: next_instant(market_keys, outcomes, after)
--- The next instant at which anything happened, or may have: silences are passed over.
+-- The next instant at which anything happened, or may have, so that quiet periods are skipped.
 select min(e.ts)
 from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
 cross join lateral (

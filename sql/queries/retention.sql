@@ -3,7 +3,7 @@
 select count(*) from drop_chunks(:hypertable::regclass, older_than => :before::timestamptz);
 
 -- name: first_unbased()$
--- When the first block was whose rows no base of a position has; null where every block is in the bases, or none is held.
+-- When the first block was whose rows are in no position's base; null if every block is in the bases, or none is stored.
 select ts from chain_blocks where number > (select base_block from positions_head) order by number limit 1;
 
 -- name: drop_stream_before(seq)$
@@ -19,27 +19,27 @@ select min(seq), max(seq) from stream_events;
 select seq, ts from stream_events where seq >= :seq order by seq limit 1;
 
 -- name: forget_leases(before)!
--- Leases of runs long gone.
+-- Deletes leases of runs that ended long ago.
 delete from feed_leases where beat_at < :before;
 
 -- name: forget_watched(before)!
--- Wallets let go so long ago that nothing is left of what was captured.
+-- Deletes wallets unwatched so long ago that nothing is left of what was captured.
 delete from wallets_watched where unwatched_at < :before;
 
 -- name: forget_quarantine(before)!
--- Payloads refused long ago.
+-- Deletes payloads refused long ago.
 delete from quarantine where ts < :before;
 
 -- name: forget_gaps(kind, before)!
--- Gaps in what is no longer held.
+-- Deletes gaps in data that is no longer stored.
 delete from coverage_gaps where kind = :kind and to_ts < :before;
 
 -- name: forget_market_days(before)!
--- What each market's trades were counted to, long ago; the days themselves are kept.
+-- Deletes old reconciliation counts by market; the days themselves are kept.
 delete from coverage_market_days where day < (:before::timestamptz at time zone 'UTC')::date;
 
 -- name: forget_quality(held_before, failed_before)!
--- Results of checks of data quality: those that held are let go sooner.
+-- Deletes data-quality results; those that held are dropped sooner.
 delete from quality_results where ran_at < case when rows_failed > 0 then :failed_before::timestamptz else :held_before::timestamptz end;
 
 -- name: last_block_before(before)$
@@ -47,7 +47,7 @@ delete from quality_results where ran_at < case when rows_failed > 0 then :faile
 select max(number) from (select number from chain_blocks where ts < :before offset 0) as older;
 
 -- name: forget_blocks(upto)!
--- Blocks whose rows have been dropped; what was indexed and checked begins behind them.
+-- Deletes blocks whose rows have been dropped; indexed and checked ranges begin after them.
 with blocks as (delete from chain_blocks where number <= :upto),
     gone as (delete from chain_ranges where to_block <= :upto),
     unchecked as (delete from chain_checks where to_block <= :upto),
@@ -55,7 +55,7 @@ with blocks as (delete from chain_blocks where number <= :upto),
         update chain_heads set detail = detail || jsonb_build_object('floor', :upto::bigint + 1)
         where coalesce((detail ->> 'floor')::bigint, 0) <= :upto::bigint
     ),
-    -- Shorter ones are put anew, as their first block is their key; their count is of what is left.
+    -- Shorter ones are inserted again, as their first block is their key; their count is of the remaining blocks.
     ranges as (
         update chain_ranges
         set from_block = :upto::bigint + 1,
@@ -65,7 +65,7 @@ with blocks as (delete from chain_blocks where number <= :upto),
 update chain_checks set from_block = :upto::bigint + 1 where from_block <= :upto::bigint and to_block > :upto::bigint;
 
 -- name: forget_incidents(before)!
--- What went wrong long ago, and was mended.
+-- Deletes old incidents that were resolved.
 delete from data_incidents where last_at < :before and mended_at is not null;
 
 -- name: sizes()

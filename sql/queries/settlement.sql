@@ -1,4 +1,4 @@
--- What the chain's indexer writes and asks. Everyone who writes takes locks in this order: blocks, ranges, heads, the stream.
+-- Queries of the chain's indexer. Every writer takes locks in this order, blocks, ranges, heads, the stream.
 
 -- --- Names, written once and for ever ------------------------------------------------------------------------------------------
 
@@ -13,17 +13,17 @@ on conflict (address) do update set name = excluded.name where chain_contracts.n
 select address, contract_key from chain_contracts;
 
 -- name: add_tokens(token_ids)!
--- Tokens met for the first time. In order, so that two who write never wait for each other in a circle.
+-- Tokens seen for the first time. Sorted, so that two writers never deadlock.
 insert into chain_tokens (token_id)
 select token_id from unnest(:token_ids::text[]) as given (token_id) order by token_id collate "C"
 on conflict do nothing;
 
 -- name: token_keys(token_ids)
--- The keys of tokens that are there.
+-- The keys of existing tokens.
 select token_id, token_key from chain_tokens where token_id = any(:token_ids::text[]);
 
 -- name: markets_of(token_ids)
--- Which market and outcome tokens stand for, as far as the catalogue knows.
+-- The market and outcome of tokens, as far as the catalogue knows.
 select t.token_id, m.market_id, t.outcome
 from tokens t join markets m using (market_key)
 where t.token_id = any(:token_ids::text[]);
@@ -31,7 +31,7 @@ where t.token_id = any(:token_ids::text[]);
 -- --- Blocks: one that stands in chain_blocks has all of its rows --------------------------------------------------------------
 
 -- name: add_blocks(numbers, hashes, parents, times, logs)
--- Blocks that are not there yet; gives their numbers. Whoever writes the same one at the same time waits here.
+-- Inserts new blocks; returns their numbers. Whoever writes the same one at the same time waits here.
 insert into chain_blocks (number, hash, parent, ts, logs)
 select number, hash, parent, to_timestamp(time), logs
 from unnest(:numbers::bigint[], :hashes::bytea[], :parents::bytea[], :times::bigint[], :logs::int[])
@@ -59,7 +59,7 @@ select min(number) from chain_blocks;
 select min(ts), max(ts), coalesce(sum(logs), 0)::bigint from chain_blocks where number between :from_block and :to_block;
 
 -- name: fills_between(from_block, to_block, since, until)
--- Fills as they are told, in order.
+-- Fills as they are published, in order.
 select s.block_number, s.log_index, s.tx_hash, b.hash, m.market_id, c.token_id, t.outcome, s.maker, s.taker, s.side,
        s.price, s.size, s.value_usd, s.fee_usd, k.address, s.is_taker_order, date_part('epoch', s.ts)::bigint
 from settlements s
@@ -72,11 +72,11 @@ where s.block_number between :from_block and :to_block and s.ts between :since a
 order by s.block_number, s.log_index;
 
 -- name: delete_settlements(from_block, to_block, since, until)!
--- Fills of blocks that go away; the instants spare a look into every chunk.
+-- Deletes fills of reverted blocks; the time bounds avoid reading every chunk.
 delete from settlements where block_number between :from_block and :to_block and ts between :since and :until;
 
 -- name: counted_between(from_block, to_block, since, until)$
--- How many trades those were.
+-- How many counted trades those were.
 select count(*) from settlements
 where counted and block_number between :from_block and :to_block and ts between :since and :until;
 
@@ -95,11 +95,11 @@ delete from chain_blocks where number between :from_block and :to_block;
 -- --- Ranges: what has been indexed, and what has been counted again -----------------------------------------------------------
 
 -- name: lock_ranges()!
--- One at a time from here to the commit.
+-- Serialises writers from here to the commit.
 select pg_advisory_xact_lock(hashtextextended('presage.chain_ranges', 0));
 
 -- name: add_range(from_block, to_block, logs)!
--- Joined with what it overlaps or touches; `logs` are those that came with it.
+-- Adds a range, merged with those it overlaps or touches; `logs` are its new logs.
 with joined as (
     delete from chain_ranges
     where to_block >= :from_block::bigint - 1 and from_block <= :to_block::bigint + 1
@@ -110,7 +110,7 @@ select least(min(from_block), :from_block::bigint), greatest(max(to_block), :to_
 from joined;
 
 -- name: cut_ranges(from_block, numbers, logs)!
--- Nothing from this block on is indexed any more; the blocks that go away had so many logs each.
+-- Removes this block and all above it from the indexed ranges; the deleted blocks had this many logs each.
 with gone as (delete from chain_ranges where from_block >= :from_block)
 update chain_ranges r
 set to_block = :from_block - 1,
@@ -122,11 +122,11 @@ set to_block = :from_block - 1,
 where r.from_block < :from_block and r.to_block >= :from_block;
 
 -- name: add_logs(block, logs)!
--- A range has more logs, or fewer, than was thought.
+-- Corrects a range's number of logs.
 update chain_ranges set logs = logs + :logs where :block between from_block and to_block;
 
 -- name: add_check(from_block, to_block)!
--- Joined with what it overlaps or touches.
+-- Adds a recounted range, merged with those it overlaps or touches.
 with joined as (
     delete from chain_checks
     where to_block >= :from_block::bigint - 1 and from_block <= :to_block::bigint + 1
@@ -136,12 +136,12 @@ insert into chain_checks (from_block, to_block)
 select least(min(from_block), :from_block::bigint), greatest(max(to_block), :to_block::bigint) from joined;
 
 -- name: cut_checks(from_block)!
--- Nothing from this block on counts as checked.
+-- Removes this block and all above it from the recounted ranges.
 with gone as (delete from chain_checks where from_block >= :from_block)
 update chain_checks set to_block = :from_block - 1 where from_block < :from_block and to_block >= :from_block;
 
 -- name: unindexed(from_block, to_block)
--- What of a range has not been indexed, the highest first.
+-- The parts of a range that have not been indexed, the highest first.
 select lower(hole), upper(hole) - 1
 from unnest(
     int8multirange(int8range(:from_block::bigint, :to_block::bigint, '[]'))
@@ -150,7 +150,7 @@ from unnest(
 order by 1 desc;
 
 -- name: unchecked(to_block)
--- What has been indexed, but not counted again, up to a block; the lowest first.
+-- Ranges that are indexed, but not recounted, up to a block; the lowest first.
 select lower(piece), upper(piece) - 1
 from unnest(
     (select coalesce(range_agg(int8range(from_block, to_block, '[]')), '{}') from chain_ranges)
@@ -162,11 +162,11 @@ order by 1;
 -- --- Heads --------------------------------------------------------------------------------------------------------------------
 
 -- name: heads(feed)^
--- Where the chain was when last looked at: head, finalized, indexed, detail.
+-- The chain's state when last read; head, finalized, indexed, detail.
 select head, finalized, indexed, detail from chain_heads where feed = :feed;
 
 -- name: set_heads(feed, head, finalized, indexed, detail)!
--- Where it is now. What was final stays so.
+-- Stores its current state. Final blocks stay final.
 insert into chain_heads (feed, head, finalized, indexed, detail)
 values (:feed, :head, :finalized, :indexed, :detail::jsonb)
 on conflict (feed) do update set
@@ -174,11 +174,11 @@ on conflict (feed) do update set
     updated_at = now(), detail = chain_heads.detail || excluded.detail;
 
 -- name: remember_heads(feed, detail)!
--- Adds to what is remembered beside them.
+-- Updates the detail stored beside the heads.
 update chain_heads set detail = detail || :detail::jsonb where feed = :feed;
 
 -- name: count_odd(feed, names, counts)!
--- Logs of our contracts that could not be understood, and what was odd about others: so many more of each name.
+-- Adds to the counters of logs that could not be decoded, and of anomalies in others.
 update chain_heads
 set detail = detail || (
     select jsonb_object_agg(name, coalesce((detail ->> name)::bigint, 0) + times)
@@ -187,11 +187,11 @@ set detail = detail || (
 where feed = :feed;
 
 -- name: count_trades(feed, trades)!
--- Trades have come, or gone.
+-- Adds to, or subtracts from, the number of trades.
 update chain_heads set trades = trades + :trades where feed = :feed;
 
 -- name: recount_trades(feed)!
--- All of them anew: ranges may have been filled in before the head was followed.
+-- Recounts all trades, as ranges may have been backfilled before the head was followed.
 update chain_heads set trades = (select count(*) from settlements where counted) where feed = :feed;
 
 -- name: switch_off(why)!
@@ -206,22 +206,22 @@ update stage_clocks set detail = detail - 'off' where stage = 'settlement' and d
 -- --- Incidents ----------------------------------------------------------------------------------------------------------------
 
 -- name: note_incident(kind, subject, mended, detail)!
--- Something contradicted itself; told again, it is the same incident.
+-- Records a contradiction; if it is known, it is the same incident.
 insert into data_incidents as i (kind, subject, mended_at, detail)
 values (:kind, :subject, case when :mended::boolean then now() end, :detail::jsonb)
 on conflict (kind, subject) do update set
     last_at = now(), times = i.times + 1, mended_at = excluded.mended_at, detail = i.detail || excluded.detail;
 
 -- name: mend_incident(kind, subject)!
--- It is so no longer.
+-- Resolves an incident.
 update data_incidents set mended_at = now() where kind = :kind and subject = :subject and mended_at is null;
 
 -- name: mend_all(kind)!
--- None of this kind is so any longer.
+-- Resolves all incidents of a kind.
 update data_incidents set mended_at = now() where kind = :kind and mended_at is null;
 
 -- name: incidents()^
--- How many are open, and how many were met within a day.
+-- How many are open, and how many were seen within a day.
 select count(*) filter (where mended_at is null), count(*) filter (where last_at > now() - interval '1 day') from data_incidents;
 
 -- name: incidents_lately()
@@ -234,7 +234,7 @@ limit 20;
 -- --- Resolutions --------------------------------------------------------------------------------------------------------------
 
 -- name: unsettled(since, until)^
--- Trades of a stretch of time that named their transaction, as far as its blocks are indexed, and how many of those have no settlement.
+-- Trades of a time range with a transaction hash, as far as its blocks are indexed, and how many of those have no settlement.
 with traded as materialized (
     select t.tx_hash
     from coverage_held h
@@ -249,7 +249,7 @@ settled as materialized (
 select count(*), count(*) filter (where s.tx_hash is null) from traded left join settled s using (tx_hash);
 
 -- name: resolved_between(from_block, to_block, since)
--- Conditions resolved in blocks that are final, and what the catalogue has of their markets.
+-- Conditions resolved in final blocks, and the catalogue's state of their markets.
 select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)
 from ledger_entries l
 join markets m on m.market_id = '0x' || encode(l.condition_id, 'hex')
@@ -257,7 +257,7 @@ where l.kind = 'resolution' and l.block_number between :from_block and :to_block
 order by l.block_number, l.log_index;
 
 -- name: resolved_unnoticed(to_block)
--- The same for closed markets that the catalogue came to know, or to close, after the chain had resolved them.
+-- The same for closed markets that the catalogue learnt of, or closed, after the chain had resolved them.
 select l.block_number, l.ts, m.market_id, m.status, m.outcome_prices, l.detail -> 'numerators', cardinality(m.outcomes)
 from markets m
 join lateral (

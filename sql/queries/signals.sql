@@ -1,9 +1,9 @@
--- Signals: what they are made of as of any past minute, how they are kept, and how they are told.
+-- Signals, their measures as of any past minute, their storage and their records.
 
 -- name: measures(at, min_trades, min_value, min_spread, min_lean)
--- The figures of every market that traded enough in the hour up to an instant, and was active and heard of then; one row each. All
--- are whole numbers (micro-units, milliseconds) or one division of such, so that they come out alike whenever they are asked for. What only a
--- wide spread or a leaning book is compared with is not looked up for the others.
+-- The measures of every market that traded enough in the hour up to an instant, and was active and had data then; one row each. All are
+-- integers (micro-units, milliseconds) or one division of such, so that they are reproducible at any time. Baselines of wide spreads and
+-- leaning books are not read for the other markets.
 with recent as materialized (
     select market_key, outcome, ts, seq, price, value_usd
     from trades
@@ -58,7 +58,7 @@ day as materialized (
     where market_key in (select market_key from busy)
     group by market_key
 ),
--- Since when a market has been traded: to the moment where that was lately, to the hour before.
+-- Since when a market has been traded, to the moment where that was lately, to the hour before.
 lately as materialized (
     select market_key, min(ts) as since, sum(value_usd)::bigint as value from recent group by market_key
 ),
@@ -67,7 +67,7 @@ life as materialized (
     from day d
     left join lately l using (market_key)
 ),
--- The way of the first outcome's price in the hour, from minute to minute.
+-- The path of the first outcome's price in the hour, from minute to minute.
 minutes as materialized (
     select market_key, date_trunc('minute', ts) as minute, last(price, seq) as price, max(seq) as seq
     from recent
@@ -79,7 +79,7 @@ way as materialized (
     from minutes
     group by market_key
 ),
--- What was missed, in milliseconds: as it was known to be missing then, and whether it could be filled in later or not.
+-- What was missed, in milliseconds, as it was known to be missing then, whether it could be filled in later or not.
 missed as materialized (
     select
         market_key,
@@ -125,7 +125,7 @@ left join (
 left join lateral earliest_price(b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at) as e on true
 left join lateral spread_over(b.market_key, 0::smallint, :at::timestamptz - interval '5 minutes', :at) as s on true
 left join lateral (
-    -- Asked for in here (and kept here by the offset), so that what need not be known is not computed.
+    -- Nested here (and kept here by the offset), so that values not needed are not computed.
     select f.* from spread_over(
         b.market_key, 0::smallint, :at::timestamptz - interval '65 minutes', :at::timestamptz - interval '5 minutes'
     ) as f
@@ -151,7 +151,7 @@ from (
 ) as busy;
 
 -- name: analyse_alone()!
--- One who finds signals at a time, until the transaction ends.
+-- One analysis at a time, until the transaction ends.
 select pg_advisory_xact_lock(hashtextextended('presage.analysis', 0));
 
 -- name: analysed_until()$
@@ -159,11 +159,11 @@ select pg_advisory_xact_lock(hashtextextended('presage.analysis', 0));
 select (detail ->> 'until')::timestamptz from stage_clocks where stage = 'analysis';
 
 -- name: ingested_until()$
--- The newest instant that the feed has brought in.
+-- The newest timestamp of the feed's data.
 select last_data_at from stage_clocks where stage = 'ingestion';
 
 -- name: clocks()^
--- The minute up to which everything has been analysed, when analysis last looked, and the newest instant that the feed has brought in.
+-- The minute up to which everything has been analysed, when analysis last ran, and the newest timestamp of the feed's data.
 select (a.detail ->> 'until')::timestamptz, a.beat_at, i.last_data_at
 from stage_clocks a, stage_clocks i
 where a.stage = 'analysis' and i.stage = 'ingestion';
@@ -180,12 +180,12 @@ limit 1;
 select since, definitions, parameters from analysis_parameters order by since;
 
 -- name: note_parameters(since, definitions, parameters)!
--- These parameters are in force from here on.
+-- Records that these parameters are in force from here on.
 insert into analysis_parameters (since, definitions, parameters) values (:since, :definitions, :parameters::jsonb)
 on conflict (since) do update set definitions = excluded.definitions, parameters = excluded.parameters;
 
 -- name: last_found(since, until)
--- When each kind of signal was last found, of those that analysis finds; oldest first.
+-- When each kind of signal was last found, of those that analysis computes; oldest first.
 select type, market_key, outcome, direction, max(ts)
 from signals
 where ts >= :since and ts < :until and type <> 'whale_alert'
@@ -193,7 +193,7 @@ group by type, market_key, outcome, direction
 order by max(ts);
 
 -- name: add(ts, rows)
--- Keeps signals of one instant; gives those that were not there yet, as the API shows them.
+-- Stores signals of one instant; returns new ones, as the API shows them.
 with given as (
     select * from jsonb_to_recordset(:rows::jsonb) as r (
         market_key integer, outcome smallint, signal_id text, type text, value float8, threshold float8, score float8,
@@ -216,25 +216,25 @@ join markets m using (market_key)
 order by a.type, a.market_key;
 
 -- name: between(since, until)
--- The signals of a span that analysis finds, as they are kept.
+-- The stored signals of a span, of those that analysis computes.
 select ts, market_key, outcome, signal_id, type, value, threshold, score, direction, window_s, detail
 from signals
 where ts >= :since and ts < :until and type <> 'whale_alert'
 order by ts, market_key, signal_id;
 
 -- name: take_out(since, until, ids)!
--- Removes signals of a span that the data does not bear out.
+-- Deletes signals of a span that the data does not confirm.
 delete from signals
 where ts >= :since and ts < :until and signal_id = any(:ids::bigint[]) and type <> 'whale_alert';
 
 -- name: whale_blocks(first_ts, last_ts, least)$
--- The blocks of a span with settlements of so much USD.
+-- The blocks of a span with settlements of at least this much USD.
 select coalesce(array_agg(distinct block_number), '{}')
 from settlements
 where ts between :first_ts and :last_ts and counted and value_usd >= :least::bigint;
 
 -- name: take_out_whales(since, until)!
--- Removes whale alerts of a span that no settlement of their block bears out; of blocks that are no longer kept they stay.
+-- Deletes whale alerts of a span without a settlement in their block; those of blocks that are no longer kept stay.
 delete from signals a
 where a.type = 'whale_alert' and a.ts >= :since and a.ts < :until
     and exists (
@@ -257,11 +257,11 @@ where a.type = 'whale_alert' and a.ts >= :since and a.ts < :until
 select type, count(*) from signals where ts >= :since and ts < :until and type = 'whale_alert' group by type;
 
 -- name: counts(since)
--- How many signals of each type there are of late.
+-- The number of recent signals of each type.
 select type, count(*) from signals where ts >= :since group by type order by type;
 
 -- name: strongest(since, most)
--- The strongest signals of late, for the run's page.
+-- The strongest recent signals, for the run's page.
 select s.ts, s.type, m.question, s.value, s.threshold, s.score
 from signals s
 join markets m using (market_key)
@@ -269,10 +269,10 @@ where s.ts >= :since
 order by s.score desc, s.ts desc
 limit :most;
 
--- --- What the API asks --------------------------------------------------------------------------------------------------------
+-- --- Queries of the API ---------------------------------------------------------------------------------------------------------
 
 -- name: of_market(market_key, type, since, until, limit)$
--- The newest signals of a market in a range, of one type or of all; and whatever else is of the last one's instant, so that a range
+-- The newest signals of a market in a range, of one type or of all; and all others at the last one's timestamp, so that a range
 -- that ends there misses none.
 select coalesce(json_agg(record order by ts desc, signal_id), '[]')::text
 from (
@@ -292,7 +292,7 @@ order by score desc, ts desc, signal_id
 limit :limit;
 
 -- name: raw(limit)$
--- The newest signals as they are kept.
+-- The newest signals in stored form.
 select coalesce(json_agg(row_to_json(s) order by s.ts desc, s.signal_id), '[]')::text
 from (
     select m.market_id, m.slug, s.*

@@ -1,8 +1,8 @@
--- What the site needs of the database itself; everything else it asks of the API.
+-- The site's own database queries; everything else it reads from the API.
 
 -- name: renew(account, tier, key_hash, prefix)$
--- A key for a process of the site. Those older than two hours are no longer anyone's: one of them is used again, so
--- that no row is left behind by each hour and each process, and the others end.
+-- A key for a process of the site. Keys older than two hours are unused, so one of them is reused, which avoids a
+-- new row for each hour and each process, and the others are revoked.
 with owner as (
     insert into accounts (email, app_name) values (:account, 'the site itself')
     on conflict (email) do update set app_name = excluded.app_name

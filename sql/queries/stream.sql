@@ -9,7 +9,7 @@ select last_seq from stream_head;
 select seq from stream_events order by seq limit 1;
 
 -- name: between(after, upto, limit)
--- Events in order; of what a wallet did, also the accounts that watched it then.
+-- Events in order; for wallet activity, also the accounts that watched the wallet then.
 select e.seq, e.type, e.market_id, e.wallet,
     case when e.wallet is not null then (
         select array_agg(w.account_id)
@@ -23,7 +23,7 @@ order by e.seq
 limit :limit;
 
 -- name: follow(account_id, wallets, most)!
--- Has wallets told of for a day, as long as events are kept, unless that makes too many of the account.
+-- Follows wallets for a day, as long as events are kept, unless that makes too many for the account.
 with over as (
     delete from wallets_followed
     where account_id = :account_id and until_at < now() and wallet <> all(:wallets::bytea[])
@@ -38,7 +38,7 @@ where cardinality(:wallets::bytea[]) + (
 on conflict (account_id, wallet) do update set until_at = excluded.until_at;
 
 -- name: keep_following(accounts, wallets)!
--- Has wallets told of for another day.
+-- Follows wallets for another day.
 update wallets_followed f
 set until_at = now() + interval '1 day'
 from unnest(:accounts::bigint[], :wallets::bytea[]) as given (account_id, wallet)

@@ -1,7 +1,7 @@
 -- Events, categories, tags and series, and the markets that belong to them.
 
 -- name: categories()^
--- Categories, those with most markets first, and when all names were last counted: every row says the same.
+-- Categories, those with most markets first, and when all names were last counted, the same in every row.
 select
     (select as_unix(counted_at) from taxonomy_counts limit 1),
     array(

@@ -22,7 +22,7 @@ from (
 ) as t;
 
 -- name: of_market(market_key, since, until, limit)^
--- The same of all outcomes of a market: of each by the index, then together.
+-- The same of all outcomes of a market, read by index for each, then merged.
 select coalesce(json_agg(t), '[]')::text, count(*)
 from (
     select
@@ -50,7 +50,7 @@ from (
 ) as t;
 
 -- name: recent(since, until, limit)^
--- The newest trades of all markets within a range, and how many they are. Who traded is known from settlements only.
+-- The newest trades of all markets within a range, and how many they are. Only settlements show who traded.
 select coalesce(json_agg(json_build_object(
     'id', t.trade_id::text,
     'market_id', m.market_id,
@@ -77,7 +77,7 @@ cross join lateral (select market_id, token_ids from markets where market_key = 
 left join lateral settled_by(m.token_ids[t.outcome + 1], t.ts, t.tx_hash, t.size) as s on t.tx_hash is not null;
 
 -- name: recent_of_market(market_key, outcome, since, until, limit)^
--- The same for one outcome of a market or, if that is null, for all: of each by the index, then together.
+-- The same for one outcome of a market or, if that is null, for all, read by index for each, then merged.
 select coalesce(json_agg(json_build_object(
     'id', t.trade_id::text,
     'market_id', t.market_id,

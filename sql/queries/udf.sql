@@ -1,7 +1,7 @@
--- What TradingView's charting library asks for.
+-- Queries of TradingView's charting library.
 
 -- name: symbol(market_key)^
--- What a symbol's description is made of.
+-- The facts of a symbol's description.
 select slug, question, status, as_unix(end_time), coalesce(tick_size, 10000)
 from markets where market_key = :market_key;
 
@@ -80,7 +80,8 @@ order by ts desc
 limit 1;
 
 -- name: quotes(symbols, market_keys, outcomes)
--- What symbols cost: now, and against 24 hours ago. Once resolved a symbol costs what it pays; bid and ask are told while the price is live.
+-- Quotes of symbols, now, and compared with 24 hours ago. A resolved symbol's price is its payout; bid and ask are given while
+-- the price is live.
 select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(json_build_object(
     'ch', as_number(now.price - s.open),
     'chp', round((now.price - s.open) * 100.0 / nullif(s.open, 0), 2)::float8,

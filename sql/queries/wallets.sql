@@ -1,11 +1,11 @@
 -- Wallets, as the API shows them.
 
 -- name: hold_watching()$
--- Wait for the blocks that are being written, and have those that come wait: in a statement of its own, before `watch` looks.
+-- Waits for blocks that are being written, and makes later ones wait, in a statement of its own, before `watch` reads.
 select pg_advisory_xact_lock(hashtextextended('presage.watching', 0))::text;
 
 -- name: watch(account_id, wallet, most)$
--- Have a wallet's activity kept from the next block on; nothing if the account watches as many as it may.
+-- Starts storing a wallet's activity from the next block on; null if the account watches the maximum already.
 insert into wallets_watched as w (account_id, wallet, blocks)
 select :account_id, :wallet, int8multirange(int8range((select coalesce(max(head), -1) + 1 from chain_heads), null))
 where (select count(*) from wallets_watched o where o.account_id = :account_id and o.unwatched_at is null and o.wallet <> :wallet) < :most
@@ -15,7 +15,7 @@ on conflict (account_id, wallet) do update set
 returning true;
 
 -- name: unwatch(account_id, wallet)!
--- Keep no more of it from the next block on, whoever else watches it. What was kept stays for its time.
+-- Stops storing it from the next block on, whoever else watches it. Stored activity stays until it expires.
 update wallets_watched
 set unwatched_at = now(), blocks = blocks * int8multirange(int8range(null, (select coalesce(max(head), -1) from chain_heads), '[]'))
 where account_id = :account_id and wallet = :wallet and unwatched_at is null;
@@ -32,12 +32,12 @@ where account_id = :account_id and unwatched_at is null;
 -- instant and numbers below all others to begin with. `token_keys` are those of one market, or null for all.
 
 -- name: watching(account_id, wallet)^
--- Whether an account watches a wallet now, and whether anything may have been kept for it.
+-- Whether an account watches a wallet now, and whether anything may have been stored for it.
 select unwatched_at is null, not isempty(blocks) from wallets_watched where account_id = :account_id and wallet = :wallet;
 
 -- name: traded(wallet, market_key)^
 -- A market's tokens as the chain names them, and when a wallet traded them first and last, as far as positions have come and unless
--- some are to be made anew. What was traded since is looked for from `done_ts` on.
+-- some are to be recomputed. Later trades are looked up from `done_ts` on.
 select
     coalesce(array_agg(k.token_key), '{}'), min(p.first_trade), max(p.last_trade),
     (select done_ts from positions_head where not exists (select from positions_due where wallet = :wallet))
@@ -51,7 +51,7 @@ where t.market_key = :market_key;
 select exists (select from wallet_fills where wallet = :wallet and ts >= :since and token_key = any(:token_keys::int[]));
 
 -- name: activity(account_id, wallet, since, token_keys, before_ts, before_block, before_log, before_maker, limit)
--- What was kept of a wallet of the blocks in which the account watched it, the newest first.
+-- The stored activity of a wallet in the blocks in which the account watched it, newest first.
 with newest as materialized (
     select a.*
     from wallet_activity a
@@ -89,7 +89,7 @@ left join lateral (
 order by a.ts desc, a.block_number desc, a.log_index desc, a.is_taker;
 
 -- name: onchain_span(wallet, since, token_keys, before_ts, before_block, before_log, before_maker, limit)^
--- The instants that a page of a wallet's fills spans: asked first, so that what is asked then is planned for their few chunks alone.
+-- The time span of a page of a wallet's fills, read first, so that the next query is planned for its few chunks alone.
 select min(ts), max(ts)
 from (
     select ts from wallet_fills
@@ -170,7 +170,7 @@ join chain_tokens k using (token_key)
 left join tokens t using (token_id);
 
 -- name: note()$
--- Which blocks and instants all that is said of wallets rests on.
+-- The blocks and instants that all data on wallets is based on.
 select note from wallet_coverage;
 
 -- name: markets(wallet, since, until, market_key, before_ts, before_key, limit)
@@ -201,7 +201,7 @@ left join markets m using (market_key)
 order by p.last_trade desc, p.token_key;
 
 -- name: open_positions(wallet)$
--- The outcomes of which a wallet holds something, by all that is known, the one traded last first.
+-- The outcomes that a wallet holds, by all that is known, the one traded last first.
 with shown as (
     select
         market_id, outcome, token_id, question, slug, status, as_number(bought) as bought, as_number(sold) as sold,
@@ -258,7 +258,7 @@ select json_build_object(
 from rows;
 
 -- name: leaderboard(span, by, limit)$
--- The first of a board.
+-- The first rows of a board.
 select json_build_object(
     'window', :span::text, 'by', :by::text,
     'data', coalesce(json_agg(json_build_object(

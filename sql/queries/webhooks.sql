@@ -1,9 +1,9 @@
--- Webhooks: made and changed by their owners, turned into deliveries, delivered.
+-- Webhooks, from their owners' changes to queued and delivered events.
 
 -- --- Their owners -------------------------------------------------------------------------------------------------------------
 
 -- name: hold_account(account_id)!
--- Has the account's changes of webhooks take turns until the transaction ends, so that caps are exact.
+-- Serialises the account's changes of webhooks until the transaction ends, so that limits are exact.
 select from accounts where account_id = :account_id for update;
 
 -- name: room(account_id, key_id, webhook_id)^
@@ -17,21 +17,21 @@ select
     (select coalesce(k.max_webhooks, t.max_webhooks) from api_keys k join tiers t using (tier) where k.key_id = :key_id);
 
 -- name: add(account_id, url, events, market_ids, wallets, min_usd, secret)$
--- A new webhook: told of what happens from now on.
+-- A new webhook, which receives events from now on.
 insert into webhooks (account_id, url, events, market_ids, wallets, min_usd, secret, since_seq)
 select :account_id, :url, :events::text[], :market_ids::text[], :wallets::bytea[], :min_usd, :secret, last_seq
 from stream_head
 returning webhook_id;
 
 -- name: change(account_id, webhook_id, url, events, market_ids, wallets, min_usd)!
--- Everything that its owner says of a webhook.
+-- Updates everything that its owner can set.
 update webhooks
 set url = :url, events = :events::text[], market_ids = :market_ids::text[], wallets = :wallets::bytea[], min_usd = :min_usd,
     updated_at = now()
 where account_id = :account_id and webhook_id = :webhook_id;
 
 -- name: enable(account_id, webhook_id)!
--- Has a disabled webhook told of what happens from now on, and what still waits delivered, with ten attempts again.
+-- Enables a disabled webhook for events from now on, and requeues what still waits, with ten attempts again.
 with woken as (
     update webhooks
     set disabled_at = null, disabled_reason = null, since_seq = (select last_seq from stream_head), updated_at = now(),
@@ -44,39 +44,39 @@ from woken
 where webhook_deliveries.webhook_id = woken.webhook_id and state = 'waiting';
 
 -- name: disable(webhook_id, reason)!
--- Has nothing more delivered or queued; what waits is kept.
+-- Stops delivering and queueing; what waits is kept.
 update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
 where webhook_id = :webhook_id and disabled_at is null;
 
 -- name: remove(account_id, webhook_id)!
--- Ends a webhook, and forgets what was delivered.
+-- Deletes a webhook and its deliveries.
 delete from webhooks where account_id = :account_id and webhook_id = :webhook_id;
 
 -- name: changed()!
--- Has the deliverer read the webhooks anew. Last in a transaction: the row is the deliverer's too.
+-- Makes the dispatcher reload the webhooks. Last in a transaction, as the dispatcher uses the row too.
 update webhook_head set version = version + 1;
 
 -- name: settings_of(account_id, webhook_id)^
--- What its owner said of a webhook, held there until the transaction ends.
+-- A webhook's settings by its owner, locked until the transaction ends.
 select url, events, market_ids, wallets, min_usd
 from webhooks
 where account_id = :account_id and webhook_id = :webhook_id
 for update;
 
 -- name: begin_rotation(account_id, webhook_id, secret)$
--- From now on a new secret signs beside the old one; nothing if that was so already.
+-- Adds a new secret that signs beside the old one; null if there was one already.
 update webhooks set next_secret = :secret, updated_at = now()
 where account_id = :account_id and webhook_id = :webhook_id and next_secret is null
 returning true;
 
 -- name: finish_rotation(account_id, webhook_id)$
--- From now on the new secret alone signs; nothing if there is none.
+-- From now on the new secret alone signs; null if there is none.
 update webhooks set secret = next_secret, next_secret = null, updated_at = now()
 where account_id = :account_id and webhook_id = :webhook_id and next_secret is not null
 returning true;
 
 -- name: cancel_rotation(account_id, webhook_id)$
--- The old secret stays, the new one is forgotten; nothing if there is none.
+-- Keeps the old secret and deletes the new one; null if there is none.
 update webhooks set next_secret = null, updated_at = now()
 where account_id = :account_id and webhook_id = :webhook_id and next_secret is not null
 returning true;
@@ -86,7 +86,7 @@ returning true;
 select record::text from webhook_records where account_id = :account_id and webhook_id = :webhook_id;
 
 -- name: listed(account_id, after, limit)
--- The account's webhooks in the order in which they were made: number and record.
+-- The account's webhooks in order of creation, number and record.
 select number, record::text
 from webhook_records
 where account_id = :account_id and number > :after
@@ -94,7 +94,7 @@ order by number
 limit :limit;
 
 -- name: deliveries(account_id, webhook_id, state, before, limit)
--- Deliveries of a webhook, the newest first: number and record.
+-- Deliveries of a webhook, newest first, number and record.
 select number, record::text
 from delivery_records
 where account_id = :account_id and webhook_id = :webhook_id and (:state::text is null or state = :state) and number < :before
@@ -107,7 +107,7 @@ select record::text from delivery_records
 where account_id = :account_id and webhook_id = :webhook_id and delivery_id = :delivery_id;
 
 -- name: add_test(webhook_id, type, body, now, most)$
--- A message to try a webhook with, which goes before all that waits; nothing if so many of them wait already.
+-- A test message, queued before all that waits; null if too many of them wait already.
 insert into webhook_deliveries (webhook_id, type, body, next_at, created_at)
 select :webhook_id, :type, :body, :now, :now
 where (
@@ -116,7 +116,7 @@ where (
 returning delivery_id;
 
 -- name: again(webhook_id, delivery_id, now)$
--- Has what is over delivered once more, behind what waits; and what waits tried at once, when its turn is there. Gives how many more wait.
+-- Requeues an ended delivery, behind what waits; makes a waiting one due at once, in its turn. Returns how many more wait.
 update webhook_deliveries d
 set state = 'waiting', next_at = :now, ended_at = null,
     attempts = case when old.state = 'waiting' then d.attempts else 0 end,
@@ -126,7 +126,7 @@ where old.delivery_id = d.delivery_id and d.webhook_id = :webhook_id and d.deliv
 returning case when old.state = 'waiting' then 0 else 1 end;
 
 -- name: follow_now(webhook_id)!
--- Has the wallets that a webhook names told of from the next block on.
+-- Follows the wallets that a webhook names from the next block on.
 insert into wallets_followed (account_id, wallet, until_at)
 select account_id, wallet, now() + interval '1 day'
 from webhooks
@@ -142,18 +142,18 @@ on conflict (account_id, wallet) do update set until_at = greatest(wallets_follo
 select exists (select from webhooks where disabled_at is null);
 
 -- name: head()^
--- How far the stream is, how far it has been seen to, and the version of the webhooks.
+-- The stream's last number, up to where it has been processed, and the version of the webhooks.
 select s.last_seq, h.last_seq, h.version from stream_head s cross join webhook_head h;
 
 -- name: subscriptions()
--- What each enabled webhook is to be told of.
+-- The subscription of each enabled webhook.
 select webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq
 from webhooks
 where disabled_at is null
 order by number;
 
 -- name: events(after, upto, types)
--- Events of some types: place, type, market, wallet, the accounts that watched it then, message.
+-- Events of some types, with number, type, market, wallet, the accounts that watched it then, message.
 select e.seq, e.type, e.market_id, e.wallet,
     case when e.wallet is not null then (
         select array_agg(w.account_id)
@@ -166,7 +166,7 @@ where e.seq > :after and e.seq <= :upto and e.type = any(:types::text[])
 order by e.seq;
 
 -- name: first_after(seq)$
--- The first place after another that the stream still has; null: none.
+-- The first number after another that the stream still has; null if none.
 select seq from stream_events where seq > :seq order by seq limit 1;
 
 -- name: told_at(seq)$
@@ -174,7 +174,7 @@ select seq from stream_events where seq > :seq order by seq limit 1;
 select ts from stream_events where seq = :seq;
 
 -- name: queue(webhook_ids, seqs, types, bodies, now)$
--- Deliveries to be made, in this order; those that are there already are left alone. Gives how many were new.
+-- Queues deliveries, in this order; existing ones are left alone. Returns how many were new.
 with added as (
     insert into webhook_deliveries (webhook_id, seq, type, body, next_at, created_at)
     select given.webhook_id, given.seq, given.type, given.body, :now, :now
@@ -197,7 +197,7 @@ due as (
 select coalesce(sum(new), 0)::int from counted;
 
 -- name: disable_overfull(most, reason)$
--- Disables webhooks for which too much waits, if the first of it has failed since that is so; gives how many.
+-- Disables webhooks for which too many deliveries wait, if the first of them has failed since then; returns how many.
 with over as (
     update webhooks w set disabled_at = now(), disabled_reason = :reason, updated_at = now()
     where waiting > :most and disabled_at is null and exists (
@@ -219,11 +219,11 @@ with over as (
 select count(*) from over;
 
 -- name: seen(seq)!
--- Events up to here have been made into deliveries.
+-- Records that events up to here have become deliveries.
 update webhook_head set last_seq = :seq;
 
 -- name: follow()!
--- Has wallets that webhooks name told of for another day.
+-- Follows wallets that webhooks name for another day.
 insert into wallets_followed (account_id, wallet, until_at)
 select distinct account_id, wallet, now() + interval '1 day'
 from webhooks
@@ -235,7 +235,7 @@ on conflict (account_id, wallet) do update set until_at = greatest(wallets_follo
 -- --- Delivering ---------------------------------------------------------------------------------------------------------------
 
 -- name: due(now, busy, webhooks, each)
--- The first that wait of each webhook whose time has come, but of those that are being delivered to: so many webhooks, so many of each.
+-- The first due deliveries of each webhook, except those being delivered to, limited by webhooks and deliveries each.
 select w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts, d.seq is null, d.next_at
 from (
     select * from webhooks
@@ -252,18 +252,18 @@ cross join lateral (
 order by w.due_at, w.webhook_id, (d.seq is not null), d.number;
 
 -- name: hold(webhook_id)!
--- Has what is done to a webhook take turns until the transaction ends.
+-- Serialises changes of a webhook until the transaction ends.
 select from webhooks where webhook_id = :webhook_id for update;
 
 -- name: record_attempt(delivery_id, attempts, state, next_at, ended_at, entry, most)!
--- What an attempt came to.
+-- Stores the result of an attempt.
 update webhook_deliveries
 set attempts = :attempts, state = :state, next_at = :next_at, ended_at = :ended_at,
     log = (case when jsonb_array_length(log) >= :most::int then log - 0 else log end) || :entry::jsonb
 where delivery_id = :delivery_id and state = 'waiting';
 
 -- name: go_on(webhook_id, more, now)!
--- Looks for the first that waits now; so many more wait than before.
+-- Updates the first waiting delivery, and the number waiting.
 update webhooks w
 set waiting = greatest(w.waiting + :more::int, 0),
     due_at = (
@@ -275,21 +275,21 @@ set waiting = greatest(w.waiting + :more::int, 0),
 where w.webhook_id = :webhook_id;
 
 -- name: standing(now)^
--- Enabled webhooks, deliveries that wait for them, those whose time has come, and since when the longest of these waits.
+-- Enabled webhooks, deliveries that wait for them, those that are due, and since when the longest of these waits.
 select count(*), coalesce(sum(waiting), 0)::bigint, count(*) filter (where due_at <= :now), min(due_at) filter (where due_at <= :now)
 from webhooks
 where disabled_at is null;
 
 -- name: switch_off(why)!
--- Says in the stage's clock why nothing is delivered.
+-- Sets in the stage's clock why nothing is delivered.
 update stage_clocks set detail = jsonb_build_object('off', :why::text)
 where stage = 'delivery' and detail ->> 'off' is distinct from :why::text;
 
 -- name: switch_on()!
--- Says that deliveries are made.
+-- Marks the stage as running.
 update stage_clocks set detail = detail - 'off', last_data_at = now() where stage = 'delivery' and detail ? 'off';
 
 -- name: forget(before, most)!
--- Deliveries that were over long ago.
+-- Deletes deliveries that ended long ago.
 delete from webhook_deliveries
 where delivery_id in (select delivery_id from webhook_deliveries where ended_at < :before order by ended_at limit :most);

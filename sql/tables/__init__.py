@@ -1,8 +1,8 @@
-"""Every table, declared once: for Alembic, for dynamic filters, and to be read.
+"""Every table, declared once: for Alembic, for dynamic filters, and for reading.
 
 Prices, sizes and USD amounts are bigint micro-units (10⁻⁶, as on the chain). Times are timestamptz in UTC. What
-SQLAlchemy cannot say (hypertables, aggregates, triggers, functions) stands in `sql/timescale/`. A table whose `info`
-has `timescale` is made there: `hypertable` turns it into one, `aggregate` makes it a continuous aggregate or, on the
+SQLAlchemy cannot declare (hypertables, aggregates, triggers, functions) is in `sql/timescale/`. A table whose `info`
+has `timescale` is created there: `hypertable` turns it into one, `aggregate` makes it a continuous aggregate or, on the
 Apache licence, a trigger-kept table.
 """
 

@@ -1,4 +1,4 @@
-"""Accounts, keys, and what they have spent."""
+"""Accounts, API keys, and their usage."""
 
 from __future__ import annotations
 

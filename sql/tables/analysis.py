@@ -1,4 +1,4 @@
-"""What analysis found, and what it went by: signals, and the history of the parameters."""
+"""Results and inputs of the analysis: signals, and the history of the parameters."""
 
 from __future__ import annotations
 

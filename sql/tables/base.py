@@ -1,4 +1,4 @@
-"""What every table's declaration starts from."""
+"""The base of every table's declaration."""
 
 from __future__ import annotations
 

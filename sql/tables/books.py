@@ -1,4 +1,4 @@
-"""What makes the book of any instant one short read, and its history small; how fine its prices were."""
+"""Book history: what makes the book of any instant one short read, and its history small; price granularity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settlement chain: blocks, fills as they were settled, and what else moved positions."""
+"""The settlement chain: blocks, fills as they were settled, and other position changes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ chain_blocks = Table(
     Column("parent", LargeBinary, comment="Null: filled in from logs alone, far below the finalized head"),
     Column("ts", Time, nullable=False),
     Column("logs", Integer, nullable=False, comment="Of our contracts: what a later re-check is held against"),
-    # Indexed as it grows only: a range of instants is a range of numbers.
+    # Append-only by time: a range of timestamps is a range of numbers.
     Index("chain_blocks_ts_idx", "ts", postgresql_using="brin"),
     comment="Blocks indexed: all that were followed, and those with logs where ranges were filled in. A block that "
     "stands here has all of its rows, as both are written in one transaction",

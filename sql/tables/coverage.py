@@ -1,4 +1,4 @@
-"""What is held, day by day, counted against what the exchange and the chain say there was."""
+"""Reconciliation by day: stored data, counted against the exchange and the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live state and statistics: one row a market and outcome, or a market."""
+"""Live state and statistics: one row per market and outcome, or per market."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the feed and the pipeline know of themselves: leases, gaps, refusals, clocks, settings."""
+"""State of the feed and the pipeline: leases, gaps, refusals, clocks, settings."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ coverage_gaps = Table(
     Column("created_at", Time, nullable=False, server_default=NOW),
     Index("coverage_gaps_from_ts_idx", text("from_ts desc"), text("gap_id desc")),
     Index("coverage_gaps_market_idx", "market_key", text("from_ts desc")),
-    # What is missing, and how much has been filled: each read from its index alone.
+    # Missing stretches, and how much has been filled: each read from its index alone.
     Index("coverage_gaps_missing_idx", "kind", "from_ts", "to_ts", postgresql_where=text("filled_at is null")),
     Index("coverage_gaps_filled_idx", "kind", postgresql_where=text("filled_at is not null")),
 )

@@ -1,4 +1,4 @@
-"""What the suites of data quality found, and how far they have come."""
+"""Data-quality findings, and how far each suite has come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Time series of the exchange, what is made of them, and the stream."""
+"""Time series of the exchange, data computed from them, and the stream."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from sql.tables.base import NOW, Time, metadata
 
 
 def newest(table: str, column: str) -> Index:
-    """Make an index that finds what came last of all markets: rows come in order, so a note on each megabyte is enough.
+    """Return an index for the newest rows of all markets: rows arrive in order, so one entry per megabyte is enough.
 
-    Megabytes that have none yet are read; the newest are such.
+    Megabytes that have no entry yet are read; the newest ones have none.
     """
     return Index(f"{table}_{column}_idx", column, postgresql_using="brin", postgresql_with={"autosummarize": "on"})
 
@@ -81,7 +81,7 @@ book_events = Table(
     Column("hash", LargeBinary, comment="The exchange's digest of the book after the change"),
     Index("book_events_market_idx", "market_key", "outcome", "ts", "event_id", unique=True),
     newest("book_events", "ts"),
-    # Whole books are few among the changes of levels; whoever wants one would read past all of those.
+    # Full books are few among the changes of levels; without this index a reader would scan past all of those.
     Index("book_events_snapshots_idx", "market_key", "outcome", text("ts desc"), postgresql_where=text("side is null")),
     info={"timescale": "hypertable", "time": "ts", "chunk": "1 day"},
 )

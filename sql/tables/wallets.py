@@ -1,4 +1,4 @@
-"""Wallets: who is watched, what they did, what they hold and have earned."""
+"""Wallets: watches, activity, positions and profit."""
 
 from __future__ import annotations
 

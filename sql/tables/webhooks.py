@@ -1,4 +1,4 @@
-"""Webhooks: who is told of what, and each message on its way there."""
+"""Webhooks: subscriptions, and each message on its way to a receiver."""
 
 from __future__ import annotations
 

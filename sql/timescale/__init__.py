@@ -1,7 +1,7 @@
 """The whole schema as SQL statements, for either licence: tables from `sql.tables`, the rest from the files beside.
 
 Both licences have the same tables, columns and functions. They differ in how the candles are kept: continuous
-aggregates on `timescale`, tables kept by triggers on `apache`. A file in `sql/views/` makes the one view of its name,
+aggregates on `timescale`, tables kept by triggers on `apache`. A file in `sql/views/` creates the one view of its name,
 and one in `sql/analytics/` the view that analysts read.
 """
 
@@ -36,7 +36,7 @@ _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;|[^-'$;]+|.", 
 
 
 def create(license: License) -> Iterator[str]:  # noqa: A002
-    """Give the statements that make everything in an empty database with the extension."""
+    """Yield the statements that create everything in an empty database with the extension."""
     yield from statements(FOLDER / "functions.sql")
     for table in _tables(license):
         yield from _table(table)
@@ -57,7 +57,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
 
 
 def drop(license: License) -> Iterator[str]:  # noqa: A002
-    """Give the statements that drop what `create` made."""
+    """Yield the statements that drop what `create` made."""
     yield "drop schema analytics cascade"
     for path in sorted(VIEWS.glob("*.sql"), reverse=True):
         yield f"drop view {path.stem}"
@@ -77,13 +77,13 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
 
 
 def functions(path: Path) -> list[str]:
-    """Name the functions and aggregates that a file creates, with their arguments; those that need others first."""
+    """Return the functions and aggregates that a file creates, with their arguments, dependent ones first."""
     made = re.findall(r"^create ((?:function|aggregate) \w+\s*\([^)]*\))", path.read_text(), re.MULTILINE)
     return made[::-1]
 
 
 def statements(path: Path) -> Iterator[str]:
-    """Cut a file at its semicolons, those inside strings, bodies and comments aside."""
+    """Split a file at its semicolons, except those inside strings, bodies and comments."""
     statement = ""
     for piece in _PIECE.finditer(path.read_text()):
         if piece[0] == ";":
@@ -96,7 +96,7 @@ def statements(path: Path) -> Iterator[str]:
 
 
 def _tables(license: License) -> list[Table]:  # noqa: A002
-    """Give the tables in an order that foreign keys allow; continuous aggregates are none."""
+    """Return the tables in an order that foreign keys allow, without continuous aggregates."""
     return [
         table for table in metadata.sorted_tables if license == "apache" or table.info.get("timescale") != "aggregate"
     ]
@@ -105,7 +105,7 @@ def _tables(license: License) -> list[Table]:  # noqa: A002
 def _table(table: Table) -> Iterator[str]:
     yield _text(CreateTable(table))
     if table.info.get("timescale") == "hypertable":
-        # Our own indexes suffice; a default one on time alone would be a second to keep.
+        # Our own indexes suffice; a default one on time alone would be redundant.
         yield (
             f"select create_hypertable('{table.name}', by_range('{table.info['time']}', {_chunk(table)}), "
             "create_default_indexes => false)"
@@ -120,7 +120,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _chunk(table: Table) -> str:
-    """Say the width of a chunk as `by_range` takes it: an interval of time, or a count of what the column counts."""
+    """Return the width of a chunk as `by_range` takes it: an interval of time, or a number in the column's unit."""
     width = str(table.info["chunk"])
     return f"{width}::bigint" if width.isdecimal() else f"interval '{width}'"
 

@@ -1,4 +1,4 @@
-"""An application on a database that forgets, and a server on a real port."""
+"""Fixtures: an application on a transaction that is rolled back, and a server on a real port."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from falcon import testing
 
 from api.app import create_app
 from api.metering import keys
-from api.metering.ledger_location import Opener
+from api.metering.ledger_location import LazyLedger
 from api.service import Service
-from api.stream.hub import Hub
+from api.stream.hub import StreamHub
 from sql import database
 from tests.api.endpoints.wallets.settled import chain, market  # noqa: F401 (fixtures of those who ask about wallets)
 from tests.api.listening import Listener, listening
@@ -38,12 +38,12 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class OneConnection:
-    """A pool of the test's own connection, so that the application sees what the test has not committed."""
+    """A pool with the test's connection only, so that the application sees uncommitted data."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self.conn = conn
         conn.prepare_threshold = (
-            None  # a rollback would have psycopg drop all statements, the application's with its own
+            None  # on a rollback psycopg would drop all prepared statements, including the application's
         )
 
     @contextmanager
@@ -57,7 +57,7 @@ class OneConnection:
 
 
 class Client(testing.TestClient):
-    """Asks as the holder of a key, unless told otherwise."""
+    """A test client that sends an API key by default."""
 
     key: str
 
@@ -71,15 +71,15 @@ class Client(testing.TestClient):
 
 @pytest.fixture
 def present(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NOW of the test's module is when the test begins: the module was read before all tests, perhaps long ago."""
+    """Set NOW of the test's module to the start of the test, since modules are imported long before."""
     monkeypatch.setattr(request.module, "NOW", dt.datetime.now(dt.UTC))
 
 
 @pytest.fixture
 def service(conn: psycopg.Connection[Any]) -> Service:
     pool: Any = OneConnection(conn)
-    ledger = Opener()
-    return Service(reads=pool, writes=pool, hub=Hub(pool, ledger.ended), ledger=ledger)
+    ledger = LazyLedger()
+    return Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def client(service: Service, conn: psycopg.Connection[Any]) -> Client:
 
 
 def generous(conn: psycopg.Connection[Any], email: str, **limits: int | None) -> str:
-    """A key of the pro tier that may ask as fast as a test does; or with the limits given."""
+    """Create a key of the pro tier with a very high burst limit, or with the given limits."""
     key = keys.create(conn, email, "tests", "pro")
     limits = {"credits_burst": 1_000_000, **limits}
     columns = ", ".join(f"{name} = %({name})s" for name in limits)
@@ -101,15 +101,15 @@ def generous(conn: psycopg.Connection[Any], email: str, **limits: int | None) ->
 
 
 class Server:
-    """gunicorn with our worker, on a port of its own."""
+    """A gunicorn process with our worker, on its own port."""
 
     def __init__(
         self, database_url: str, *, workers: int = 1, worker: str = "api.server.worker.Worker", **env: str
     ) -> None:
         self.database_url, self.count = database_url, workers
-        # Not a pipe: nobody reads it meanwhile, and a full one stops the writer.
+        # Not a pipe, which nobody reads meanwhile: a full pipe blocks the writer.
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 (closed by stop)
-        # Bound here and handed on: of a port that is only chosen, another test may make use first.
+        # Bound here and inherited, since another test could take a port that is only chosen.
         with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
             self.port = listener.getsockname()[1]
             self.process = subprocess.Popen(
@@ -126,7 +126,7 @@ class Server:
         self.log = ""
 
     def wait(self) -> None:
-        """Return when it answers, and has begun all its workers."""
+        """Wait until the server answers and all workers have started."""
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             with (
@@ -156,7 +156,7 @@ class Server:
         return [int(pid) for pid in children.split()]
 
     def stop(self) -> str:
-        """Stop it, and give what it logged."""
+        """Stop the server and return its log."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -173,7 +173,7 @@ class Server:
 
 @contextmanager
 def serving(database_url: str, **how: Any) -> Iterator[Server]:
-    """A server for as long as the block lasts."""
+    """Run a server during the block."""
     server = Server(database_url, **how)
     try:
         server.wait()
@@ -184,14 +184,14 @@ def serving(database_url: str, **how: Any) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def server(new_database: Any) -> Iterator[Server]:
-    """One server for a module's tests."""
+    """A server shared by a module's tests."""
     with new_database() as url, serving(url) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def hasty(new_database: Any) -> Iterator[Server]:
-    """One with short patience, for those who make it run out: a test that is kept waiting would do so as well."""
+def short_timeout_server(new_database: Any) -> Iterator[Server]:
+    """A server with short timeouts, only for tests that trigger them: a slow test would trigger them too."""
     with new_database() as url, serving(url, worker="tests.api.hasty.Worker") as running:
         yield running
 
@@ -210,12 +210,12 @@ def server_key(server_conn: psycopg.Connection[Any]) -> str:
 
 @pytest.fixture
 def listen(server: Server, server_conn: psycopg.Connection[Any], server_key: str) -> Callable[..., Any]:
-    """`with listen() as client:` gives a client of the stream that stands after all that is written by now."""
+    """`with listen() as client:` yields a stream client positioned after all events written so far."""
     return listener(server, server_conn, server_key)
 
 
 def listener(server: Server, conn: psycopg.Connection[Any], server_key: str) -> Callable[..., Any]:
-    """Give what `listen` is, of any server."""
+    """Return the `listen` function for a server."""
 
     @contextmanager
     def connected(*, key: str = "", **params: Any) -> Iterator[Listener]:
@@ -223,7 +223,7 @@ def listener(server: Server, conn: psycopg.Connection[Any], server_key: str) -> 
         assert head is not None
         while True:
             with listening(server.stream(key or server_key, **params)) as client:
-                if client.hello["seq"] >= head[0]:  # otherwise the server has not read so far yet
+                if client.hello["seq"] >= head[0]:  # otherwise the server has not read all events yet
                     yield client
                     return
 

@@ -1,9 +1,9 @@
-"""The worker with little patience, so that tests need not wait for it to run out."""
+"""A worker with short timeouts, so that tests of timeouts are fast."""
 
 from __future__ import annotations
 
 from api.server import handler, worker
-from api.stream.hub import Hub
+from api.stream.hub import StreamHub
 
 
 class Handler(handler.Handler):
@@ -15,5 +15,5 @@ class Worker(worker.Worker):
     wsgi_handler = Handler
 
     def init_process(self) -> None:
-        Hub.ping_s, Hub.dead_s = 0.4, 2.0
+        StreamHub.ping_s, StreamHub.dead_s = 0.4, 2.0
         super().init_process()

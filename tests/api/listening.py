@@ -1,4 +1,4 @@
-"""A client of the stream that others wrote, and a writer of events like the feed's."""
+"""A stream client based on a third-party library, and a function that writes events as the feed does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Listener:
         return self.waiting.pop(0)
 
     def until(self, kind, timeout=PATIENCE_S):
-        """What comes before a message of a kind, and that message."""
+        """Return the messages before the next one of a kind, and that message."""
         before = []
         while (message := self.next(timeout))["type"] != kind:
             before.append(message)
@@ -46,7 +46,7 @@ def listening(url):
 
 
 def write(conn, events):
-    """Store events as the feed does: their numbers taken last, within the transaction."""
+    """Store events as the feed does, numbered last within the transaction; return their numbers."""
     with conn.transaction():
         (last,) = conn.execute(
             "update stream_head set last_seq = last_seq + %s returning last_seq", [len(events)]

@@ -1,4 +1,4 @@
-"""A WebSocket client that says exactly what it is told to, byte by byte, and reads frames one by one."""
+"""A WebSocket client that sends raw bytes and reads single frames."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 from tests.patience import PATIENCE_S
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
-PING_WISH = b'{"action":"ping"}'
+PING_COMMAND = b'{"action":"ping"}'
 
 
 class Frame(NamedTuple):
@@ -36,7 +36,7 @@ def framed(
     width: int | None = None,
     length: int | None = None,
 ) -> bytes:
-    """A client's frame; `width` is the number of bytes of the length, `length` what it claims."""
+    """Encode a client frame; `width` is the size of the length field, `length` the claimed length."""
     size = len(payload) if length is None else length
     width = width if width is not None else 0 if size < 126 else 2 if size < 65_536 else 8
     marker = {0: size, 2: 126, 8: 127}[width]
@@ -52,7 +52,7 @@ def closing(code: int | None, reason: bytes = b"") -> bytes:
 
 
 class Raw:
-    """A connection that was upgraded."""
+    """An upgraded connection."""
 
     def __init__(self, address: tuple[str, int], path: str, *, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
@@ -89,13 +89,13 @@ class Raw:
         self.socket.sendall(b"".join(frames))
 
     def dribble(self, data: bytes, size: int = 1) -> None:
-        """Send byte by byte, each in a packet of its own."""
+        """Send the data in small pieces, each in its own packet."""
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for at in range(0, len(data), size):
             self.socket.sendall(data[at : at + size])
 
     def frame(self) -> Frame | None:
-        """The next frame; None at the end of the connection."""
+        """Return the next frame; None at the end of the connection."""
         try:
             first, second = self._exactly(2)
             size = second & 0x7F
@@ -107,7 +107,7 @@ class Raw:
             return None
 
     def until(self, *opcodes: int) -> Frame | None:
-        """The next frame of a kind; what the server tells by itself is passed over."""
+        """Return the next frame of the given opcodes; hello messages are skipped."""
         while (frame := self.frame()) is not None:
             if frame.opcode in opcodes and not (frame.opcode == TEXT and b'"hello"' in frame.payload):
                 return frame
@@ -120,7 +120,7 @@ class Raw:
         return json.loads(frame.payload.split(b"\n")[0])
 
     def close_code(self) -> int | None:
-        """The code that the server closes with; the connection must end behind it."""
+        """Return the server's close code; the connection must end after it."""
         frame = self.until(CLOSE)
         assert frame is None or self.frame() is None, "something follows the close frame"
         return None if frame is None else frame.code

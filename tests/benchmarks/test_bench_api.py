@@ -1,4 +1,4 @@
-"""The API's benchmark: what it asks, how it counts, and where it writes."""
+"""The API benchmark: its requests, its measurements, and its report."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from api.endpoints.table import ENDPOINTS
 from benchmarks.api.api import beside, quantile
 from benchmarks.api.load import Client, cpu_s, press, request
-from benchmarks.api.questions import NOT_ASKED, VARIED, Questions
-from benchmarks.api.report import BEGIN, END, Page, write
+from benchmarks.api.questions import NOT_ASKED, QUERY_VARIANTS, Questions
+from benchmarks.api.report import BEGIN, END, Report, write
 from benchmarks.figures import Target
 
 
@@ -35,12 +35,12 @@ def test_every_endpoint_is_asked_something_whole(endpoint):
         assert "{" not in question.path
         assert question.method == endpoint.method
         assert bool(question.body) == (endpoint.body is not None)
-    assert set(VARIED) <= {each.name for each in ENDPOINTS}
+    assert set(QUERY_VARIANTS) <= {each.name for each in ENDPOINTS}
 
 
 @pytest.fixture
 def server():
-    """Answers in two pieces; counts what it was asked."""
+    """A server that responds in two pieces; counts its requests."""
     listening = socket.create_server(("127.0.0.1", 0))
     asked = []
 
@@ -107,7 +107,7 @@ def test_the_measured_part_of_a_page_is_written_anew(tmp_path):
     file.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
 
     for _ in range(2):
-        write(file, Page((0.1, 0.2, 0.3)))
+        write(file, Report((0.1, 0.2, 0.3)))
 
     text = file.read_text()
     assert text.startswith(f"before\n\n{BEGIN}\nMeasured ")

@@ -1,4 +1,4 @@
-"""What `presage bench decode` measures, at a size of its own: both decoders read the same of the same logs."""
+"""`presage bench decode` at a small size: both decoders read the same from the same logs."""
 
 from __future__ import annotations
 

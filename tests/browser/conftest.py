@@ -1,4 +1,4 @@
-"""A browser, and all that is behind the site on real ports: a database, the API with its stream, the site itself."""
+"""A browser and the real site on real ports: the site, the API with its stream, and a database."""
 
 from __future__ import annotations
 
@@ -37,40 +37,40 @@ WALLET = "0x" + "5d" * 20
 
 
 class Served:
-    """The site, the API behind it, and a database to write to."""
+    """The running site: its URL, the API's URL, and a connection to the database."""
 
     def __init__(self, url: str, api_url: str, conn: Any) -> None:
         self.url, self.api_url, self.conn = url, api_url, conn
         self.markets: dict[str, dict[str, Any]] = {}
 
     def tell(self, kind: str, market: dict[str, Any], data: dict[str, Any]) -> None:
-        """Have the stream tell something, as the live feed does."""
+        """Publish an event on the stream, as the live feed does."""
         now = int(time.time() * 1000)
         with self.conn.transaction():
-            stream.tell(self.conn, [stream.message(kind, now, market["market_id"], data)], now)
+            stream.publish(self.conn, [stream.message(kind, now, market["market_id"], data)], now)
 
 
 def site(database_url: str, api_url: str, log: Any, **environment: str) -> tuple[subprocess.Popen[bytes], str]:
-    """Start the site as the stack does; gives the process and its address."""
+    """Start the site like the stack does; return the process and its URL."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    told = {"DATABASE_URL": database_url, "PRESAGE_API_URL": api_url, "PRESAGE_SOURCE": "simulated"}
+    variables = {"DATABASE_URL": database_url, "PRESAGE_API_URL": api_url, "PRESAGE_SOURCE": "simulated"}
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "uvicorn", "api.site.app:app", "--port", str(port), "--no-proxy-headers"),
             *("--log-level", "warning", "--timeout-graceful-shutdown", "1"),
         ],
         cwd=ROOT,
-        env={**os.environ, **told, "PRESAGE_SITE_REQUESTS_A_SECOND": "1000", **environment},
+        env={**os.environ, **variables, "PRESAGE_SITE_REQUESTS_A_SECOND": "1000", **environment},
         stdout=log,
         stderr=subprocess.STDOUT,
     )
     return process, f"http://127.0.0.1:{port}"
 
 
-def ended(process: subprocess.Popen[bytes]) -> None:
-    """End it, by force if it does not go."""
+def terminate(process: subprocess.Popen[bytes]) -> None:
+    """Terminate the process; kill it after PATIENCE_S."""
     process.terminate()
     try:
         process.wait(PATIENCE_S)
@@ -81,16 +81,16 @@ def ended(process: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="module")
 def served(new_database: Any) -> Iterator[Served]:
-    """The service with some markets, one of them busy."""
+    """The running service with a few markets, one with much trading."""
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(new_database())
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         conn = stack.enter_context(database.connect(url, autocommit=True, name="presage test"))
-        markets = filled(conn)
+        markets = add_data(conn)
         api = stack.enter_context(serving(url, PRESAGE_METERING_DIR=folder, PRESAGE_TRUSTED_PROXIES="127.0.0.1"))
         log = stack.enter_context((Path(folder) / "site.log").open("w+b"))
         process, address = site(url, api.url, log)
-        stack.callback(ended, process)
+        stack.callback(terminate, process)
         until(lambda: process.poll() is not None or answers(f"{address}/health"))
         assert process.poll() is None, Path(log.name).read_text()
         made = Served(address, api.url, conn)
@@ -99,14 +99,14 @@ def served(new_database: Any) -> Iterator[Served]:
 
 
 def answers(address: str) -> bool:
-    """Whether somebody answers there."""
+    """Return whether the URL responds."""
     with contextlib.suppress(OSError), urllib.request.urlopen(address, timeout=PATIENCE_S):
         return True
     return False
 
 
-def filled(conn: Any) -> dict[str, dict[str, Any]]:
-    """Some markets; a day of trades in one of them."""
+def add_data(conn: Any) -> dict[str, dict[str, Any]]:
+    """Add a few markets, and a day of trades to one of them."""
     now = dt.datetime.now(dt.UTC)
     of = {"source": "simulated", "category": "weather", "event_id": "e1", "end_time": now + dt.timedelta(days=3)}
     markets = {
@@ -144,7 +144,7 @@ def filled(conn: Any) -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[sync_api.Browser]:
-    """Chromium."""
+    """A Chromium browser."""
     assert CHROMIUM.exists(), "`make browser` installs it"
     with sync_api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])

@@ -1,4 +1,4 @@
-"""A real browser walks every page of the site: nothing complains, charts are drawn, prices change, keys work."""
+"""Every page of the site in a real browser: no errors, charts are drawn, prices update, keys work."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "h
 
 @contextmanager
 def opened(browser, served, *, refused=0, **how):
-    """A page, on which nothing may complain but of so many refusals, and that asks nobody but us."""
+    """Open a page; afterwards assert no console errors except `refused` 403s, and requests only to our own servers."""
     context = browser.new_context(**how)
     page = context.new_page()
     complaints, asked = [], []
@@ -52,7 +52,7 @@ def price(market, outcome=0, **said):
 
 
 def drawn(page):
-    """How many colours a chart's canvases show: a blank one has one or two. What is read is a copy of them."""
+    """Return the number of colours on the chart's canvases; a blank one has one or two. Reads copies of them."""
     return page.evaluate(
         """() => {
           const colours = new Set();
@@ -198,7 +198,7 @@ def test_a_key_is_got_and_used_for_a_first_call(browser, served):
         page.get_by_label("Your email address").fill("me@example.com")
         page.get_by_role("button", name="Get the key").click()
         expect(page.locator("#key")).to_contain_text("psg_")
-        page.get_by_role("button", name="Ask for a market").click()
+        page.get_by_role("button", name="Request a market").click()
         expect(page.locator("#first-answer")).to_contain_text("200 in")
         expect(page.locator("#first-answer")).to_contain_text('"market_id"')
         expect(page.locator("#first-answer")).to_contain_text("credits left")
@@ -217,17 +217,34 @@ def test_the_theme_is_chosen_and_remembered(browser, served):
         assert page.evaluate(back) == light
 
 
+def test_a_diagram_is_drawn_in_both_themes_and_is_text_without_scripts(browser, served):
+    address = f"{served.url}/guides/architecture"
+    with opened(browser, served, color_scheme="light") as page:
+        page.goto(address)
+        diagram, source = page.locator(".diagram svg").first, page.locator("code.language-mermaid").first
+        for folder in ("orchestration/", "upstream/", "api/", "sql/", "presage_client"):
+            expect(diagram).to_contain_text(folder)
+        expect(source).to_be_hidden()
+        light = diagram.get_attribute("id")
+        page.get_by_role("button", name="Dark theme").click()
+        expect(diagram).not_to_have_attribute("id", light)
+        expect(diagram).to_contain_text("orchestration/")
+    with opened(browser, served, java_script_enabled=False) as page:
+        page.goto(address)
+        expect(page.locator("code.language-mermaid").first).to_be_visible()
+
+
 def test_all_is_reached_by_the_keyboard(browser, served):
     with opened(browser, served) as page:
         page.goto(f"{served.url}/markets")
         page.keyboard.press("Tab")
-        expect(page.locator(":focus")).to_have_text("Skip to the content")
+        expect(page.locator(":focus")).to_have_text("Skip to content")
         page.keyboard.press("Enter")
         page.keyboard.press("Tab")
         expect(page.locator(":focus")).to_have_attribute("id", "q")
         page.keyboard.type("snow")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("heading", level=2).first).to_have_text("With “snow”")
+        expect(page.get_by_role("heading", level=2).first).to_have_text("Results for “snow”")
         expect(page.get_by_role("link", name="Snow this winter?")).to_be_visible()
 
 

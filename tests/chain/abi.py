@@ -1,4 +1,4 @@
-"""Arguments as Solidity's ABI encodes them; written here, so that nothing under test encodes what it then decodes."""
+"""Solidity ABI encoding, independent of the code under test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WORD = 32
 
 
 def encode(types: list[str], values: list[Any]) -> bytes:
-    """The words of a call's arguments: the static parts in order, then the dynamic ones that these point at."""
+    """Return the encoded arguments of a call: the static parts in order, then the dynamic ones they point to."""
     assert len(types) == len(values), f"{len(values)} values for {types}"
     parts = [_encoded(kind, value) for kind, value in zip(types, values, strict=True)]
     offset = sum(WORD if _dynamic(kind) else len(part) for kind, part in zip(types, parts, strict=True))

@@ -1,4 +1,4 @@
-"""The node: Foundry's anvil, which mines only when asked, with the emitters in its genesis block."""
+"""The node: Foundry's anvil, which mines only on request, with the emitters in its genesis block."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OPTIONS: dict[str, Any] = {
     "threads": 1,
     "base-fee": 0,
     "gas-price": 0,
-    "hardfork": "cancun",  # later ones bound the gas of a transaction, and with it the events in one
+    "hardfork": "cancun",  # later ones limit a transaction's gas, and so its number of events
     "transaction-block-keeper": 1_000_000,
 }
 FLAGS = ("--no-mining", "--disable-block-gas-limit", "--no-request-size-limit")
@@ -31,11 +31,11 @@ PROCESSORS = {"x86_64": "amd64", "AMD64": "amd64", "aarch64": "arm64", "arm64": 
 
 
 class RpcError(Exception):
-    """What the node answered instead of a result."""
+    """The node's error response."""
 
 
 class Anvil:
-    """A node process on a free port; `with Anvil() as node:` ends it."""
+    """A node process on a free port; `with Anvil() as node:` stops it."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="presage-anvil-")
@@ -44,7 +44,7 @@ class Anvil:
         given = {"init": folder / "genesis.json", "timestamp": GENESIS_S, "chain-id": contracts.CHAIN_ID, "port": 0}
         options = [f"--{name}={value}" for name, value in {**given, **OPTIONS}.items()]
         with (folder / "log").open("w") as log:
-            # The binary itself, not its Node wrapper: ended by its own process number, and started in 50 ms.
+            # The binary itself, not its Node wrapper: it can be stopped by its own pid, and starts in 50 ms.
             command = [_binary(), *options, *FLAGS]
             self._process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:
@@ -57,11 +57,11 @@ class Anvil:
         self.account: str = self.call("eth_accounts")[0]
 
     def call(self, method: str, *params: Any) -> Any:
-        """One JSON-RPC call."""
+        """Send one JSON-RPC call."""
         return self.batch([(method, list(params))])[0]
 
     def batch(self, calls: list[tuple[str, list[Any]]]) -> list[Any]:
-        """Several calls in one request, and their results in order."""
+        """Send several calls in one request, and return their results in order."""
         question = [{"jsonrpc": "2.0", "id": i, "method": m, "params": p} for i, (m, p) in enumerate(calls)]
         answers = self._client.post("/", json=question).json()
         for (method, _), answer in zip(calls, answers, strict=True):

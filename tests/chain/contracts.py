@@ -1,11 +1,11 @@
-"""Which emitter stands at which address: those of the exchange's own contracts on Polygon."""
+"""Addresses of the emitters: those of the exchange's own contracts on Polygon."""
 
 from __future__ import annotations
 
 CHAIN_ID = 137
 CALLER = bytes.fromhex("00000000000000000000000000000000000ca11e")
 
-# By name: the address, and what stands there of emitter.sol.
+# By name: the address, and the contract of emitter.sol deployed there.
 CONTRACTS = {
     "exchange_v1": ("4bFb41d5B3570DeFd03C39a9A4D8dE6Bd8B8982E", "ExchangeV1"),
     "neg_risk_exchange_v1": ("C5d563A36AE78145C45a50134d48A1215220f80a", "ExchangeV1"),
@@ -21,10 +21,10 @@ CONTRACTS = {
 
 
 def address(name: str) -> bytes:
-    """Where the contract of that name stands."""
+    """Return the address of a contract."""
     return bytes.fromhex(CONTRACTS[name][0])
 
 
 def emitter(name: str) -> str:
-    """The contract in emitter.sol that stands there."""
+    """Return the contract of emitter.sol deployed there."""
     return CONTRACTS[name][1]

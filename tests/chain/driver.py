@@ -1,4 +1,4 @@
-"""What a test does with the chain: blocks of transactions of events, reorganisations, and a plain reading of it all."""
+"""Driver of the test chain: mines blocks of events, reorganises, and reads the chain back."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Block:
 class Chain:
     """The canonical chain of a node, at genesis to begin with.
 
-    A transaction is an event or a list of them; a block is a list of transactions. Two seconds lie between blocks, and
-    the same steps give the same hashes: what two nodes were told alike, they have alike.
+    A transaction is an event or a list of them; a block is a list of transactions. Blocks are two seconds apart, and
+    the same steps give the same hashes, so that two nodes driven alike have equal chains.
     """
 
     def __init__(self, node: Anvil, *, genesis_s: int = GENESIS_S, block_s: int = 2) -> None:
@@ -47,7 +47,7 @@ class Chain:
 
     @property
     def url(self) -> str:
-        """The node itself, with no proxy before it."""
+        """The node's own URL, without a proxy."""
         return self.node.url
 
     @property
@@ -56,18 +56,18 @@ class Chain:
         return len(self._nonces) - 1
 
     def reset(self) -> None:
-        """Back to genesis, in a few milliseconds whatever the chain's length."""
+        """Return to genesis, in a few milliseconds whatever the chain's length."""
         if head := int(self.node.call("eth_blockNumber"), 16):
             self.node.call("anvil_rollback", head)
         self._forks, self._nonces = 0, [0]
         self.node.batch([("anvil_dropAllTransactions", []), ("anvil_setCoinbase", [_miner(0)])])
 
     def emit(self, *transactions: Transaction) -> Block:
-        """Mine one block of these transactions, and give it."""
+        """Mine and return one block of these transactions."""
         return self.extend([list(transactions)])[0]
 
     def mine(self, blocks: int = 1) -> list[Block]:
-        """Mine blocks in which nothing happens."""
+        """Mine empty blocks."""
         return self.extend([[] for _ in range(blocks)])
 
     def extend(self, blocks: Sequence[Sequence[Transaction]]) -> list[Block]:
@@ -76,7 +76,7 @@ class Chain:
         for transactions in blocks:
             nonce = self._nonces[-1]
             if transactions:
-                # The node answers the calls of one request side by side: what has to wait is a request of its own.
+                # The node runs the calls of one request concurrently: a call that must wait is a request of its own.
                 numbered = enumerate(transactions, nonce)
                 self.node.batch([("eth_sendTransaction", [self._call(told, number)]) for number, told in numbered])
             self.node.call("evm_mine", hex(self._genesis_s + len(self._nonces) * self._block_s))
@@ -87,7 +87,7 @@ class Chain:
         return mined
 
     def reorg(self, depth: int, blocks: Sequence[Sequence[Transaction]] | None = None) -> list[Block]:
-        """Replace the newest `depth` blocks by others: `blocks`, or as many in which nothing happens.
+        """Replace the newest `depth` blocks by `blocks`, or by as many empty ones.
 
         The new branch may be shorter or longer than the old one. It differs from it in every hash, even where its
         transactions are the same.
@@ -101,32 +101,32 @@ class Chain:
         return self.extend(new)
 
     def swap(self, depth: int) -> list[Block]:
-        """Replace the newest `depth` blocks by as many empty ones at one blow, by the node's own anvil_reorg."""
+        """Replace the newest `depth` blocks by as many empty ones at once, by the node's own anvil_reorg."""
         assert 0 < depth <= self.head, f"{depth} blocks of {self.head}"
         self.node.call("anvil_reorg", depth, [])
         self._nonces[-depth:] = [self._nonces[-depth - 1]] * depth
         return self.blocks(self.head - depth + 1)
 
     def blocks(self, from_: int = 0, to: int | None = None) -> list[Block]:
-        """The blocks as the node tells them now."""
+        """Return the blocks as the node has them now."""
         numbers = range(from_, (self.head if to is None else to) + 1)
         return [_block(b) for b in self.node.batch([("eth_getBlockByNumber", [hex(n), False]) for n in numbers])]
 
     def logs(self, from_: int = 0, to: int | None = None) -> list[dict[str, Any]]:
-        """Every log of the canonical chain in order, as JSON-RPC writes it, read block by block from the receipts.
+        """Return every log of the canonical chain in order, in JSON-RPC format, read block by block from the receipts.
 
-        Nothing here uses eth_getLogs, ranges or filters: it is what an indexer is held against.
+        Nothing here uses eth_getLogs, ranges or filters: it is the reference an indexer is compared with.
         """
         numbers = range(from_, (self.head if to is None else to) + 1)
         receipts = self.node.batch([("eth_getBlockReceipts", [hex(n)]) for n in numbers])
         return [log for of_block in receipts for receipt in of_block for log in receipt["logs"]]
 
     def snapshot(self) -> tuple[int, str]:
-        """A point to come back to, once."""
+        """Return a point to revert to, once."""
         return self.head, self.node.call("evm_snapshot")
 
     def revert(self, snapshot: tuple[int, str]) -> None:
-        """Back to where the snapshot was taken; what came after never was."""
+        """Revert to a snapshot; everything after it is undone."""
         head, identity = snapshot
         assert self.node.call("evm_revert", identity), f"snapshot {identity} was used before"
         del self._nonces[head + 1 :]

@@ -1,7 +1,7 @@
-"""What the contracts can say: an `Event` is a contract, the event's name, and its arguments in Solidity's order.
+"""Events of the contracts: an `Event` is a contract, the event's name, and its arguments in Solidity's order.
 
-The makers below fill in what a test does not care about. Amounts are micro-units, as on the chain; a hash or a wallet
-made from a small number (`word(7)`, `wallet(7)`) stands for any other.
+The functions below fill in defaults. Amounts are micro-units, as on the chain; a hash or a wallet
+made from a small number (`word(7)`, `wallet(7)`) represents any other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Event:
     args: tuple[Any, ...]
 
     def call(self) -> bytes:
-        """The call that makes the emitter say it."""
+        """Return the call that makes the emitter log it."""
         function = self.name[0].lower() + self.name[1:]
         selectors = compiled()[contracts.emitter(self.contract)]["selectors"]
         signature = next(s for s in selectors if s.startswith(f"{function}("))
@@ -36,22 +36,22 @@ class Event:
 
 
 def word(number: int) -> bytes:
-    """32 bytes: an order's hash, a condition, a question."""
+    """Return 32 bytes: an order's hash, a condition, a question."""
     return number.to_bytes(32)
 
 
 def wallet(number: int) -> bytes:
-    """The address of a wallet."""
+    """Return the address of a wallet."""
     return (0xA11CE << 140 | number).to_bytes(20)
 
 
 def order() -> bytes:
-    """The hash of an order that no other call has returned."""
+    """Return a new order hash."""
     return (0x0DE5 << 240 | next(_orders)).to_bytes(32)
 
 
 def raw(contract: str, topics: list[bytes], data: bytes = b"") -> Event:
-    """A log of no declared shape: an unknown event, or a known one cut short."""
+    """Return a log of undeclared shape: an unknown event, or a truncated known one."""
     return Event(contract, "raw", (topics, data))
 
 

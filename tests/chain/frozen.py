@@ -1,4 +1,4 @@
-"""A node that has stopped: it knows the chain as it was at one moment, and answers from that."""
+"""Frozen node: knows the chain as of one moment, and responds from that."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class Frozen:
-    """Every block and log that a node had when this was made."""
+    """Every block and log that a node had at creation."""
 
     def __init__(self, ask: Callable[[list[tuple[str, list[Any]]]], list[Any]]) -> None:
         head, finalized = ask([("eth_blockNumber", []), ("eth_getBlockByNumber", ["finalized", False])])
@@ -20,7 +20,7 @@ class Frozen:
         (self._logs,) = ask([("eth_getLogs", [{"fromBlock": "0x0", "toBlock": hex(self.head)}])])
 
     def answer(self, method: str, params: list[Any]) -> Any:
-        """The result of one call."""
+        """Return the result of one call."""
         match method:
             case "eth_blockNumber":
                 return hex(self.head)

@@ -1,6 +1,6 @@
-"""How nodes refuse: the answers that Polygon's public and paid endpoints give, by name.
+"""Errors of nodes, by name, as Polygon's public and paid endpoints send them.
 
-`RPC` are refusals of one call, told in the call's own JSON-RPC answer; `HTTP` are those of a whole request.
+`RPC` are errors of one call, in its own JSON-RPC response; `HTTP` are those of a whole request.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _refused(name: str) -> Callable[[Rpc], Rpc]:
 
 
 RPC: dict[str, Callable[[Rpc], Rpc]] = {name: _refused(name) for name in REFUSALS}
-# What a smaller range cures.
+# Cured by a smaller range.
 RANGE = ("too_many_results", "response_size", "range_too_large", "range_limited", "tier_limited", "query_timeout")
 
 HALF_A_MINUTE = 30
@@ -58,7 +58,7 @@ def _page(status: int, text: str) -> Callable[[BaseHTTPRequestHandler, bytes, st
 
 
 def _silence(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
-    """No answer; until the client has gone, or half a minute has."""
+    """Send nothing, until the client disconnects or half a minute has passed."""
     handler.close_connection = True
     handler.connection.settimeout(0.05)
     until = time.monotonic() + HALF_A_MINUTE
@@ -77,25 +77,25 @@ def _reset(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
 
 
 def _truncated(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
-    """Half of the promised bytes, then the end of the connection."""
+    """Send half of the promised bytes, then close the connection."""
     _send(handler, 200, answer[: len(answer) // 2], length=str(len(answer)))
     handler.close_connection = True
 
 
 def _cut(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
-    """Half of the JSON, as if it were all."""
+    """Send half of the JSON, as if complete."""
     _send(handler, 200, answer[: len(answer) // 2])
 
 
 def _oversized(handler: BaseHTTPRequestHandler, answer: bytes, _: str) -> None:
-    """The answer, after a quarter of a gigabyte of blanks."""
+    """Send the response after a quarter of a gigabyte of blanks."""
     handler.close_connection = True
     try:
         _send(handler, 200, b"", length=str(len(PIECE) * OVERSIZED + len(answer)))
         for _piece in range(OVERSIZED):
             handler.wfile.write(PIECE)
         handler.wfile.write(answer)
-    except OSError:  # the client had enough
+    except OSError:  # the client disconnected
         pass
 
 
@@ -104,7 +104,7 @@ def _empty(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
 
 
 def _one_for_all(handler: BaseHTTPRequestHandler, _: bytes, __: str) -> None:
-    """One error object, whether or not the request was a batch."""
+    """Send one error object, whether or not the request was a batch."""
     body = json.dumps({"jsonrpc": "2.0", "error": {"code": -32600, "message": "batch too large"}, "id": None})
     _send(handler, 200, body.encode())
 

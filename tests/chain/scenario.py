@@ -1,14 +1,14 @@
-"""Random histories by seed: what happens on the chain and to the endpoints, step by step.
+"""Random histories by seed: events on the chain and faults of the endpoints, step by step.
 
-    for step in scenario.drawn(seed):
-        scenario.play(step, chain, meddlers)
-        follow()                      # whatever is under test takes one look, or several
-    scenario.calm(meddlers)
+    for step in scenario.random_steps(seed):
+        scenario.play(step, chain, faulty_rpcs)
+        follow()                      # the code under test polls once, or several times
+    scenario.clear_faults(faulty_rpcs)
     follow_until_done()
     assert rows() == rows_of_an_independent_reading(chain.logs())
 
-The same seed draws the same steps, so that a failing one is run again by its number. The chain they make holds every
-kind of event, odd ones too: nothing but dust, prices above one, unknown logs, known ones cut short.
+The same seed generates the same steps, so that a failing one can be rerun by its number. The chain holds every kind
+of event, odd ones too: only dust, prices above one, unknown logs, truncated known ones.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
     from tests.chain.driver import Chain, Transaction
     from tests.chain.events import Event
-    from tests.chain.meddler import Meddler
+    from tests.chain.faulty_rpc import FaultyRpc
 
 WALLETS = 12
 TOKENS = 8
 FINALITY = (None, 64, 32, 8, 3)  # None: the node's own, which is 64
-# The node may not go back below what it told to be final.
+# The node may not revert below a block it reported as final.
 DEEPEST = 64
 
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens: `emit`, `mine`, `reorg`, `swap`, `fail`, `set`, `freeze` or `clear`."""
+    """One step: `emit`, `mine`, `reorg`, `swap`, `fail`, `set`, `freeze` or `clear`."""
 
     kind: str
     blocks: tuple[tuple[Any, ...], ...] = ()
@@ -44,14 +44,14 @@ class Step:
     fault: dict[str, Any] = field(default_factory=dict)
 
 
-def drawn(seed: int, *, endpoints: int = 2, steps: int = 14) -> list[Step]:
-    """The steps of a scenario; the first one makes a chain of 1 to 80 blocks."""
+def random_steps(seed: int, *, endpoints: int = 2, steps: int = 14) -> list[Step]:
+    """Return the steps of a scenario; the first one makes a chain of 1 to 80 blocks."""
     rng = random.Random(seed)
     finality = rng.choice(FINALITY)
     told = [Step("set", endpoint=n, fault={"finality": finality}) for n in range(endpoints)]
     head = rng.choice([1, 3, 10, 30, 80])
     told.append(Step("emit", blocks=_blocks(rng, head)))
-    final = 0  # a branch that is shorter does not make less of it
+    final = 0  # a shorter branch does not lower it
     for _ in range(steps):
         final = max(final, head - min(finality or DEEPEST, DEEPEST))
         step = _step(rng, head, head - final, endpoints)
@@ -60,8 +60,8 @@ def drawn(seed: int, *, endpoints: int = 2, steps: int = 14) -> list[Step]:
     return told
 
 
-def play(step: Step, chain: Chain, meddlers: Sequence[Meddler] = ()) -> None:
-    """Let it happen."""
+def play(step: Step, chain: Chain, faulty_rpcs: Sequence[FaultyRpc] = ()) -> None:
+    """Run a step."""
     match step.kind:
         case "emit" | "mine":
             chain.extend(step.blocks)
@@ -69,20 +69,20 @@ def play(step: Step, chain: Chain, meddlers: Sequence[Meddler] = ()) -> None:
             chain.reorg(step.depth, step.blocks)
         case "swap":
             chain.swap(step.depth)
-        case _ if step.endpoint < len(meddlers):
-            _meddle(step, meddlers[step.endpoint])
+        case _ if step.endpoint < len(faulty_rpcs):
+            _set_fault(step, faulty_rpcs[step.endpoint])
 
 
-def calm(meddlers: Sequence[Meddler]) -> None:
-    """All endpoints well again, with the finality they had."""
-    for meddler in meddlers:
-        finality = meddler.finality
-        meddler.clear()
-        meddler.finality = finality
+def clear_faults(faulty_rpcs: Sequence[FaultyRpc]) -> None:
+    """Clear all faults, keeping each endpoint's finality."""
+    for faulty_rpc in faulty_rpcs:
+        finality = faulty_rpc.finality
+        faulty_rpc.clear()
+        faulty_rpc.finality = finality
 
 
 def transaction(rng: random.Random) -> list[Event]:
-    """One transaction: mostly matches, now and then anything else."""
+    """Return one transaction: mostly matches, now and then anything else."""
     return [event for _ in range(rng.choice([1, 1, 1, 2])) for event in rng.choices(KINDS, WEIGHTS)[0](rng)]
 
 
@@ -110,20 +110,20 @@ def _step(rng: random.Random, head: int, deepest: int, endpoints: int) -> Step:
     return Step("emit", blocks=_blocks(rng, rng.choice([1, 1, 2, 5])))
 
 
-def _meddle(step: Step, meddler: Meddler) -> None:
+def _set_fault(step: Step, faulty_rpc: FaultyRpc) -> None:
     match step.kind:
         case "fail":
-            meddler.fail(**step.fault)
+            faulty_rpc.fail(**step.fault)
         case "set":
             for name, value in step.fault.items():
-                setattr(meddler, name, value)
+                setattr(faulty_rpc, name, value)
         case "freeze":
-            meddler.freeze()
+            faulty_rpc.freeze()
         case "clear":
-            calm([meddler])
+            clear_faults([faulty_rpc])
 
 
-# Silence and a quarter of a gigabyte cost seconds each: tests of their own play them.
+# Silence and a quarter of a gigabyte cost seconds each: separate tests cover them.
 KINDS_OF_FAILURE = tuple(kind for kind in refusals.ALL if kind not in {"silence", "oversized"})
 SETTINGS = (
     {"lag": 1},
@@ -156,7 +156,7 @@ def _condition(token: int) -> bytes:
 
 
 def _amounts(rng: random.Random) -> dict[str, int]:
-    """Shares and their value: mostly a fair trade, sometimes what nobody expects."""
+    """Return shares and their value: mostly a fair trade, sometimes an odd one."""
     shares = rng.choice([1, 999_999, 5_000_000, 10_000_000, 123_456_789, 10**12])
     odd = rng.random()
     if odd < 0.9:

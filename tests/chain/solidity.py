@@ -1,4 +1,4 @@
-"""Solidity compiled by npm's solc, once for each version of the source."""
+"""Compiles Solidity with npm's solc, once for each version of the source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCES = (FOLDER / "emitter.sol", FOLDER / "compile.mjs")
 
 @cache
 def compiled() -> dict[str, Any]:
-    """Of each contract its runtime `code`, its `abi`, and its functions' `selectors`."""
+    """Return each contract's runtime `code`, `abi`, and functions' `selectors`."""
     content = b"".join(source.read_bytes() for source in SOURCES)
     digest = hashlib.sha256(content + (MODULES / "solc/package.json").read_bytes()).hexdigest()[:16]
     kept = Path(tempfile.gettempdir()) / f"presage-emitter-{digest}.json"  # compiling takes two seconds

@@ -1,4 +1,4 @@
-"""The tests' own chain: it says what it is told to say, and forgets what a reorganisation takes away."""
+"""The tests' own chain: it logs the given events, and a reorganisation removes them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_arguments_arrive_where_solidity_puts_them(chain):
 
 
 def test_a_recorded_log_is_said_again_to_the_byte(chain, recorded):
-    """The exchange's own log, taken apart and said anew by our emitter."""
+    """The exchange's own log, decoded and logged again by our emitter."""
     maker_row, taker_row = json.loads((recorded / "onchain/orderfilled_v2_logs.json").read_text())
     said = []
     for row in (maker_row, taker_row):
@@ -197,7 +197,7 @@ def test_what_came_after_a_snapshot_never_was(chain):
 
 def test_the_same_steps_give_the_same_chain(chain):
     def steps():
-        for step in scenario.drawn(7):
+        for step in scenario.random_steps(7):
             scenario.play(step, chain)
         return chain.blocks(), chain.logs()
 

@@ -41,11 +41,11 @@ def test_help_imports_nothing_heavy():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--live", "--simulate", "3"], "exclude each other"),
-        (["--live", "--tape", "."], "exclude each other"),
-        (["--simulate", "3", "--speed", "2"], "--speed is for --tape"),
-        (["--live", "--rate", "2"], "--rate and --markets are for --simulate"),
-        (["--tape", ".", "--backfill", "3"], "--backfill is not for --tape"),
+        (["--live", "--simulate", "3"], "are mutually exclusive"),
+        (["--live", "--tape", "."], "are mutually exclusive"),
+        (["--simulate", "3", "--speed", "2"], "--speed requires --tape"),
+        (["--live", "--rate", "2"], "--rate and --markets require --simulate"),
+        (["--tape", ".", "--backfill", "3"], "--backfill cannot be used with --tape"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options, said):

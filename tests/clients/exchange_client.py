@@ -1,4 +1,4 @@
-"""The exchange's own client, pointed at an address of ours: prints what it understands, a line an event."""
+"""The exchange's own client, pointed at our address: prints each event it parses, one per line."""
 
 import asyncio
 import dataclasses
@@ -10,7 +10,7 @@ from polymarket import AsyncPublicClient
 from polymarket.environments import PRODUCTION, _create_environment
 from polymarket.streams import MarketSpec
 
-LAST = 12  # events after which there is nothing more to come
+LAST = 12  # events after which none follow
 
 
 async def main(url: str, *tokens: str) -> None:

@@ -1,4 +1,4 @@
-// Runs the snippet of docs/stream.md: node follow.mjs SNIPPET ADDRESS KEY RESUME_FROM COUNT, and prints what it heard.
+// Runs the snippet of docs/stream.md: node follow.mjs SNIPPET ADDRESS KEY RESUME_FROM COUNT, and prints what it received.
 import { readFile } from "node:fs/promises";
 
 globalThis.WebSocket ??= (await import("ws")).WebSocket;

@@ -1,4 +1,4 @@
-"""The JavaScript of the documentation, run as it stands there."""
+"""The documentation's JavaScript, run unchanged."""
 
 from __future__ import annotations
 

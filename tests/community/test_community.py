@@ -1,4 +1,4 @@
-"""What only the Community licence has, and that nothing above the schema can tell the licences apart."""
+"""Features of the Community licence only, and that nothing above the schema can tell the licences apart."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_everything_goes_down_and_up_again(community):
     for statement in timescale.create("timescale"):
         community.execute(statement)
 
-    # The names that TimescaleDB gives to what lies under an aggregate are numbered on.
+    # TimescaleDB numbers the names of objects under an aggregate.
     unnumbered = {kind: rows for kind, rows in before.items() if kind not in ("views", "triggers")}
     assert {kind: community.execute(everything[kind]) for kind in unnumbered} == unnumbered
 

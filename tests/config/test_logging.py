@@ -1,4 +1,4 @@
-"""What processes log is found again by machine: every line alike, with the request or the run it belongs to."""
+"""Log lines of all processes are machine-readable: same format, with the request or the run they belong to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from api.site.middleware import Named
+from api.site.middleware import RequestId
 from cli.stack.processes import tail
 from config import logging as logs
 from orchestration import console
@@ -32,7 +32,7 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
 def said(program, log_format):
-    """What a process writes to its log."""
+    """Return what a process writes to its log."""
     done = subprocess.run(
         [
             sys.executable,
@@ -141,7 +141,7 @@ def test_the_sites_requests_have_names_in_answer_and_log():
     async def page(request):
         return PlainTextResponse(logs.request_id.get())
 
-    client = TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(Named)]))
+    client = TestClient(Starlette(routes=[Route("/", page)], middleware=[Middleware(RequestId)]))
 
     given = client.get("/", headers={"X-Request-Id": "mine-1"})
     made = client.get("/", headers={"X-Request-Id": 'not "sane"'})

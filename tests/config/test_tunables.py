@@ -1,4 +1,4 @@
-"""What an administrator changes while everything runs."""
+"""Tunables, changed while everything runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from config import tunables as parameters
 from tests.factories import insert
 
 NAME = "whale_alert_usd"
-DECLARED = list(parameters.PARAMETERS.values())
+DECLARED = list(parameters.TUNABLES.values())
 
 
 @pytest.mark.parametrize("parameter", DECLARED, ids=lambda parameter: parameter.name)
@@ -58,8 +58,8 @@ def test_a_row_that_makes_no_sense_is_no_value(conn, stored):
 
 
 def test_whole_numbers_stay_whole():
-    hours = parameters.Parameter(name="hours", meaning="How long", unit="h", default=5, least=1, most=10)
+    hours = parameters.Tunable(name="hours", meaning="How long", unit="h", default=5, least=1, most=10)
 
     assert hours.parsed("7") == 7
-    with pytest.raises(ValueError, match="hours is a whole number from 1 to 10"):
+    with pytest.raises(ValueError, match="hours is an integer from 1 to 10"):
         hours.parsed("7.5")

@@ -1,4 +1,4 @@
-"""Runs the services of a rendered compose file as it states them: run inside of namespaces of its own.
+"""Runs the services of a rendered compose file as specified, inside its own namespaces.
 
 `python running.py config.json report.json`: names of services lead to this machine, folders that an image would hold
 are read-only, and every port is free.

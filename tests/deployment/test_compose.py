@@ -1,4 +1,4 @@
-"""docker-compose.yml, as Docker Compose reads it, and its commands, as it states them. There is no engine here."""
+"""docker-compose.yml as rendered by Docker Compose, and its commands, run without a container engine."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from sql.embedded import debian, installation
 
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
-# What the image decides, or what each service states for itself.
+# Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
 LAUNCHER = "run_launcher"
 
@@ -31,7 +31,7 @@ print(readiness.fetch("http://webserver:3000/graphql", body={"query":
 
 @pytest.fixture(scope="session")
 def compose(tmp_path_factory):
-    """The real program, from Debian: of a release whose own one can read this file."""
+    """The real `docker compose`, from a Debian release whose version can read this file."""
     into = installation.cache_root().parent / "compose"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(debian, "PACKAGES", ("docker-compose",))
@@ -135,7 +135,7 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
 
 @pytest.fixture
 def dagster_url(cluster, database_url, named_databases):
-    """The database that `presage migrate --with-dagster` makes beside ours; other tests meet none."""
+    """The database that `presage migrate --with-dagster` creates beside ours; dropped for other tests."""
     yield sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
         admin.execute("drop database if exists dagster with (force)")

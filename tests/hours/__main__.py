@@ -1,7 +1,7 @@
-"""python -m tests.hours [--at NAME] [--load RUNS] [PATHS…]: tests under moved clocks, or again and again under load.
+"""python -m tests.hours [--at NAME] [--load RUNS] [PATHS…]: tests under shifted clocks, or repeatedly under load.
 
-Each pass is a run of pytest of its own, ended after MAX_PASS_S. A preloaded library (clock.c) moves the clock for the
-tests and for the servers and the database that they start; `test_clock.py` fails where it does not reach one of them.
+Each pass is a separate pytest run, ended after MAX_PASS_S. A preloaded library (clock.c) shifts the clock of the tests
+and of the servers and the database that they start; `test_clock.py` fails if one of them is not shifted.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tests.hours.moments import moments
 ROOT = Path(__file__).parents[2]
 MAX_PASS_S = 1800
 PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
-BUSY = 4  # processes beside the tests that only use up the processor
-# What waits for others is late when the machine is busy.
+BUSY = 4  # busy-loop processes beside the tests
+# Tests that wait for other processes are late on a busy machine.
 UNDER_LOAD = (
     *(
         "tests/orchestration/ingest",
@@ -49,7 +49,7 @@ class Pass(NamedTuple):
 
 
 def main() -> int:
-    """Run the passes asked for, say what each came to, and fail if one did."""
+    """Run the requested passes, print each result, and fail if one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hours", description=__doc__.partition("\n")[0])
     names = list(moments(_today()))
     parser.add_argument("--at", action="append", help=f"only at this moment; one of: {', '.join(names)}")
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def at_hours(given: argparse.Namespace) -> list[Pass]:
-    """Run what reads the clock at each moment."""
+    """Run the tests that read the clock at each moment."""
     wanted = [(name, at) for name, at in moments(_today()).items() if name in (given.at or [name])]
     arguments = ["-n", given.workers, "--dist", "loadfile", "-m", "clock and not soak", *(given.paths or ["tests"])]
     with tempfile.TemporaryDirectory(prefix="presage-clock-") as folder:
@@ -85,7 +85,7 @@ def at_hours(given: argparse.Namespace) -> list[Pass]:
 
 
 def under_load(given: argparse.Namespace) -> list[Pass]:
-    """Run what depends on luck again and again, beside processes that never pause."""
+    """Run the tests that depend on timing repeatedly, beside busy processes."""
     with ExitStack() as stack:
         for _ in range(BUSY):
             busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
@@ -95,7 +95,7 @@ def under_load(given: argparse.Namespace) -> list[Pass]:
 
 
 def _run(name: str, arguments: list[str], clock: dict[str, str]) -> Pass:
-    """Run one pass, telling of what fails as it fails: one that has to be ended would not come to its summary."""
+    """Run one pass and print failures as they happen: a pass that is killed prints no summary."""
     print(f"--- {name}", flush=True)
     began, last = time.monotonic(), "nothing was said"
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]

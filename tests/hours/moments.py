@@ -1,4 +1,4 @@
-"""The instants that tests are run at: after midnight, about full hours, at noon, where days, months and years end."""
+"""Instants at which tests run: after midnight, around full hours, at noon, and at ends of days, months and years."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ DAY = dt.timedelta(days=1)
 
 
 def moments(today: dt.date) -> dict[str, dt.datetime]:
-    """Give the instants by name: hours of today, and the last minutes of three days with which more than a day ends."""
+    """Return the instants by name: hours of today, and the last minutes of three days that end a month or year."""
     found = {f"today {hour}": _at(today, hour) for hour in HOURS}
     february = today.replace(month=2, day=28)
     year = today.replace(month=12, day=31)

@@ -1,4 +1,4 @@
-"""The clock that a test's processes go by is one and the same."""
+"""All processes of a test have the same clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dagster, an instance of it for each file."""
+"""A Dagster instance for each test file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def make(instance, sandbox, database_url):
 
 @pytest.fixture
 def tick(database_url):
-    """Give the partitions that a schedule asks for at an instant, evaluated as the daemon does: it judges them, too."""
+    """Return the partitions that a schedule requests at an instant, evaluated as the daemon does."""
     repository = defs().get_repository_def()
 
     def ticked(schedule, at):

@@ -1,4 +1,4 @@
-"""python -m tests.orchestration.imported: say what a run's process has imported when it begins, as JSON."""
+"""python -m tests.orchestration.imported: print as JSON what a run's process has imported when it begins."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Feeds that lead or stand by: in threads of a test, and in processes that are killed and replaced."""
+"""Leader-elected feeds: in threads of a test, and in processes that are killed and replaced."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import threading
 import uuid
 
 CONTEXT = multiprocessing.get_context("forkserver")
-# A process is there in some milliseconds.
+# A process starts within some milliseconds.
 CONTEXT.set_forkserver_preload(
-    ["orchestration.webhooks.feed", "orchestration.settlement.feed", "upstream.chain.rpc", "settings"]
+    ["orchestration.webhooks.feed", "orchestration.settlement.feed", "upstream.chain.rpc", "config.settings"]
 )
 
 
@@ -34,7 +34,7 @@ class Running:
 
 
 class Processes:
-    """Two runs of a feed, always: who is killed is replaced. What a process does is given the run's name first."""
+    """Two running processes of a feed: a killed one is replaced. The target's first argument is the run's name."""
 
     def __init__(self, feed, does, *given):
         self.feed, self.does, self.given = feed, does, given
@@ -68,7 +68,7 @@ class Processes:
         process.join()
 
     def _leader(self, conn):
-        """Who holds the lock, by its lease; nobody when that is too old."""
+        """Return who holds the lock, by its lease; None if that is too old."""
         row = conn.execute(
             "select run_id from feed_leases where feed = %s and role = 'leader'"
             " and beat_at > now() - interval '2 s' order by beat_at desc limit 1",

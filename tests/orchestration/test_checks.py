@@ -1,4 +1,4 @@
-"""What the checks say of data that is well, late, crossed, incomplete or refused."""
+"""Results of the checks on data that is healthy, late, crossed, incomplete or refused."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -32,14 +32,14 @@ def test_a_stage_is_judged_by_its_own_clock(conn, seconds, holds, severity, word
     judged = checks.stages(conn)["ingestion"]
 
     assert (judged.holds, judged.severity) == (holds, severity)
-    assert judged.said.startswith(word)
+    assert judged.summary.startswith(word)
     assert judged.figures["lag_s"] == pytest.approx(seconds, abs=1)
 
 
 def test_a_stage_that_never_ran_fails(conn):
     judged = checks.stages(conn)["aggregates"]
 
-    assert (judged.holds, judged.severity, judged.said) == (False, "error", "missing: nothing yet")
+    assert (judged.holds, judged.severity, judged.summary) == (False, "error", "missing: nothing yet")
     assert "lag_s" not in judged.figures
 
 
@@ -51,8 +51,8 @@ def test_a_stage_says_which_checks_of_its_rows_are_broken(conn):
     judged = checks.stages(conn)["ingestion"]
 
     assert (judged.holds, judged.severity) == (False, "warn")
-    assert judged.said.startswith("late: ")
-    assert judged.said.endswith(" s behind, broken: trades.price")
+    assert judged.summary.startswith("late: ")
+    assert judged.summary.endswith(" s behind, broken: trades.price")
 
 
 def stats(conn, lags_ms, ago=timedelta(minutes=1)):

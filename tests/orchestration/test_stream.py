@@ -1,4 +1,4 @@
-"""Messages of whatever kind get their numbers last, and whole."""
+"""Messages of every kind get their numbers last, and completely."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def test_messages_are_numbered_in_order_and_keep_market_and_wallet(conn):
         stream.message("wallet_activity", 6, None, {"role": "maker"}, b"\x01" * 20),
     ]
 
-    assert stream.tell(conn, told, 1_790_000_000_000) == 2
-    assert stream.tell(conn, [], 1_790_000_000_000) == 0
+    assert stream.publish(conn, told, 1_790_000_000_000) == 2
+    assert stream.publish(conn, [], 1_790_000_000_000) == 0
 
     rows = conn.execute("select seq, type, market_id, wallet, message from stream_events order by seq").fetchall()
     assert [row[:4] for row in rows] == [

@@ -1,4 +1,4 @@
-"""An auditor: every event of the sandbox's log is stored exactly once, or a recorded gap says it may be missing."""
+"""Audits the database: every event of the sandbox's log is stored exactly once, or lies in a recorded gap."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
-from tests.soak.truth import held, told
+from tests.soak import truth
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,18 +17,18 @@ AROUND_MS = 2_000  # the Data API gives trades in whole seconds
 
 
 class Report(NamedTuple):
-    """What an audit came to. Rows are counted by kind, token and so on: (kind, token, instant in ms, side, …)."""
+    """Result of an audit. Rows are counted by key: (kind, token, timestamp in ms, side, …)."""
 
     compared: Counter[str]
     """Events of the log, by kind."""
     lost: Counter[Any]
-    """Not stored, though every gap around them says that it was filled."""
+    """Not stored, though every gap around them is marked filled."""
     doubled: Counter[Any]
-    """Stored more than once, or never said by the exchange."""
+    """Stored more than once, or never sent by the exchange."""
     unrecorded: Counter[Any]
-    """Not stored, and no gap says that they may be missing."""
+    """Not stored, and in no recorded gap."""
     missing: Counter[str]
-    """Not stored, as a gap that was not filled says; by kind."""
+    """Not stored, in a gap that is not filled; by kind."""
 
     def __str__(self) -> str:
         compared = ", ".join(f"{count:,} {kind}" for kind, count in self.compared.items())
@@ -37,10 +37,10 @@ class Report(NamedTuple):
             f"{len(rows) and rows.total():,} {name}"
             for name, rows in (("lost", self.lost), ("doubled", self.doubled), ("unrecorded", self.unrecorded))
         )
-        return f"{compared} compared: {', '.join(figures)}; in gaps that say so: {known}"
+        return f"{compared} compared: {', '.join(figures)}; in unfilled gaps: {known}"
 
     def assert_clean(self) -> None:
-        """Nothing is lost, doubled or missing without a gap, and something was compared."""
+        """Assert that nothing is lost, doubled or missing without a gap, and that something was compared."""
         assert all(self.compared[kind] > 0 for kind in GAPS_OF), self.compared
         for rows in (self.lost, self.doubled, self.unrecorded):
             assert not rows, f"{self}\n" + "\n".join(map(str, rows.most_common(5)))
@@ -61,33 +61,33 @@ class Gaps:
             self._spans[token].append((from_ms, to_ms, filled))
 
     def around(self, token: str, ts_ms: int) -> list[bool]:
-        """For each gap that an event of a token lies in, whether it is said to be filled."""
+        """Return, for each gap that an event of a token lies in, whether it is marked filled."""
         spans = (*self._spans[None], *self._spans[token])
         return [filled for from_ms, to_ms, filled in spans if from_ms <= ts_ms <= to_ms]
 
 
 def audit(database_url: str, log: Path, *, from_ms: int | None = None, to_ms: int | None = None) -> Report:
-    """Compare a database with the sandbox's log, from one instant of the exchange up to and with another.
+    """Compare a database with the sandbox's log between two exchange timestamps, both included.
 
-    Without instants: from when the feed began to record up to what it says is committed.
+    Without them: from when the feed began to record up to what it reports as committed.
     """
     with psycopg.connect(database_url, autocommit=True) as conn:
         from_ms = _recorded_since(conn) if from_ms is None else from_ms
         to_ms = _committed_to(conn) if to_ms is None else to_ms
-        stored = held(conn, from_ms=from_ms - AROUND_MS, to_ms=to_ms + AROUND_MS)
+        stored = truth.stored(conn, from_ms=from_ms - AROUND_MS, to_ms=to_ms + AROUND_MS)
         gaps = {kind: Gaps(conn, of) for kind, of in GAPS_OF.items()}
-    events = told(log, from_ms=from_ms, to_ms=to_ms).rows
-    around = told(log, from_ms=from_ms - 2 * AROUND_MS, to_ms=to_ms + 2 * AROUND_MS).rows
+    events = truth.sent(log, from_ms=from_ms, to_ms=to_ms).rows
+    around = truth.sent(log, from_ms=from_ms - 2 * AROUND_MS, to_ms=to_ms + 2 * AROUND_MS).rows
     report = Report(
         Counter({kind: rows.total() for kind, rows in events.items()}), Counter(), Counter(), Counter(), Counter()
     )
     for kind in GAPS_OF:
         bare = _without_instants if kind == "trades" else _as_they_are
-        known, said = bare(stored[kind]), bare(events[kind])
+        known, expected = bare(stored[kind]), bare(events[kind])
         for row, count in (known - bare(around[kind])).items():
             report.doubled[kind, *row] += count
-        absent = said - known
-        for row, count in events[kind].items():  # with its instant
+        absent = expected - known
+        for row, count in events[kind].items():  # with its timestamp
             name = next(iter(bare(Counter([row]))))
             if not absent[name]:
                 continue
@@ -104,7 +104,7 @@ def audit(database_url: str, log: Path, *, from_ms: int | None = None, to_ms: in
 
 
 def _without_instants(rows: Counter[Any]) -> Counter[Any]:
-    """Trades by token, side, price, size and transaction: their instant depends on who told of them."""
+    """Count trades by token, side, price, size and transaction: their timestamp depends on the source."""
     found: Counter[Any] = Counter()
     for (token, _, *rest), count in rows.items():
         found[token, *rest] += count

@@ -1,4 +1,4 @@
-"""A running `presage demo`, seen from outside: its processes, leases and the beat of its commits."""
+"""Runs `presage demo` and observes it from outside: processes, leases and commits."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from sql.embedded import Cluster
 ROOT = Path(__file__).parents[2]
 
 
-class Lease(NamedTuple):
-    """A live run."""
+class LiveLease(NamedTuple):
+    """The lease of a live run."""
 
     run_id: str
     role: str
@@ -31,8 +31,8 @@ class Lease(NamedTuple):
     silent_s: float
 
 
-class Running:
-    """Starts a demo and knows how to look into it."""
+class RunningDemo:
+    """Starts a demo and inspects it."""
 
     def __init__(self, data_dir: Path, *options: str, **environment: str) -> None:
         self.data_dir = data_dir
@@ -56,11 +56,11 @@ class Running:
             },
         )
 
-    def said(self) -> str:
+    def log_text(self) -> str:
         return (self.data_dir / "output").read_text()
 
-    def told(self) -> dict[str, Any]:
-        """What the demo's own JSON says by now."""
+    def output_json(self) -> dict[str, Any]:
+        """Return the demo's current JSON output."""
         return json.loads(self.json.read_text()) if self.json.exists() else {}
 
     def running(self) -> dict[str, Any]:
@@ -72,8 +72,8 @@ class Running:
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.running()["database_url"], autocommit=True, connect_timeout=2)
 
-    def leases(self) -> list[Lease]:
-        """Live runs with a recent sign of life; none while the database is away."""
+    def leases(self) -> list[LiveLease]:
+        """Return leases touched recently; none while the database is unavailable."""
         try:
             with self.connect() as conn:
                 rows = conn.execute(
@@ -82,34 +82,34 @@ class Running:
                 ).fetchall()
         except psycopg.Error:
             return []
-        return [Lease(*row) for row in rows]
+        return [LiveLease(*row) for row in rows]
 
-    def lease(self, role: str) -> Lease:
+    def lease(self, role: str) -> LiveLease:
         return next(lease for lease in self.leases() if lease.role == role)
 
     def whole(self) -> bool:
-        """Say whether a leader and a ready standby are there, and every service runs."""
+        """Return whether a leader and a ready standby exist, and every service runs."""
         leases = [lease for lease in self.leases() if guard.alive(lease.pid)]
         roles = sorted(lease.role for lease in leases if lease.ready)
         services = self.running()["services"].values()
         return roles == ["leader", "standby"] and len(leases) == 2 and all(s["state"] == "up" for s in services)
 
     def wait_until(self, what: Any, within_s: float) -> float:
-        """Wait, and say how long it took."""
+        """Wait for a condition; return the seconds it took."""
         began = time.monotonic()
         while not what():
-            assert self.process.poll() is None, f"the demo ended:\n{self.said()}"
-            assert time.monotonic() - began < within_s, f"not within {within_s} s:\n{self.said()[-4000:]}"
+            assert self.process.poll() is None, f"the demo ended:\n{self.log_text()}"
+            assert time.monotonic() - began < within_s, f"not within {within_s} s:\n{self.log_text()[-4000:]}"
             time.sleep(0.1)
         return time.monotonic() - began
 
     def graphql(self, query: str, **variables: Any) -> Any:
-        url = f"{self.told()['urls']['dagster']}/graphql"
+        url = f"{self.output_json()['urls']['dagster']}/graphql"
         return (fetch(url, body={"query": query, "variables": variables}) or {}).get("data")
 
     def exchange(self) -> dict[str, Any]:
-        """What the sandbox says of itself."""
-        api = self.told()["urls"]["api"]
+        """Return the sandbox's status."""
+        api = self.output_json()["urls"]["api"]
         port = int(api.rpartition(":")[2]) + 1
         return fetch(f"http://127.0.0.1:{port}/sandbox/status")
 
@@ -122,17 +122,17 @@ class Running:
             self.output.close()
 
     def erase(self) -> None:
-        """Forget the data; what the demo wrote beside it stays until pytest clears it away."""
+        """Delete the database; the demo's other files stay until pytest removes them."""
         Cluster(self.data_dir / "database").erase()
 
 
-class Pulse(threading.Thread):
-    """Watches the stream's head as a subscriber would, and notes when it moved."""
+class CommitWatcher(threading.Thread):
+    """Polls the stream's head as a subscriber would, and records when it moved."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: RunningDemo) -> None:
         super().__init__(daemon=True)
         self.running = running
-        self.beats: list[float] = []
+        self.commits: list[float] = []
         self._enough = threading.Event()
 
     def run(self) -> None:
@@ -144,14 +144,14 @@ class Pulse(threading.Thread):
                         found = conn.execute("select last_seq from stream_head").fetchone()
                         if found and found[0] != head:
                             head = found[0]
-                            self.beats.append(time.monotonic())
+                            self.commits.append(time.monotonic())
             except (psycopg.Error, OSError, KeyError):
                 self._enough.wait(0.03)
 
     def longest_pause(self, since: float) -> float:
-        """The longest time without a commit, from an instant on until now."""
-        beats = [since, *(beat for beat in self.beats if beat > since), time.monotonic()]
-        return max(later - earlier for earlier, later in itertools.pairwise(beats))
+        """Return the longest time without a commit since an instant."""
+        commits = [since, *(commit for commit in self.commits if commit > since), time.monotonic()]
+        return max(later - earlier for earlier, later in itertools.pairwise(commits))
 
     def stop(self) -> None:
         self._enough.set()

@@ -1,4 +1,4 @@
-"""A writer of stream events that holds its transactions, rolls some back, and does not mind how it ends."""
+"""A writer of stream events that holds transactions open, rolls some back, and may be killed at any time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
     with conn.transaction() as transaction:
         conn.execute("select 1")
         if dice.random() < 0.3:
-            time.sleep(dice.uniform(0, 0.15))  # held before the numbers are taken: others overtake
+            time.sleep(dice.uniform(0, 0.15))  # before the numbers are taken: other writers overtake
         count = dice.randint(1, 20)
         (last,) = conn.execute("update stream_head set last_seq = last_seq + %s returning last_seq", [count]).fetchone()
         with conn.cursor().copy("copy stream_events (seq, type, market_id, wallet, message) from stdin") as copy:
@@ -29,7 +29,7 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
                 message = {"type": kind, "seq": seq, "ts": int(time.time() * 1000), "market_id": market, "data": {}}
                 copy.write_row((seq, kind, market, wallet, json.dumps(message)))
         if dice.random() < 0.1:
-            time.sleep(dice.uniform(0, 0.03))  # held after: others wait
+            time.sleep(dice.uniform(0, 0.03))  # after: other writers wait
         if dice.random() < 0.1:
             raise psycopg.Rollback(transaction)
 

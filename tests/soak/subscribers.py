@@ -1,4 +1,4 @@
-"""Many subscribers with filters of all kinds, who come and go at random, and what each of them should have heard."""
+"""Many subscribers with various filters that reconnect at random, and the events each should receive."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from presage.client import AsyncStream
+from presage_client import AsyncStream
 from tests.soak.stream_writer import MARKETS, TYPES, WALLETS
 
 if TYPE_CHECKING:
-    from presage.client import Gap
+    from presage_client import Gap
 
 
 class Row(NamedTuple):
@@ -27,12 +27,14 @@ class Row(NamedTuple):
 
 @dataclass
 class Subscriber:
+    """A subscriber with its filter, and what it received."""
+
     key: str
     watched: frozenset[bytes]  # by the key's account
     markets: frozenset[str] | None
     types: frozenset[str] | None
     wallets: frozenset[bytes]
-    heard: list[int] = field(default_factory=list)
+    received: list[int] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     connections: int = 0
     last: int = 0
@@ -61,11 +63,11 @@ class Subscriber:
             )
             async with stream:
                 async for event in stream:
-                    self.heard.append(event.seq)
+                    self.received.append(event.seq)
                     self.last = event.seq
 
 
-def drawn(dice: random.Random, keys: dict[str, frozenset[bytes]]) -> Subscriber:
+def random_subscriber(dice: random.Random, keys: dict[str, frozenset[bytes]]) -> Subscriber:
     key = dice.choice(list(keys))
     some = dice.random()
     return Subscriber(
@@ -77,20 +79,20 @@ def drawn(dice: random.Random, keys: dict[str, frozenset[bytes]]) -> Subscriber:
     )
 
 
-class Crowd(threading.Thread):
-    """The subscribers, in a thread of their own; some leave and come back all the time."""
+class Subscribers(threading.Thread):
+    """Runs the subscribers in a thread of its own; some keep disconnecting and reconnecting."""
 
     def __init__(self, url: str, subscribers: list[Subscriber], seed: int) -> None:
         super().__init__(daemon=True)
         self.url, self.subscribers, self.dice = url, subscribers, random.Random(seed)
-        self.restless = True
+        self.reconnecting = True
         self.failed: BaseException | None = None
         self._over = threading.Event()
 
     def run(self) -> None:
         try:
             asyncio.run(self._main())
-        except BaseException as error:  # noqa: BLE001 (told by the test)
+        except BaseException as error:  # noqa: BLE001 (reported by the test)
             self.failed = error
 
     async def _main(self) -> None:
@@ -105,11 +107,11 @@ class Crowd(threading.Thread):
             task.result()
 
     async def _leave(self) -> None:
-        """Have one after the other come back: after a farewell, or with the connection cut."""
+        """Make one after the other reconnect: after a clean close or a cut connection."""
         while True:
             await asyncio.sleep(self.dice.uniform(0.02, 0.2))
             one = self.dice.choice(self.subscribers)
-            if one.stream is None or not self.restless:
+            if one.stream is None or not self.reconnecting:
                 continue
             if self.dice.random() < 0.5:
                 with suppress(OSError):

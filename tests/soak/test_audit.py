@@ -79,7 +79,7 @@ def test_what_a_gap_says_is_missing_is_neither_lost_nor_unrecorded(audited, gap,
     report = audited(trades=[1_000], levels=[600])
 
     assert report.missing == {"level changes": 1}
-    assert [row[0] for row in report.lost] == ["trades"], "a gap that was filled says that nothing is missing"
+    assert [row[0] for row in report.lost] == ["trades"], "in a filled gap nothing may be missing"
     assert not report.unrecorded
 
 

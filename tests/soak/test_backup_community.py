@@ -1,7 +1,7 @@
-"""A database of the Community licence into a file and back: aggregates stay aggregates, columns stay columns.
+"""Backup and restore of a Community-licence database: aggregates stay aggregates, columns stay columns.
 
-There is no server of that licence here but one in WebAssembly, of one session and one database, that takes no COPY. So
-pg_dump writes inserts, and what `presage restore` does around pg_restore with databases is done by hand.
+The only server of that licence here is one in WebAssembly, with one session and one database, that takes no COPY. So
+pg_dump writes inserts, and what `presage restore` does with databases around pg_restore is done by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RELEASE = 17
 
 @contextmanager
 def served():
-    """A server that nobody has used yet; gives its address."""
+    """Start a fresh server; yield its address."""
     assert shutil.which("node"), "install nodejs and npm"
     with subprocess.Popen(["node", WIRE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         port = int(process.stdout.readline())
@@ -38,7 +38,7 @@ def served():
 
 @contextmanager
 def connected(url):
-    """A connection that puts parameters into the text, and finds the tables whatever was set before."""
+    """Connect with client-side parameters and a fixed search path and time zone."""
     with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as conn:
         conn.execute("set search_path = public")
         conn.execute("set timezone = 'UTC'")
@@ -74,7 +74,7 @@ def test_aggregates_columns_and_jobs_are_there_again_and_go_on(tmp_path):
             for name in ("candles_1m", "candles_1h"):
                 conn.execute(f"call refresh_continuous_aggregate('{name}', null, null)")
             conn.execute("select compress_chunk(chunk) from show_chunks('trades') as chunk")
-            told = origin.note(conn)
+            backup = origin.note(conn)
             before = described(conn)
         # In one statement a table, as COPY is: its rows refer to each other.
         inserts = ("--inserts", "--rows-per-insert=10000")
@@ -95,7 +95,7 @@ def test_aggregates_columns_and_jobs_are_there_again_and_go_on(tmp_path):
             computed = [conn.execute(candles.computed(table)).fetchall() for table in candles.TABLES]
             counted = conn.execute("select count(*) from trades").fetchone()
 
-    assert told.license == "timescale"
+    assert backup.license == "timescale"
     assert {name: packed for name, packed, _ in before[2]}["trades"] > 0
     assert after == before
     assert counted == (400,)

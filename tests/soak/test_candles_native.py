@@ -1,4 +1,4 @@
-"""New databases of the Community licence, written to at once: in the end every candle is what the trades say."""
+"""New Community-licence databases, written to at once: in the end every candle matches the trades."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from orchestration.candles import aggregates
-from orchestration.ingest.storage.rows import Batch, Token, Trade
+from orchestration.ingest.storage.rows import Token, TradeRow, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from sql import database, migrate
 from tests.sql import candles
@@ -21,11 +21,11 @@ pytestmark = [pytest.mark.soak, pytest.mark.license("timescale")]
 
 DATABASES = 100
 WRITTEN_S = 2.0
-KEPT = timedelta(days=3650)
+RETENTION = timedelta(days=3650)
 
 
-def trade(number: int, ts_ms: int) -> Trade:
-    return Trade(
+def trade(number: int, ts_ms: int) -> TradeRow:
+    return TradeRow(
         token=Token("1", "m", 1 + number % 5, 0),
         ts_ms=ts_ms,
         trade_id=number,
@@ -39,17 +39,17 @@ def trade(number: int, ts_ms: int) -> Trade:
 
 
 def write(url: str, numbers: itertools.count[int], ages_s: list[float], ended: threading.Event) -> None:
-    """Trades as fast as they go, each in a transaction of its own: of now, or of some time ago."""
+    """Write trades as fast as possible, each in its own transaction: current or of some age."""
     with database.connect(url, autocommit=True) as conn:
         writer = Writer(conn)
         for age_s in itertools.cycle(ages_s):
             if ended.is_set():
                 return
-            writer.write(Batch(trades=[trade(next(numbers), int((time.time() - age_s) * 1000))]), tell=False)
+            writer.write(WriteBatch(trades=[trade(next(numbers), int((time.time() - age_s) * 1000))]), publish=False)
 
 
-def look(url: str, ended: threading.Event) -> int:
-    """Passes as orchestration makes them, one after the other."""
+def refresh_repeatedly(url: str, ended: threading.Event) -> int:
+    """Run refresh passes as orchestration does, one after the other."""
     with database.connect(url, autocommit=True) as conn:
         passes = 0
         while not ended.is_set():
@@ -59,18 +59,18 @@ def look(url: str, ended: threading.Event) -> int:
 
 
 def one_pass(conn, now) -> None:
-    aggregates.refresh_candles(conn, now, kept=KEPT)
-    aggregates.refresh_due(conn, now, kept=KEPT)
+    aggregates.refresh_candles(conn, now, kept=RETENTION)
+    aggregates.refresh_due(conn, now, kept=RETENTION)
     conn.execute("update stage_clocks set beat_at = %s where stage = 'aggregates'", [now])
 
 
 def wrong(url: str) -> list[str]:
-    """Write right after the migration, beside passes; name the candles that are wrong after a last pass."""
+    """Write right after the migration, alongside passes; return the candle tables that are wrong after a last pass."""
     ended, numbers = threading.Event(), itertools.count(1)
     late = [131.0, 3_700.0, 125.0, 9_000.0, 185.0, 40_000.0, 600.0]
     with ThreadPoolExecutor(4) as pool:
         running = [pool.submit(write, url, numbers, ages, ended) for ages in ([0.0], late, late[::-1])]
-        passes = pool.submit(look, url, ended)
+        passes = pool.submit(refresh_repeatedly, url, ended)
         time.sleep(WRITTEN_S)
         ended.set()
         for writing in running:
@@ -78,9 +78,9 @@ def wrong(url: str) -> list[str]:
         assert passes.result() > 0
     with database.connect(url, autocommit=True) as conn:
         one_pass(conn, datetime.now(UTC) + timedelta(minutes=3))
-        held = next(numbers) - 1
-        assert conn.execute("select count(*) from trades").fetchone() == (held,)
-        assert held > 50
+        stored = next(numbers) - 1
+        assert conn.execute("select count(*) from trades").fetchone() == (stored,)
+        assert stored > 50
         return [
             table
             for table in candles.TABLES

@@ -1,4 +1,4 @@
-"""The chain for long: a thousand random histories, two hundred kills."""
+"""Long-running chain tests: a thousand random histories, two hundred kills."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ pytestmark = pytest.mark.soak
 
 HISTORIES = 1_000
 FIRST_SEED = 1_000  # others than those of the quick tests
-KILLS, IN_ONE = 200, 20
+KILLS, KILLS_PER_RUN = 200, 20
 
 
-def test_a_thousand_random_histories_end_in_what_an_independent_reading_says(chain, meddlers, new_database):
-    endpoints = meddlers(2)
+def test_a_thousand_random_histories_end_in_what_an_independent_reading_says(chain, faulty_rpcs, new_database):
+    endpoints = faulty_rpcs(2)
     began = time.monotonic()
     wrong = {}
     for seed in range(FIRST_SEED, FIRST_SEED + HISTORIES):
@@ -40,10 +40,10 @@ def test_a_thousand_random_histories_end_in_what_an_independent_reading_says(cha
 
 def test_two_hundred_kills_lose_nothing_and_double_nothing(anvil, new_database):
     wrong = {}
-    for seed in range(KILLS // IN_ONE):
+    for seed in range(KILLS // KILLS_PER_RUN):
         with new_database() as url:
-            if different := killing.kill_many(anvil, url, IN_ONE, seed=1000 + seed):
+            if different := killing.kill_many(anvil, url, KILLS_PER_RUN, seed=1000 + seed):
                 wrong[seed] = different
-        print(f"{(seed + 1) * IN_ONE} kills, {len(wrong)} wrong", flush=True)
+        print(f"{(seed + 1) * KILLS_PER_RUN} kills, {len(wrong)} wrong", flush=True)
 
     assert wrong == {}

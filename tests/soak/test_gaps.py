@@ -1,4 +1,4 @@
-"""What nobody heard is in a gap, and its trades are fetched: markets that came and went, refused sockets, a day."""
+"""Missed data is in a gap, and its trades are fetched: short-lived markets, refused sockets, a day without a feed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from config.settings import Settings
 from orchestration.coverage import days
 from orchestration.markets.discovery import Discovery
-from tests.orchestration.ingest.living import World, now_ms, wait_until
+from tests.orchestration.ingest.live_world import World, now_ms, wait_until
 from tests.soak.audit import audit
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
@@ -22,28 +22,28 @@ from upstream.transport.http import Client
 DAY_AND_AN_HOUR_S = 25 * 3600
 
 
-class Installation(World):
+class GapWorld(World):
     """A sandbox, a database, its feeds and, where a test runs them, the jobs beside them."""
 
     def __enter__(self):
-        self.walk()
+        self.scan_catalogue()
         return self
 
-    def walk(self):
-        """Walk the catalogue as discovery does: what is open, what is new, what has closed."""
+    def scan_catalogue(self):
+        """Read the catalogue as discovery does: open, new and closed markets."""
         with Client() as client:
             configured = Settings(_env_file=None, source=self.sandbox.source.source)
-            walks = Discovery(self.conn, Gamma(client, self.sandbox.gamma_url), configured)
-            walks.walk_open()
-            walks.look()
-            walks.walk_closed()
+            discovery = Discovery(self.conn, Gamma(client, self.sandbox.gamma_url), configured)
+            discovery.scan_open()
+            discovery.look()
+            discovery.scan_closed()
 
     def unfilled(self):
         query = "select count(*) from coverage_gaps where kind = 'trades' and filled_at is null"
         return self.conn.execute(query).fetchone()[0]
 
-    def hurry(self, rate, *, until_ms):
-        """Have the exchange, whose clock is behind, play what lies between at a low rate, as fast as it can."""
+    def fast_forward(self, rate, *, until_ms):
+        """Have the exchange, whose clock is behind, catch up at a low event rate, as fast as it can."""
         source = self.sandbox.source
         usual, source.rate = source.rate, rate
         self.sandbox.call(lambda: setattr(self.sandbox, "_began", self.sandbox._began - DAY_AND_AN_HOUR_S))
@@ -60,14 +60,14 @@ class Installation(World):
         print(f"\n{report}\n  " + "\n  ".join(map(str, rows)), flush=True)
         return report
 
-    def lives(self, from_ms, to_ms):
-        """Markets that were listed and settled within a span."""
-        listed, settled = set(), set()
+    def short_lived_markets(self, from_ms, to_ms):
+        """Return the markets listed and resolved within a span."""
+        listed, resolved = set(), set()
         self.sandbox.call(self.sandbox.log.flush)
         for line in map(json.loads, self.log.read_bytes().splitlines()):
             if line["kind"] in {"new_market", "resolved"} and from_ms <= line["ts_ms"] <= to_ms:
-                (listed if line["kind"] == "new_market" else settled).add(line["condition_id"])
-        return listed & settled
+                (listed if line["kind"] == "new_market" else resolved).add(line["condition_id"])
+        return listed & resolved
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def install(database_url, tmp_path):
         def start(**options):
             log = tmp_path / "truth.jsonl"
             sandbox = stack.enter_context(Sandbox(simulate=21, log=log, **options))
-            return stack.enter_context(Installation(sandbox, database_url, log))
+            return stack.enter_context(GapWorld(sandbox, database_url, log))
 
         yield start
 
@@ -95,19 +95,19 @@ def test_markets_that_were_listed_and_closed_while_everything_was_down(install, 
     time.sleep(20)
     before.stop()
     ended = now_ms()
-    wait_until(lambda: len(world.lives(ended, now_ms())) >= 6, 240)
-    gone = world.lives(ended, now_ms())
+    wait_until(lambda: len(world.short_lived_markets(ended, now_ms())) >= 6, 240)
+    gone = world.short_lived_markets(ended, now_ms())
 
     again = world.feed(settle_s=2)
     wait_until(lambda: world.leader() == again.run_id)
     wait_until(lambda: world.unfilled() == 0 and len(world.gaps()) > 1, 120)
     known = world.conn.execute("select count(*) from markets where market_id = any(%s)", [list(gone)]).fetchone()[0]
-    world.walk()
+    world.scan_catalogue()
     time.sleep(20)
     until = world.caught_up()
     wait_until(lambda: world.unfilled() == 0, 120)
 
-    print(f"{len(gone)} markets came and went unheard, {known} of them were found by their trades")
+    print(f"{len(gone)} markets came and went unnoticed, {known} of them were found by their trades")
     assert len(gone) >= 5
     assert known > 0
     assert again.stop()["mismatches"] == 0
@@ -123,7 +123,7 @@ def test_a_new_socket_that_is_refused_for_five_minutes(install):
     feeds = [world.feed(settle_s=2, live_assets_per_socket=tokens) for _ in range(2)]
     wait_until(lambda: all(world.ready(feed) for feed in feeds))
     began = world.caught_up()
-    world.fault(kind="refuse", for_s=300)  # what is open stays open: new markets find no room there
+    world.fault(kind="refuse", for_s=300)  # open sockets stay open and are full: new markets need a new one
     refused = "select count(*) from coverage_gaps where cause = 'listed before it was followed' and to_ts is null"
     wait_until(lambda: world.conn.execute(refused).fetchone()[0] >= 2, 120)
     seen = now_ms()
@@ -134,12 +134,12 @@ def test_a_new_socket_that_is_refused_for_five_minutes(install):
     until = world.caught_up()
     wait_until(lambda: world.unfilled() == 0, 120)
 
-    print(f"{still // 2} markets could not be listened to at the end of five minutes")
+    print(f"{still // 2} markets could not be subscribed to at the end of five minutes")
     assert still >= 2
     report = world.audited(began, until)
     report.assert_clean()
     assert report.missing["trades"] == 0
-    assert report.missing["level changes"] > 0, "changes of books that nobody heard"
+    assert report.missing["level changes"] > 0, "changes of books that nobody received"
 
 
 @pytest.mark.soak
@@ -155,27 +155,29 @@ def test_twenty_five_hours_without_a_feed(install, monkeypatch):
     time.sleep(15)
     before.stop()
     world.conn.execute("update feed_stats set ts = ts - interval '25 hours'")
-    # What they say of their progress is in the exchange's time, and so 25 hours ago already.
+    # Their progress is in the exchange's time, and so 25 hours ago already.
     world.conn.execute(
         "update feed_leases set beat_at = beat_at - interval '25 hours', started_at = started_at - interval '25 hours'"
     )
     world.conn.execute("update stage_clocks set beat_at = beat_at - interval '25 hours' where stage = 'ingestion'")
     (ended,) = world.conn.execute("select max((detail ->> 'written_ms')::bigint) from feed_leases").fetchone()
-    world.hurry(0.3, until_ms=now_ms)
-    gone = world.lives(ended, now_ms())
+    world.fast_forward(0.3, until_ms=now_ms)
+    gone = world.short_lived_markets(ended, now_ms())
     exchange = world.exchange()
-    told_of = days.reconcile_trades(world.conn, exchange, dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1))
+    reconciled = days.reconcile_trades(world.conn, exchange, dt.datetime.now(dt.UTC).date() - dt.timedelta(days=1))
     exchange.close()
 
     again = world.feed(settle_s=2)
     wait_until(lambda: world.leader() == again.run_id)
     wait_until(lambda: world.unfilled() == 0 and len(world.gaps()) > 1, 240)
-    world.walk()
+    world.scan_catalogue()
     time.sleep(10)
     until = world.caught_up()
     wait_until(lambda: world.unfilled() == 0, 120)
 
-    print(f"{len(gone)} markets came and went; reconciliation brought {told_of.added} trades before the feed was back")
+    print(
+        f"{len(gone)} markets came and went; reconciliation brought {reconciled.added} trades before the feed was back"
+    )
     (first,) = world.conn.execute(
         "select as_ms(min(from_ts)) from coverage_gaps where kind = 'books' and market_key is null"
     ).fetchone()

@@ -1,4 +1,4 @@
-"""Twenty faults under load, in random order; then every row is compared with what the exchange says it sent."""
+"""Twenty faults under load, in random order; then every row is compared with the exchange's log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rich.table import Table
 
 from cli.stack.ports import choose
 from orchestration.ingest.gaps.starts import LISTED
-from tests.soak.running import Pulse, Running
-from tests.soak.truth import compare, held, story, told
+from tests.soak.running import CommitWatcher, RunningDemo
+from tests.soak.truth import compare, log_lines, sent, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 SEED = int(os.environ.get("PRESAGE_SOAK_SEED", "1"))
 TIMES = int(os.environ.get("PRESAGE_SOAK_TIMES", "4"))  # of each of the five faults
 RATE = os.environ.get("PRESAGE_SOAK_RATE", "300")
-WINDOW_S = "150"  # short, so that runs hand over by themselves meanwhile
+WINDOW_S = "150"  # short, so that runs also hand over by themselves
 RECOVERY_S = 120.0
 
 RUNS = (
@@ -31,28 +31,28 @@ RUNS = (
 )
 
 
-def kill_leader(demo: Running) -> None:
+def kill_leader(demo: RunningDemo) -> None:
     os.kill(demo.lease("leader").pid, signal.SIGKILL)
 
 
-def kill_standby(demo: Running) -> None:
+def kill_standby(demo: RunningDemo) -> None:
     os.kill(demo.lease("standby").pid, signal.SIGKILL)
 
 
-def kill_code_server(demo: Running) -> None:
+def kill_code_server(demo: RunningDemo) -> None:
     os.kill(demo.pid("code-server"), signal.SIGKILL)
 
 
-def kill_database(demo: Running) -> None:
+def kill_database(demo: RunningDemo) -> None:
     os.kill(demo.pid("database"), signal.SIGKILL)
 
 
-def hand_over(demo: Running) -> None:
-    """Ask the leader to leave, as a deployment does. (Runs whose window is over leave by themselves meanwhile.)"""
+def hand_over(demo: RunningDemo) -> None:
+    """Ask the leader to leave, as a deployment does. (Runs whose window is over leave by themselves.)"""
     os.kill(demo.lease("leader").pid, signal.SIGTERM)
 
 
-FAULTS: dict[str, Callable[[Running], None]] = {
+FAULTS: dict[str, Callable[[RunningDemo], None]] = {
     "kill -9 of the leader": kill_leader,
     "kill -9 of the standby": kill_standby,
     "kill -9 of the code server": kill_code_server,
@@ -68,11 +68,11 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
     dice.shuffle(order)
     base = choose(None).api
     options = ("--rate", RATE, "--markets", "40", "--simulate", str(SEED), "--port-base", str(base))
-    demo = Running(tmp_path, *options, PRESAGE_LIVE_WINDOW_S=WINDOW_S)
-    pulse = Pulse(demo)
+    demo = RunningDemo(tmp_path, *options, PRESAGE_LIVE_WINDOW_S=WINDOW_S)
+    pulse = CommitWatcher(demo)
     table = Table("fault", "no commit for", "whole again after", title=f"seed {SEED}, {RATE} messages a second")
     try:
-        demo.wait_until(lambda: demo.told().get("time_to_first_price_s") is not None and demo.whole(), 120)
+        demo.wait_until(lambda: demo.output_json().get("time_to_first_price_s") is not None and demo.whole(), 120)
         began_ms = demo.exchange()["clock_ms"] + 1
         pulse.start()
         for nth, name in enumerate(order, 1):
@@ -90,32 +90,34 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
 
         runs = demo.graphql(RUNS)["runsOrError"]["results"]
         with demo.connect() as conn:
-            found = held(conn, from_ms=began_ms, to_ms=ended_ms)
+            found = stored(conn, from_ms=began_ms, to_ms=ended_ms)
             gaps = conn.execute(
                 "select kind, cause, from_ts, to_ts, filled_by from coverage_gaps order by gap_id"
             ).fetchall()
             quarantined = conn.execute("select count(*) from quarantine").fetchone()
-        differences = compare(told(demo.truth, from_ms=began_ms, to_ms=ended_ms), found)
+        differences = compare(sent(demo.truth, from_ms=began_ms, to_ms=ended_ms), found)
     finally:
         pulse.stop()
         demo.stop()
 
     report(table, differences, gaps, runs)
     for difference in differences.values():
-        for line in story(demo.truth, difference):
+        for line in log_lines(demo.truth, difference):
             print(line)
     for kind, difference in differences.items():
         assert difference.compared > 0, kind
         assert difference.lost.total() == 0, (kind, difference.lost)
         assert difference.doubled.total() == 0, (kind, difference.doubled)
     assert quarantined == (0,)
-    assert not [gap for gap in gaps if gap[3] is None and gap[1] != LISTED]  # one may be listed at this very moment
-    # Dagster's own record: each killed run is marked as failed, each run that was told to end says so.
+    assert not [
+        gap for gap in gaps if gap[3] is None and gap[1] != LISTED
+    ]  # a market may be listed at this very moment
+    # Dagster's own record: each killed run is marked as failed, each run that was asked to end is recorded so.
     statuses = [run["status"] for run in runs]
     killed = TIMES * 2
     assert statuses.count("FAILURE") >= killed, statuses
     assert statuses.count("STARTED") == 2, statuses
-    demo.erase()  # only now: after a failure one wants to look into it
+    demo.erase()  # only now: after a failure the data is needed for inspection
 
 
 def report(table, differences, gaps, runs) -> None:

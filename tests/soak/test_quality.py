@@ -1,4 +1,4 @@
-"""Half an hour of data in which nothing is wrong: no check of data quality says otherwise."""
+"""Half an hour of correct data: no data quality check fails."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rich.table import Table
 
 from cli.stack.ports import choose
 from orchestration.quality.suites import SUITES
-from tests.soak.running import Running
+from tests.soak.running import RunningDemo
 
 MINUTES = float(os.environ.get("PRESAGE_SOAK_MINUTES", "30"))
 EVERY_S = 60
-# What a demo need not have: nobody watches a wallet or has a webhook, there is no gap without a fault, and no day ends.
+# Tables a demo may leave empty: no watched wallets or webhooks, no gaps without faults, and no day ends.
 NONE_OF = {
     *("wallet_activity", "coverage_gaps", "coverage_days", "coverage_market_days", "exports", "chain_checks"),
     *("book_anchors", "signals", "tick_sizes", "webhook_deliveries"),
@@ -34,7 +34,7 @@ from quality_results r group by suite order by suite
 @pytest.fixture
 def demo(tmp_path):
     options = ["--port-base", str(choose(None).api), "--rate", "200", "--markets", "100"]
-    running = Running(tmp_path, *options, PRESAGE_QUALITY_EVERY_S=str(EVERY_S))
+    running = RunningDemo(tmp_path, *options, PRESAGE_QUALITY_EVERY_S=str(EVERY_S))
     try:
         yield running
     finally:
@@ -44,7 +44,7 @@ def demo(tmp_path):
 
 @pytest.mark.soak
 def test_nothing_is_found_in_half_an_hour_in_which_nothing_is_wrong(demo):
-    demo.wait_until(lambda: (demo.told().get("rows") or {}).get("candles_1m"), within_s=300)
+    demo.wait_until(lambda: (demo.output_json().get("rows") or {}).get("candles_1m"), within_s=300)
 
     time.sleep(MINUTES * 60)
 

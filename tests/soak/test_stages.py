@@ -1,4 +1,4 @@
-"""Each stage of a running service is stopped by hand: it turns late, then stale, wherever that is shown."""
+"""Stops each stage of a running service: it turns late, then stale, everywhere its status is shown."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rich.console import Console
 
 from cli.stack.ports import choose
 from cli.stack.readiness import fetch
-from config import tunables as parameters
+from config import tunables
 from orchestration.assets.pipeline import STAGES
-from orchestration.assets.stages import UNTOLD_S
-from tests.soak.running import Running
+from orchestration.assets.stages import REPORT_WINDOW_S
+from tests.soak.running import RunningDemo
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-# Shorter than by default, so that all of them can be waited for; each is longer than its stage's own pace.
+# Shorter than the defaults, so that the test can wait for all; each is longer than its stage's own interval.
 SHORT = {
     "ingestion": (15, 60),
     "settlement": (30, 75),
@@ -34,7 +34,7 @@ SHORT = {
     "aggregates": (180, 210),
     "analysis": (180, 210),
 }
-KEPT_BY = {
+SENSOR_OF = {
     "discovery": "discovery_due",
     "ingestion": "live_keeper",
     "settlement": "settlement_keeper",
@@ -43,10 +43,10 @@ KEPT_BY = {
     "delivery": "delivery_keeper",
 }
 FEEDS = {"ingestion": "polymarket", "settlement": "settlement", "delivery": "delivery"}
-PATIENCE_S = 600.0  # for what takes a minute when nothing else runs
-SENSOR_LOOKS_S = 40.0  # Dagster's sensors are asked each ten seconds or so, on a busy machine later
-METRICS_LOOK_S = 10.0  # each worker asks the database anew after a moment
-POLICY_LOOKS_S = UNTOLD_S + 60.0  # and its freshness is judged each half minute
+TIMEOUT_S = 600.0  # for what takes a minute on an idle machine
+SENSOR_INTERVAL_S = 40.0  # Dagster evaluates sensors every ten seconds or so, later on a busy machine
+METRICS_INTERVAL_S = 10.0  # each worker re-queries the database after a moment
+POLICY_INTERVAL_S = REPORT_WINDOW_S + 60.0  # freshness is evaluated each half minute
 
 SENSORS = """query($at: RepositorySelector!) { sensorsOrError(repositorySelector: $at) {
     ... on Sensors { results { name sensorState { id } } } } }"""
@@ -57,28 +57,28 @@ FRESHNESS = """query($keys: [AssetKeyInput!]) { assetNodes(assetKeys: $keys) {
     assetKey { path } freshnessStatusInfo { freshnessStatus } } }"""
 CHECK = """query($key: AssetKeyInput!, $name: String!) {
     assetCheckExecutions(assetKey: $key, checkName: $name, limit: 1) { status evaluation { severity } } }"""
-PLACE = {"repositoryName": "__repository__", "repositoryLocationName": "presage"}
+REPOSITORY = {"repositoryName": "__repository__", "repositoryLocationName": "presage"}
 
 
-class Service(Running):
-    """A demo whose stages can be stopped and looked at."""
+class Service(RunningDemo):
+    """A demo whose stages can be stopped and inspected."""
 
     @contextmanager
     def stopped(self, stage: str) -> Iterator[None]:
-        """Nothing starts a stage's runs, and those of its feed end."""
-        sensors = self.graphql(SENSORS, at=PLACE)["sensorsOrError"]["results"]
-        (sensor,) = [each for each in sensors if each["name"] == KEPT_BY[stage]]
+        """Stop the sensor that starts a stage's runs, and end those of its feed."""
+        sensors = self.graphql(SENSORS, at=REPOSITORY)["sensorsOrError"]["results"]
+        (sensor,) = [each for each in sensors if each["name"] == SENSOR_OF[stage]]
         assert self.graphql(STOP, id=sensor["sensorState"]["id"])["stopSensor"]["__typename"] != "PythonError"
         try:
             with self.killed(*(FEEDS[each] for each in FEEDS if each == stage)):
                 yield
         finally:
-            answer = self.graphql(START, sensor={**PLACE, "sensorName": KEPT_BY[stage]})["startSensor"]
+            answer = self.graphql(START, sensor={**REPOSITORY, "sensorName": SENSOR_OF[stage]})["startSensor"]
         assert answer["__typename"] == "Sensor", answer
 
     @contextmanager
     def killed(self, *feeds: str) -> Iterator[None]:
-        """Every run of some feeds is ended, those too that were asked for before and begin only now."""
+        """Kill every run of some feeds, including requested ones that start only now."""
         over = threading.Event()
 
         def kill() -> None:
@@ -102,9 +102,9 @@ class Service(Running):
             killer.join()
 
     def shown(self, stage: str, places: Collection[str]) -> dict[str, Any]:
-        """What the API says of a stage and of all others that are not fresh, and what some other places say of it."""
-        api = self.told()["urls"]["api"]
-        answer = fetch(f"{api}/v1/status/pipeline", key=self.told()["api_key"]) or {"stages": []}
+        """Return a stage's status in the API, all other stages that are not fresh, and its status in other places."""
+        api = self.output_json()["urls"]["api"]
+        answer = fetch(f"{api}/v1/status/pipeline", key=self.output_json()["api_key"]) or {"stages": []}
         stages = {each["stage"]: each for each in answer["stages"]}
         seen = {
             "answer": stages[stage]["status"] if stages else "none",
@@ -116,11 +116,11 @@ class Service(Running):
             ),
         }
         elsewhere = {"metrics": self._metric, "check": self._check, "policy": self._policy}
-        return seen | {place: tell(stage) for place, tell in elsewhere.items() if place in places}
+        return seen | {place: read(stage) for place, read in elsewhere.items() if place in places}
 
     def _metric(self, stage: str) -> str:
-        with urllib.request.urlopen(f"{self.told()['urls']['api']}/metrics", timeout=10) as told:
-            families = {one.name: one for one in text_string_to_metric_families(told.read().decode())}
+        with urllib.request.urlopen(f"{self.output_json()['urls']['api']}/metrics", timeout=10) as response:
+            families = {one.name: one for one in text_string_to_metric_families(response.read().decode())}
         states = [
             sample.labels["status"]
             for sample in families["presage_stage_status"].samples
@@ -157,7 +157,7 @@ def service(tmp_path_factory):
         PRESAGE_DISCOVERY_CHANGES_S="10",
     )
     try:
-        running.wait_until(lambda: running.told().get("api_key"), 300)
+        running.wait_until(lambda: running.output_json().get("api_key"), 300)
         running.wait_until(lambda: _reached(running), 120)
         with running.connect() as conn:
             conn.execute(
@@ -166,8 +166,8 @@ def service(tmp_path_factory):
                 " from accounts limit 1"
             )
             for stage, (warn, fail) in SHORT.items():
-                parameters.set_(conn, f"{stage}_warn_after_s", str(warn))
-                parameters.set_(conn, f"{stage}_fail_after_s", str(fail))
+                tunables.set_(conn, f"{stage}_warn_after_s", str(warn))
+                tunables.set_(conn, f"{stage}_fail_after_s", str(fail))
         yield running
     finally:
         running.stop()
@@ -183,7 +183,7 @@ def _reached(running: Service) -> bool:
 
 
 def wait(service: Service, stage: str, within_s: float, **expected: str) -> tuple[float, dict[str, Any]]:
-    """Wait until places say what is expected; say how long it took, and what was seen then."""
+    """Wait until places show the expected status; return the seconds it took, and what they showed."""
     began, seen = time.monotonic(), {}
     while time.monotonic() - began < within_s:
         seen = service.shown(stage, expected)
@@ -198,37 +198,37 @@ def wait(service: Service, stage: str, within_s: float, **expected: str) -> tupl
 @pytest.mark.parametrize("stage", SHORT)
 def test_a_stopped_stage_turns_late_then_stale_everywhere_and_recovers_by_itself(service, stage):
     warn, fail = SHORT[stage]
-    wait(service, stage, PATIENCE_S, answer="fresh", metrics="fresh", check="fresh", policy="HEALTHY")
+    wait(service, stage, TIMEOUT_S, answer="fresh", metrics="fresh", check="fresh", policy="HEALTHY")
     with service.stopped(stage):
-        _, late = wait(service, stage, warn + 150, answer="late")  # a run under way may end well
+        _, late = wait(service, stage, warn + 150, answer="late")  # a run in progress may still succeed
         assert warn < late["lag_s"] < warn + 5
         assert "stale" not in late["others"], late
-        wait(service, stage, METRICS_LOOK_S, metrics="late")
-        check_late, _ = wait(service, stage, SENSOR_LOOKS_S, check="late")
+        wait(service, stage, METRICS_INTERVAL_S, metrics="late")
+        check_late, _ = wait(service, stage, SENSOR_INTERVAL_S, check="late")
         policy_late = policy_stale = None
         _, stale = wait(service, stage, fail - warn + 10, answer="stale")
         assert fail < stale["lag_s"] < fail + 5
-        wait(service, stage, METRICS_LOOK_S, metrics="stale")
-        check_stale, _ = wait(service, stage, SENSOR_LOOKS_S, check="stale")
-        if (default := parameters.THRESHOLDS[stage])[1] - default[0] <= 90:
-            policy_stale, _ = wait(service, stage, POLICY_LOOKS_S + default[1] - default[0], policy="DEGRADED")
-        else:  # its policy fails after a quarter of an hour and more; that it warns is seen here
-            policy_late, _ = wait(service, stage, POLICY_LOOKS_S, policy="WARNING")
+        wait(service, stage, METRICS_INTERVAL_S, metrics="stale")
+        check_stale, _ = wait(service, stage, SENSOR_INTERVAL_S, check="stale")
+        if (default := tunables.THRESHOLDS[stage])[1] - default[0] <= 90:
+            policy_stale, _ = wait(service, stage, POLICY_INTERVAL_S + default[1] - default[0], policy="DEGRADED")
+        else:  # its policy fails only after a quarter of an hour or more: only the warning is checked
+            policy_late, _ = wait(service, stage, POLICY_INTERVAL_S, policy="WARNING")
 
-    fresh, _ = wait(service, stage, PATIENCE_S, answer="fresh", metrics="fresh", check="fresh", policy="HEALTHY")
+    fresh, _ = wait(service, stage, TIMEOUT_S, answer="fresh", metrics="fresh", check="fresh", policy="HEALTHY")
     figures = (late["lag_s"], check_late, policy_late, stale["lag_s"], check_stale, policy_stale, fresh)
     names = ("late at", "check", "policy", "stale at", "check", "policy", "fresh after")
-    told = (f"{name} {each:.1f}" for name, each in zip(names, figures, strict=True) if each is not None)
-    Console(width=150).print(f"{stage} (s):", ", ".join(told))
+    report = (f"{name} {each:.1f}" for name, each in zip(names, figures, strict=True) if each is not None)
+    Console(width=150).print(f"{stage} (s):", ", ".join(report))
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_total_stall_turns_red(service):
-    wait(service, "aggregates", PATIENCE_S, answer="fresh", others="")
+    wait(service, "aggregates", TIMEOUT_S, answer="fresh", others="")
     pids = [service.pid(name) for name in ("code-server", "daemon")]
     for pid in pids:
-        os.kill(pid, signal.SIGSTOP)  # it hangs: nobody starts it again
+        os.kill(pid, signal.SIGSTOP)  # it hangs: nothing restarts it
     try:
         with service.killed(*FEEDS.values()):
             wait(service, "ingestion", 100, answer="stale", metrics="stale")
@@ -238,4 +238,4 @@ def test_a_total_stall_turns_red(service):
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-    wait(service, "aggregates", PATIENCE_S, answer="fresh", metrics="fresh", check="fresh", others="")
+    wait(service, "aggregates", TIMEOUT_S, answer="fresh", metrics="fresh", check="fresh", others="")

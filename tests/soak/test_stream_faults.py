@@ -1,4 +1,4 @@
-"""Writers, workers and the database are killed at random: every subscriber hears what was committed, once, in order."""
+"""Writers, workers and the database are killed at random: every subscriber gets what was committed, once, in order."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from sql import migrate
 from sql.embedded import Cluster
 from tests.api.conftest import Server, generous
 from tests.soak.stream_writer import WALLETS
-from tests.soak.subscribers import Crowd, Row, drawn
+from tests.soak.subscribers import Row, Subscribers, random_subscriber
 
 ROOT = Path(__file__).parents[2]
 SEED = int(os.environ.get("PRESAGE_SOAK_SEED", "1"))
 FAULTS = int(os.environ.get("PRESAGE_SOAK_STREAM_FAULTS", "200"))
 WRITERS = 8
 SUBSCRIBERS = 100
-# What is committed is kept: kill -9 of the server is no power cut.
+# Committed data is kept: kill -9 of the server is no power cut.
 SETTINGS = {"fsync": "off", "full_page_writes": "off", "timescaledb.max_background_workers": "0"}
 
 
 class Service:
-    """A database, writers and an API of two workers, each of which may be killed."""
+    """A database, writers and an API with two workers, each of which may be killed."""
 
     def __init__(self, folder: Path, pause_s: float) -> None:
         self.cluster = Cluster(folder / "database", settings=SETTINGS)
@@ -86,7 +86,7 @@ class Service:
 
 
 def keys_of(conn) -> dict[str, frozenset[bytes]]:
-    """Two keys: the account of one watches three wallets, that of the other none."""
+    """Create two API keys: one account watches three wallets, the other none."""
     watching = generous(conn, "watcher@example.com", max_connections=1000)
     for wallet in WALLETS[:3]:
         conn.execute(
@@ -100,7 +100,7 @@ def keys_of(conn) -> dict[str, frozenset[bytes]]:
 
 
 def kill_many(faults: int, pause_s: float) -> tuple[list[str], int]:
-    """Kill so often; give what subscribers heard amiss, and how many messages they heard."""
+    """Kill parts `faults` times; return subscribers' deviations, and the number of messages received."""
     dice = random.Random(SEED)
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="presage-", dir=memory if memory.is_dir() else None) as folder:
@@ -110,30 +110,32 @@ def kill_many(faults: int, pause_s: float) -> tuple[list[str], int]:
             service.server.wait()
             with service.connect() as conn:
                 keys = keys_of(conn)
-            crowd = Crowd(service.server.url, [drawn(dice, keys) for _ in range(SUBSCRIBERS)], SEED)
-            crowd.start()
+            subscribers_thread = Subscribers(
+                service.server.url, [random_subscriber(dice, keys) for _ in range(SUBSCRIBERS)], SEED
+            )
+            subscribers_thread.start()
             ways = [service.kill_writer, service.kill_worker, service.kill_both_workers, service.kill_database]
             paused: dict[str, list[float]] = {way.__name__: [] for way in ways}
-            again(service, crowd)
+            until_received(service, subscribers_thread)
             for number in range(faults):
                 time.sleep(dice.uniform(0, 0.8))
                 way = ways[number % len(ways)]
                 way(dice)
-                paused[way.__name__].append(again(service, crowd))
+                paused[way.__name__].append(until_received(service, subscribers_thread))
             time.sleep(0.5)
             service.end_writing()
-            crowd.restless = False
+            subscribers_thread.reconnecting = False
             with service.connect() as conn:
                 rows = [
                     Row(*row)
                     for row in conn.execute("select seq, type, market_id, wallet from stream_events order by seq")
                 ]
             assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), "the sequence has holes"
-            expected = [[row.seq for row in rows if each.wants(row)] for each in crowd.subscribers]
-            behind_s = caught_up(crowd, expected)
-            crowd.stop()
-            connections = sum(each.connections for each in crowd.subscribers)
-            messages = sum(len(each.heard) for each in crowd.subscribers)
+            expected = [[row.seq for row in rows if each.wants(row)] for each in subscribers_thread.subscribers]
+            behind_s = caught_up(subscribers_thread, expected)
+            subscribers_thread.stop()
+            connections = sum(each.connections for each in subscribers_thread.subscribers)
+            messages = sum(len(each.received) for each in subscribers_thread.subscribers)
             print(
                 f"\nseed {SEED}: {len(rows):,} events, {messages:,} messages to {SUBSCRIBERS} subscribers, who left and"
                 f" came back {connections - SUBSCRIBERS} times beside all cuts;"
@@ -141,68 +143,68 @@ def kill_many(faults: int, pause_s: float) -> tuple[list[str], int]:
             )
             for name, seconds in paused.items():
                 print(
-                    f"{name}: {len(seconds)} times; someone heard again after {statistics.median(seconds):.2f} s"
+                    f"{name}: {len(seconds)} times; first message after {statistics.median(seconds):.2f} s"
                     f" (median), {max(seconds):.2f} s (most)"
                 )
-            amiss = [
-                f"{difference(subscriber.heard, wanted)}; {subscriber.gaps}"
-                for subscriber, wanted in zip(crowd.subscribers, expected, strict=True)
-                if subscriber.heard != wanted or subscriber.gaps
+            deviations = [
+                f"{difference(subscriber.received, wanted)}; {subscriber.gaps}"
+                for subscriber, wanted in zip(subscribers_thread.subscribers, expected, strict=True)
+                if subscriber.received != wanted or subscriber.gaps
             ]
         finally:
             log = service.stop()
     assert "Traceback" not in log, log[log.index("Traceback") :][:5000]
-    return amiss, messages
+    return deviations, messages
 
 
-def again(service: Service, crowd: Crowd, within_s: float = 60.0) -> float:
-    """Wait until anyone hears of what was committed after what was done, and give the seconds."""
+def until_received(service: Service, subscribers_thread: Subscribers, within_s: float = 60.0) -> float:
+    """Wait until a subscriber receives an event committed after now; return the seconds."""
     began = time.monotonic()
     with service.connect() as conn:
         (head,) = conn.execute("select last_seq from stream_head").fetchone()
-    while all(each.last <= head for each in crowd.subscribers):
-        assert crowd.failed is None, crowd.failed
-        assert time.monotonic() - began < within_s, f"nobody has heard anything for {within_s} s"
+    while all(each.last <= head for each in subscribers_thread.subscribers):
+        assert subscribers_thread.failed is None, subscribers_thread.failed
+        assert time.monotonic() - began < within_s, f"nobody has received anything for {within_s} s"
         time.sleep(0.02)
     return time.monotonic() - began
 
 
-def caught_up(crowd: Crowd, expected: list[list[int]]) -> float:
-    """Wait until everyone has had so many messages, or nothing moves any more, and give the seconds."""
+def caught_up(subscribers_thread: Subscribers, expected: list[list[int]]) -> float:
+    """Wait until all have received their messages, or nothing arrives any more; return the seconds."""
     began = moved_at = time.monotonic()
     had = -1
     while time.monotonic() - moved_at < 30:
-        assert crowd.failed is None, crowd.failed
-        heard = [len(each.heard) for each in crowd.subscribers]
-        if all(count >= len(wanted) for count, wanted in zip(heard, expected, strict=True)):
+        assert subscribers_thread.failed is None, subscribers_thread.failed
+        received = [len(each.received) for each in subscribers_thread.subscribers]
+        if all(count >= len(wanted) for count, wanted in zip(received, expected, strict=True)):
             break
-        if sum(heard) != had:
-            moved_at, had = time.monotonic(), sum(heard)
+        if sum(received) != had:
+            moved_at, had = time.monotonic(), sum(received)
         time.sleep(0.05)
-    for number, (each, wanted) in enumerate(zip(crowd.subscribers, expected, strict=True)):
-        if len(each.heard) < len(wanted):
-            print(f"subscriber {number}: {len(each.heard)} of {len(wanted)}, past {each.last}, {each.stream!r}")
+    for number, (each, wanted) in enumerate(zip(subscribers_thread.subscribers, expected, strict=True)):
+        if len(each.received) < len(wanted):
+            print(f"subscriber {number}: {len(each.received)} of {len(wanted)}, past {each.last}, {each.stream!r}")
     return time.monotonic() - began
 
 
-def difference(heard: list[int], wanted: list[int]) -> str:
-    lost, more = sorted(set(wanted) - set(heard)), sorted(set(heard) - set(wanted))
-    doubled = len(heard) - len(set(heard))
-    order = "in order" if heard == sorted(heard) else "out of order"
+def difference(received: list[int], wanted: list[int]) -> str:
+    lost, more = sorted(set(wanted) - set(received)), sorted(set(received) - set(wanted))
+    doubled = len(received) - len(set(received))
+    order = "in order" if received == sorted(received) else "out of order"
     return f"{len(wanted)} wanted; lost {lost[:10]}, unwanted {more[:10]}, {doubled} doubled, {order}"
 
 
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_or_doubled_when_ten_things_are_killed():
-    amiss, messages = kill_many(10, pause_s=0.3)
+    deviations, messages = kill_many(10, pause_s=0.3)
 
-    assert amiss == []
+    assert deviations == []
     assert messages > 0
 
 
 @pytest.mark.soak
 def test_nothing_is_lost_or_doubled_when_two_hundred_things_are_killed():
-    amiss, messages = kill_many(FAULTS, pause_s=0.1)
+    deviations, messages = kill_many(FAULTS, pause_s=0.1)
 
-    assert amiss == []
+    assert deviations == []
     assert messages > 0

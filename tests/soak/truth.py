@@ -1,4 +1,4 @@
-"""What the sandbox says it sent, beside what the database holds."""
+"""Compares what the sandbox's log says it sent with what the database stores."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     import psycopg
 
 SIDES = {"BUY": 1, "SELL": -1}
-LISTING_MS = 1_000  # the exchange tells of a market's orders only who asked for it, and nobody can before it is listed
+LISTING_MS = 1_000  # orders go to a market's subscribers only, and nobody can subscribe before it is listed
 
 
 class Line(msgspec.Struct):
-    """A line of the truth log, as far as it matters here."""
+    """A line of the truth log: the fields used here."""
 
     kind: str
     token: str = ""
@@ -32,7 +32,7 @@ class Line(msgspec.Struct):
 
 
 class Difference(NamedTuple):
-    """Rows that are in one and not in the other, by kind of row."""
+    """Rows of one kind that are in one source and not in the other."""
 
     compared: int
     lost: Counter[Any]
@@ -42,18 +42,18 @@ class Difference(NamedTuple):
         return f"{self.compared:,} compared, {self.lost.total()} lost, {self.doubled.total()} doubled or invented"
 
 
-class Told(NamedTuple):
-    """What happened on the exchange, by kind of row; and what of it happened in the first second of a market.
+class SentEvents(NamedTuple):
+    """Events of the exchange, by kind of row, and those in the first second of a market.
 
-    The latter may be missing: the first book, which comes with the subscription, holds it.
+    The latter may be missing: the first book, which comes with the subscription, includes them.
     """
 
     rows: dict[str, Counter[Any]]
     early: Counter[Any]
 
 
-def told(file: Path, *, from_ms: int, to_ms: int) -> Told:
-    """Read what happened on the exchange in a span, by the exchange's own clock; the span's last instant included."""
+def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
+    """Read the exchange's events in a span of its own clock, the last instant included."""
     listed: dict[str, int] = {}
     early: Counter[Any] = Counter()
     decode = msgspec.json.Decoder(Line).decode
@@ -71,11 +71,11 @@ def told(file: Path, *, from_ms: int, to_ms: int) -> Told:
             rows[row] += 1
             if line.token in listed and line.ts_ms <= listed[line.token] + LISTING_MS:
                 early[row] += 1
-    return Told({"trades": trades, "level changes": changes}, early)
+    return SentEvents({"trades": trades, "level changes": changes}, early)
 
 
-def held(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
-    """Read what the database holds of a span."""
+def stored(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
+    """Read the database's rows in a span."""
     span = (from_ms / 1000, to_ms / 1000)
     trades = conn.execute(
         """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size, '0x' || encode(tx_hash, 'hex')
@@ -91,17 +91,17 @@ def held(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str
     return {"trades": Counter(trades), "level changes": Counter(changes)}
 
 
-def compare(truth: Told, found: dict[str, Counter[Any]]) -> dict[str, Difference]:
-    """Count what is missing and what is too much."""
+def compare(truth: SentEvents, found: dict[str, Counter[Any]]) -> dict[str, Difference]:
+    """Count missing and surplus rows."""
     return {
         kind: Difference(expected.total(), expected - found[kind] - truth.early, found[kind] - expected)
         for kind, expected in truth.rows.items()
     }
 
 
-def story(file: Path, difference: Difference, most: int = 3) -> list[str]:
-    """Find what the exchange says around rows that are lost or too much: every line of those tokens and instants."""
-    wanted = {(row[0], row[1]) for row in [*difference.lost, *difference.doubled][:most]}
+def log_lines(file: Path, difference: Difference, max_rows: int = 3) -> list[str]:
+    """Return the log lines of lost or surplus rows: every line of their tokens and timestamps."""
+    wanted = {(row[0], row[1]) for row in [*difference.lost, *difference.doubled][:max_rows]}
     decode = msgspec.json.Decoder(Line).decode
     with file.open("rb") as lines:
         return [text.decode().strip() for text in lines if ((line := decode(text)).token, line.ts_ms) in wanted]

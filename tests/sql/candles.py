@@ -1,4 +1,4 @@
-"""What candles have to be, whoever keeps them: a plain GROUP BY over the trades, after whatever has happened to those.
+"""Expected candles, whoever keeps them: a plain GROUP BY over the trades, after any changes to those.
 
 The same steps run on both licences: here through psycopg, in tests/community through Node.
 """
@@ -15,12 +15,12 @@ COLUMNS = "bucket, market_key, outcome, open, high, low, close, volume, value_us
 
 
 def kept(table: str, since: str = "-infinity", until: str = "infinity") -> str:
-    """A query for the candles that the database keeps, as one JSON text."""
+    """Return a query for the candles that the database keeps, as one JSON text."""
     return _as_json(f"select {COLUMNS} from {table}", since, until)
 
 
 def computed(table: str, since: str = "-infinity", until: str = "infinity") -> str:
-    """The same text from the trades, by nothing but GROUP BY."""
+    """Return a query for the same text from the trades, by nothing but GROUP BY."""
     unit = {"candles_1m": "minute", "candles_1h": "hour"}[table]
     query = f"""
         select
@@ -44,7 +44,7 @@ def _as_json(query: str, since: str, until: str) -> str:
 
 @dataclass(frozen=True)
 class Trade:
-    """A row of trades, as far as candles care."""
+    """A row of trades, with the columns relevant to candles."""
 
     at: float  # seconds after START
     market_key: int
@@ -61,7 +61,7 @@ class Trade:
 
 
 def insert(trades: list[Trade], conflict: str = "do nothing") -> str:
-    """One statement for all of them, in the order of the unique index, as every writer of trades should."""
+    """Return one statement for all of them, in the order of the unique index, as every writer of trades should use."""
     ordered = sorted(trades, key=lambda trade: (trade.market_key, trade.outcome, trade.at, trade.trade_id))
     return (
         "insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd) values "
@@ -71,7 +71,7 @@ def insert(trades: list[Trade], conflict: str = "do nothing") -> str:
 
 
 def random_trades(seed: int, count: int, *, hours: float = 5, first_id: int = 1) -> list[Trade]:
-    """Trades of six markets, many at the same instant, so that only `seq` tells their order."""
+    """Return trades of six markets, many at the same instant, so that only `seq` tells their order."""
     chance = random.Random(seed)
     crowded = [1200.0, 1259.999, 4800.0, 9000.5]
     instants = sorted(
@@ -93,7 +93,7 @@ def random_trades(seed: int, count: int, *, hours: float = 5, first_id: int = 1)
 
 @dataclass(frozen=True)
 class Step:
-    """Something that happens to trades; `unchanged`: and leaves the candles as they were."""
+    """A change of trades; `unchanged`: one that leaves the candles as they were."""
 
     name: str
     statements: tuple[str, ...]
@@ -101,7 +101,7 @@ class Step:
 
 
 def steps() -> list[Step]:
-    """A day in the life of a table."""
+    """Return the changes of a table over a day."""
     trades = random_trades(seed=7, count=1500)
     early, late = trades[:1100], trades[1100:]
     shuffled = random.Random(7).sample(early, len(early))
@@ -146,7 +146,7 @@ def steps() -> list[Step]:
     ]
 
 
-# Retention, last: from then on the trades no longer tell the candles of the first day.
+# Retention, last: from then on the trades no longer contain the candles of the first day.
 RETENTION = "2026-11-02 00:00+00"
 DROP = f"select drop_chunks('trades', '{RETENTION}'::timestamptz)"
 AFTER = insert(

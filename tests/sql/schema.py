@@ -1,4 +1,4 @@
-"""What a database consists of, read from its catalogue, so that two can be compared."""
+"""A database's contents, read from its catalogue, so that two can be compared."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ COLUMNS = """
     order by 1, 2
 """
 
-# TimescaleDB numbers what is behind a continuous aggregate: the numbers are left out.
-# Everything of ours, in schema public and for analysts: what belongs to an extension depends on it (`e`).
+# TimescaleDB numbers the objects behind a continuous aggregate: the numbers are left out. Everything of ours, in schema
+# public and for analysts: an extension's objects depend on it (`e`).
 EVERYTHING = {
     "columns": """
         select table_name, ordinal_position, column_name, data_type, udt_name, is_nullable, column_default, is_identity,
@@ -78,5 +78,5 @@ EVERYTHING = {
 
 
 def describe(conn):
-    """Everything of ours, by kind; Alembic's own table aside."""
+    """Return everything of ours, by kind, except Alembic's own table."""
     return {kind: conn.execute(query).fetchall() for kind, query in EVERYTHING.items()}

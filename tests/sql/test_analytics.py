@@ -1,4 +1,4 @@
-"""Analysts read the views, every column explained, and nothing else; the questions of their page are answered."""
+"""Analysts read the views, every column documented, and nothing else; the questions of their page are answered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WALLET = bytes(range(20))
 
 @pytest.fixture
 def name(conn):
-    """A role's name that no other test has, gone afterwards."""
+    """A role's name that no other test has, dropped afterwards."""
     name = f"analyst_{secrets.token_hex(4)}"
     yield name
     if conn.execute("select from pg_roles where rolname = %s", [name]).fetchone():
@@ -42,7 +42,7 @@ def ada(database_url, conn, name):
 
 
 def filled(conn):
-    """Something for every question."""
+    """Data for every question."""
     rain = add_market(conn, "will-it-rain")
     for hours in range(5):
         ts = NOW - hours * HOUR - timedelta(minutes=5)
@@ -228,16 +228,16 @@ def test_a_second_call_gives_a_new_password_and_the_old_one_no_longer_opens(conn
 
 @pytest.mark.parametrize("bad", ["", "Ada", "ada; drop role x", "pg_ada", "1ada", "ä" * 3, "a" * 64])
 def test_only_plain_names_are_taken(conn, bad):
-    with pytest.raises(typer.BadParameter, match="not a role's name"):
+    with pytest.raises(typer.BadParameter, match="not a valid role name"):
         analyst.grant(conn, bad)
 
 
 def test_a_role_of_somebody_else_is_neither_changed_nor_removed(conn):
     (mine,) = conn.execute("select current_user").fetchone()
 
-    with pytest.raises(typer.BadParameter, match="was not made here"):
+    with pytest.raises(typer.BadParameter, match="was not created by this command"):
         analyst.grant(conn, mine)
-    with pytest.raises(typer.BadParameter, match="no role that was made here"):
+    with pytest.raises(typer.BadParameter, match="was not created by this command"):
         analyst.revoke(conn, mine)
 
 

@@ -1,4 +1,4 @@
-"""The whole database into a file, and back: nothing is lost, and nothing half-done is ever in place."""
+"""The whole database into a file, and back: nothing is lost, and nothing incomplete is ever in place."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tests.factories import insert
 from tests.sql import schema
 
 NOW = dt.datetime.now(dt.UTC)
-# What a restore says of the time since: leases are over, books are to be looked at anew, the stream's numbers go on.
+# What a restore changes: leases are over, books are to be resynced, the stream's numbers jump.
 SETTLED = {"feed_leases", "live_books", "stream_events", "stream_head", "webhook_head", "settings"}
 
 
 @pytest.fixture(autouse=True)
 def filled(conn, add_market, add_trades):
-    """Three days of trades, and a row of what a restore has to settle."""
+    """Three days of trades, and a row of everything that a restore has to settle."""
     market = add_market("rain")
     for days in range(3):
         add_trades(
@@ -52,7 +52,7 @@ def admin(database_url):
 
 @pytest.fixture
 def elsewhere(admin, database_url):
-    """The address of a database that is not there."""
+    """The URL of a database that does not exist."""
     name = f"{conninfo_to_dict(database_url)['dbname']}_elsewhere"
     yield make_conninfo(database_url, dbname=name)
     left = admin.execute("select datname from pg_database where datname like %s", [f"{name}%"]).fetchall()
@@ -66,7 +66,7 @@ def file(tmp_path):
 
 
 def contents(url):
-    """Every table's rows, in an order of their own."""
+    """Return every table's rows, in an order of their own."""
     with database.connect(url, autocommit=True) as conn:
         if database.license(conn) == "timescale":  # as each pass does: until then a policy may hide what is older
             for name in ("candles_1m", "candles_1h"):
@@ -85,7 +85,7 @@ def contents(url):
 def described(url):
     with database.connect(url, autocommit=True) as conn:
         told = schema.describe(conn)
-    # Of a union's later parts the server shows names that it gave itself.
+    # For a union's later parts the server shows names that it chose itself.
     return {**told, "views": [(*name, re.sub(r" AS \w+", "", text)) for *name, text in told["views"]]}
 
 

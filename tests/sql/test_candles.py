@@ -155,7 +155,7 @@ INSTANTS = [0.0, 59.999, 60.0, 1199.5, 1200.0, 4799.0, 4800.0]
 
 @st.composite
 def trades(draw):
-    """A trade of a few possible ones; no two have the same place in a token's order."""
+    """Draw trades from a few possible ones; no two have the same place in a token's order."""
     instant, market_key, trade_id = draw(st.integers(0, 6)), draw(st.integers(1, 2)), draw(st.integers(1, 6))
     seq = draw(st.integers(0, 2**40)) * 100 + instant * 12 + market_key * 6 + trade_id
     price, size = draw(st.integers(0, 1_000_000)), draw(st.integers(0, 10**12))
@@ -199,7 +199,7 @@ def one_database(new_database):
 
 @pytest.mark.license("apache")
 def test_writers_at_once_neither_lose_a_trade_nor_wait_in_a_circle(database_url):
-    """Three write overlapping batches, two delete and change; each statement is a transaction, none is tried again."""
+    """Three write overlapping batches, two delete and change; each statement is a transaction, none is retried."""
     pool = candles.random_trades(seed=5, count=3000, hours=0.5)
     ends_at = time.monotonic() + 6
     failures: list[Exception] = []
@@ -214,8 +214,8 @@ def test_writers_at_once_neither_lose_a_trade_nor_wait_in_a_circle(database_url)
                     if number < 3:
                         conn.execute(candles.insert(chance.sample(pool, 40)))
                     else:
-                        # Each changes its own trades, in everyone's candles: in which order a statement locks trades
-                        # is its author's business.
+                        # Each changes its own trades, in everyone's candles: in which order a statement locks trades is
+                        # its author's business.
                         trade_id = chance.randrange(0, 3000, 2) + number - 3
                         where = f"where trade_id between {trade_id} and {trade_id + 20} and trade_id % 2 = {number - 3}"
                         change = (

@@ -1,4 +1,4 @@
-"""Connections and the numbers on their way in."""
+"""Connections, and conversion of incoming numbers."""
 
 from __future__ import annotations
 

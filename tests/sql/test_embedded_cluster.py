@@ -34,7 +34,7 @@ with Cluster(Path(sys.argv[1]), settings={"shared_buffers": "16MB"}) as server:
 
 @pytest.fixture(scope="module", autouse=True)
 def _fallback():
-    """Where root keeps data that others cannot reach: in tests a folder that goes away."""
+    """Return where root keeps data that others cannot reach: in tests a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="presage-fallback-") as made, pytest.MonkeyPatch.context() as patch:
         Path(made).chmod(0o755)
         patch.setattr(place, "FALLBACK", Path(made))
@@ -43,7 +43,7 @@ def _fallback():
 
 @pytest.fixture
 def folder():
-    """A new folder that the unprivileged user can come to (pytest's own are root's alone)."""
+    """A new folder that the unprivileged user can enter (pytest's own are root's alone)."""
     with tempfile.TemporaryDirectory(prefix="presage-") as made:
         Path(made).chmod(0o755)
         yield Path(made) / "database"
@@ -51,7 +51,7 @@ def folder():
 
 @pytest.fixture
 def make(folder):
-    """Makes clusters and ends them."""
+    """Create clusters, and stop them at the end."""
     made = []
 
     def cluster(data_dir=folder, **options):
@@ -65,7 +65,7 @@ def make(folder):
 
 @pytest.fixture(scope="module")
 def server():
-    """A running server that tests leave as it is."""
+    """A running server that tests leave unchanged."""
     with tempfile.TemporaryDirectory(prefix="presage-") as made:
         Path(made).chmod(0o755)
         with Cluster(Path(made) / "database", settings=SMALL) as running:
@@ -154,7 +154,7 @@ def test_data_are_kept_between_runs_and_erased_on_demand(make):
 
     cluster.start(steps.append)
 
-    assert steps.count("making the database") == 1
+    assert steps.count("creating the database") == 1
     assert ask(cluster.url("kept"), "select 1") == 1
     cluster.erase()
     assert cluster.pid is None
@@ -264,7 +264,7 @@ def test_by_tcp_only_the_password_opens(make):
 
 
 def test_without_a_port_there_is_no_tcp_address(server):
-    with pytest.raises(EmbeddedError, match="socket alone"):
+    with pytest.raises(EmbeddedError, match="only on its socket"):
         server.tcp_url()
 
 
@@ -306,7 +306,7 @@ def test_a_folder_of_other_files_is_not_touched(make, folder):
     folder.mkdir()
     (folder / "thesis.txt").write_text("precious")
 
-    with pytest.raises(EmbeddedError, match="holds other files"):
+    with pytest.raises(EmbeddedError, match="contains files other than"):
         make().start()
 
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
@@ -318,13 +318,13 @@ def test_data_go_where_their_user_can_come(make, folder):
 
     cluster.start(steps.append)
 
-    elsewhere = any("cannot come to" in step for step in steps)
+    elsewhere = any("cannot enter" in step for step in steps)
     assert elsewhere == (os.geteuid() == 0)
     assert cluster.home.is_relative_to(place.FALLBACK if elsewhere else folder)
     assert (cluster.home / "data_dir").exists() == elsewhere
     assert ask(cluster.url("postgres"), "select 1") == 1
     folder.chmod(0o755)
-    assert Cluster(folder / "database").home == cluster.home  # where data are, they stay
+    assert Cluster(folder / "database").home == cluster.home  # existing data stays where it is
 
 
 def test_as_root_the_owner_of_the_data_runs_the_server(monkeypatch, server):

@@ -1,4 +1,4 @@
-"""The embedded server's programs: whole or not at all, whatever interrupts their installation."""
+"""The embedded server's programs: complete or absent, whatever interrupts their installation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def cache(tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory, packages):
-    """One installation that tests only look at."""
+    """One installation that tests only read."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(debian, "download", lambda *_: sorted(packages.glob("*.deb")))
         yield installation.install(tmp_path_factory.mktemp("tree"))
@@ -94,7 +94,7 @@ def test_an_installation_is_not_made_twice(tree, monkeypatch):
 
 
 def copied(tree: installation.Installation, cache: Path) -> Path:
-    """Another installation like this one, whole."""
+    """Copy an installation, complete."""
     prefix = installation.cache_root(cache) / tree.prefix.name
     shutil.copytree(tree.prefix, prefix, symlinks=True)
     marker = prefix / installation.MARKER
@@ -133,7 +133,7 @@ def test_a_damaged_installation_is_made_anew_in_its_place(tree, cache, offline):
 
     assert repaired.prefix == prefix
     assert version(repaired).startswith("postgres (PostgreSQL) 17")
-    assert told[0] == f"clearing away a broken installation ({prefix.name})"
+    assert told[0] == f"removing a broken installation ({prefix.name})"
 
 
 def test_an_installation_killed_at_any_moment_is_repaired(cache, packages, offline):
@@ -190,7 +190,7 @@ def test_a_lock_is_waited_for_and_then_had(tmp_path):
     assert had.wait(60)
     thread.join()
 
-    assert told == ["waiting for another process that is at it"]
+    assert told == ["waiting for another process that is installing it"]
 
 
 def test_a_lock_outlives_its_killed_holder_as_long_as_a_child_is_at_work(tmp_path):
@@ -217,7 +217,7 @@ with locked(Path({str(tmp_path)!r}) / "lock", print):
     finally:
         at_work.unlink(missing_ok=True)
 
-    assert told == ["waiting for another process that is at it"]
+    assert told == ["waiting for another process that is installing it"]
 
 
 def test_a_machine_without_apt_is_told_so(cache, tmp_path, monkeypatch):
@@ -269,7 +269,7 @@ def test_a_machine_of_another_kind_is_told_so(cache, monkeypatch, system, proces
 def test_a_cache_that_cannot_be_made_is_told_so(tmp_path):
     (tmp_path / "file").touch()
 
-    with pytest.raises(EmbeddedError, match="cannot be made") as failure:
+    with pytest.raises(EmbeddedError, match="cannot be created") as failure:
         installation.install(tmp_path / "file" / "cache")
 
     assert "PRESAGE_CACHE_DIR" in failure.value.remedy

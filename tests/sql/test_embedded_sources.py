@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sql.embedded import debian
-from sql.embedded.debian import Source
+from sql.embedded.debian import AptSource
 from sql.embedded.errors import EmbeddedError
 
 DEB822 = """\
@@ -63,30 +63,30 @@ def test_a_sources_file_gives_each_enabled_binary_archive():
     ]
     assert found[0].components == ("main", "contrib")
     assert found[0].signed_by == "/usr/share/keyrings/debian-archive-keyring.gpg"
-    assert found[-1].signed_by is None  # the key itself stands there, not the path of one
+    assert found[-1].signed_by is None  # the key itself is there, not the path of one
 
 
 def test_a_list_file_gives_each_binary_archive():
     found = list(debian.one_line(ONE_LINE))
 
     assert found == [
-        Source(
+        AptSource(
             "http://mirror.example/debian",
             "bookworm",
             ("main",),
             "/keys/debian-archive-keyring.gpg",
         ),
-        Source("http://mirror.example/debian", "bookworm-updates", ("main",)),
-        Source("http://mirror.example/debian-security", "bookworm-security", ("main",)),
-        Source("http://flat.example/", "./", ()),
-        Source("https://apt.vendor.example", "stable", ("main",)),
+        AptSource("http://mirror.example/debian", "bookworm-updates", ("main",)),
+        AptSource("http://mirror.example/debian-security", "bookworm-security", ("main",)),
+        AptSource("http://flat.example/", "./", ()),
+        AptSource("https://apt.vendor.example", "stable", ("main",)),
     ]
 
 
 def test_debians_own_mirror_comes_before_vendors_that_use_its_names():
     sources = [
-        Source("https://apt.vendor.example", "stable", ("main",), "/etc/apt/keyrings/vendor.gpg"),
-        Source("https://packages.example/debian/12/prod", "bookworm", ("main",), "/etc/apt/keyrings/other.gpg"),
+        AptSource("https://apt.vendor.example", "stable", ("main",), "/etc/apt/keyrings/vendor.gpg"),
+        AptSource("https://packages.example/debian/12/prod", "bookworm", ("main",), "/etc/apt/keyrings/other.gpg"),
         *debian.one_line(ONE_LINE),
     ]
 
@@ -124,7 +124,9 @@ def test_without_a_mirror_the_message_says_what_to_do(tmp_path, monkeypatch):
 
 def test_a_failed_download_shows_what_apt_said(tmp_path, monkeypatch):
     monkeypatch.setattr(debian, "CONFIGURATION", debian.CONFIGURATION + 'Acquire::Retries "0";\n')
-    monkeypatch.setattr(debian, "machine_sources", lambda: [Source("http://127.0.0.1:9/debian", "bookworm", ("main",))])
+    monkeypatch.setattr(
+        debian, "machine_sources", lambda: [AptSource("http://127.0.0.1:9/debian", "bookworm", ("main",))]
+    )
 
     with pytest.raises(EmbeddedError, match=r"reading Debian's package list failed(.|\n)*127\.0\.0\.1:9") as failure:
         debian.download("amd64", tmp_path, print)

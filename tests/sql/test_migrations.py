@@ -1,4 +1,4 @@
-"""Migrations bring any database to what `sql/` says, and back."""
+"""Migrations bring any database to what `sql/` declares, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def empty_url(cluster):
-    """A database with nothing in it."""
+    """The URL of an empty database."""
     with database.connect(cluster.url("postgres"), autocommit=True) as admin:
         admin.execute("create database empty")
         try:

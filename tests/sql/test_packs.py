@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from sql import packs
-from sql.packs import Event, pack, unpack
+from sql.packs import BookEvent, pack, unpack
 
 PRICES = st.integers(1, 99).map(lambda cents: cents * 10_000)
 SIZES = st.integers(0, 10**12)
@@ -23,11 +23,11 @@ LEVELS = st.dictionaries(st.integers(2, 200).map(lambda key: key * 5000), SIZES.
 def a_book(ts, seq, bids, asks, hash_=None):
     bids, asks = sorted(bids.items(), reverse=True), sorted(asks.items())
     columns = ([value[n] for value in side] for side in (bids, asks) for n in (0, 1))
-    return Event(ts, seq, None, None, None, *columns, hash_)
+    return BookEvent(ts, seq, None, None, None, *columns, hash_)
 
 
 def a_change(ts, seq, side, price, size, hash_=None):
-    return Event(ts, seq, side, price, size, None, None, None, None, hash_)
+    return BookEvent(ts, seq, side, price, size, None, None, None, None, hash_)
 
 
 @st.composite
@@ -76,7 +76,7 @@ def test_a_busy_market_packs_into_less_than_its_messages_gzipped():
     token, market = str(dice.getrandbits(250)), "0x" + dice.randbytes(32).hex()
     book = {side: {step * 10_000: dice.randrange(1, 10**6) * 10_000 for step in span} for side, span in SPANS.items()}
     ts, events, lines = 1_795_000_000_000_000, [], []
-    for n in range(packs.MOST):
+    for n in range(packs.MAX_EVENTS):
         ts += dice.randrange(400) * 1000
         hash_ = dice.randbytes(20)
         if n % 50 == 0:

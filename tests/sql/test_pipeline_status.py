@@ -1,4 +1,4 @@
-"""A stage is judged when it is looked at, not when it runs."""
+"""A stage is judged when it is read, not when it runs."""
 
 from __future__ import annotations
 

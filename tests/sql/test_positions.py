@@ -1,4 +1,4 @@
-"""What rows come to, by average cost; the same under either licence."""
+"""Positions from rows, by average cost; the same under either licence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every named query is understood by the database, under either licence."""
+"""Every named query is valid for the database, under either licence."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from aiosql.queries import Queries
 from sql import database, queries
 from tests.community import CommunityError
 
-# What a server only reads when it runs it.
+# Statements that a server parses only when it runs them.
 UTILITIES = ("analyze", "call", "copy", "create", "lock", "notify", "set", "truncate")
 
 
 def named():
-    """Every query's name and text, its parameters numbered."""
+    """Return every query's name and text, its parameters numbered."""
     for topic, found in vars(queries).items():
         if isinstance(found, Queries):
             for name in found.available_queries:
@@ -31,7 +31,7 @@ def numbered(sql):
 
 
 def misunderstood(execute):
-    """The queries that the server refuses, and why."""
+    """Return the queries that the server refuses, and why."""
     texts = {name: sql for name, sql in named() if not sql.lower().startswith(UTILITIES)}
     refused = []
     for sql in (sql for _, sql in named() if sql.lower().startswith("create temp")):

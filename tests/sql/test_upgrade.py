@@ -1,4 +1,4 @@
-"""A database of the first migration comes to any later one with all it held, while it is used."""
+"""A database of the first migration is upgraded to any later one with all its data, while it is used."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from tests.sql import schema
 ROOT = Path(__file__).parents[2]
 AT = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 FIRST = "0001"
-CHOSEN = {"format": "parquet", "status": "RESOLVED"}  # where a column does not take anything of its type
+CHOSEN = {"format": "parquet", "status": "RESOLVED"}  # where a column does not accept every value of its type
 
-# What later migrations are made of: columns, a view over them, an index that must not lock its table for long.
+# What later migrations consist of: columns, a view over them, an index that must not lock its table for long.
 NEXT = '''
 """Who reported a trade, and what mood a market is in."""
 
@@ -69,7 +69,7 @@ INDEXES = """with op.get_context().autocommit_block():
 
 @pytest.fixture
 def later(tmp_path, monkeypatch):
-    """`later(more)` makes a release of the day after: the migrations that there are, and one more."""
+    """`later(more)` makes a later release: the existing migrations, and one more."""
 
     def make(more=INDEXES):
         folder = tmp_path / "alembic"
@@ -88,7 +88,7 @@ def head():
 
 
 def value(column):
-    """Something that a column takes."""
+    """Return a value that a column accepts."""
     if column.name in CHOSEN:
         return CHOSEN[column.name]
     kinds = {
@@ -111,7 +111,7 @@ def value(column):
 
 
 def tables_of(url):
-    """The tables that the database has, which need not be today's; the kept candles aside."""
+    """Return the tables that the database has, which need not be the current ones; without the kept candles."""
     engine = create_engine(database.sqlalchemy_url(url))
     found = MetaData()
     found.reflect(engine)
@@ -120,7 +120,7 @@ def tables_of(url):
 
 
 def fill(conn, tables):
-    """A row for every table that has none."""
+    """Insert a row into every table that has none."""
     for table in tables:
         name = composed.Identifier(table.name)
         if conn.execute(composed.SQL("select 1 from {} limit 1").format(name)).fetchone():
@@ -136,7 +136,7 @@ def fill(conn, tables):
 
 
 def held(conn, columns):
-    """A digest of every row of every table, over these columns."""
+    """Return a digest of every row of every table, over these columns."""
     digests = {}
     for table, names in columns.items():
         row = composed.SQL(", ").join(map(composed.Identifier, names))

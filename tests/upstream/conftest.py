@@ -1,4 +1,4 @@
-"""A client whose exchange is a function, and whose time passes only when it waits."""
+"""Fixtures: a client with a handler function in place of the exchange, and a clock that advances only on sleep."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,7 @@ Handler = Callable[[httpx.Request], httpx.Response]
 
 
 class FakeTime:
-    """A clock that stands still but for sleeping."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self) -> None:
         self.now = 1_790_000_000.0

@@ -1,4 +1,4 @@
-"""Recordings of what the exchange sent, put back into the form in which it came."""
+"""Recordings of the exchange's data, restored to the original format."""
 
 import csv
 import gzip
@@ -17,7 +17,7 @@ def text(path: Path) -> bytes:
 
 
 def gamma_markets(recorded: Path) -> list[bytes]:
-    """Every raw market object of the recordings, old and new."""
+    """Return every raw market object of the recordings, old and new."""
     folder = recorded / "gamma"
     objects: list[Any] = []
     for name in ("markets_20_2024-07", "markets_600_2026-01", "markets_legacy_20"):
@@ -40,7 +40,7 @@ def captures(recorded: Path) -> list[Path]:
 
 
 def capture(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, str]]]]:
-    """Each message of a capture, put together again, with the recorder's rows that it was made from."""
+    """Yield each message of a capture, reassembled, with the recorder's rows it was made from."""
     with gzip.open(path, "rt", newline="") as file:
         rows = [row for row in csv.DictReader(file) if _whole(row)]
     of_message = ("asset_id", "hash", "timestamp", "event_type")
@@ -63,7 +63,7 @@ def capture(path: Path) -> Iterator[tuple[dict[str, Any], list[dict[str, str]]]]
 
 
 def _whole(row: dict[str, str]) -> bool:
-    """Some captures hold malformed lines, or end in the middle of one."""
+    """Return whether a row is complete: some captures hold malformed lines, or end in the middle of one."""
     try:
         float(row["price"]), float(row["size"]), int(row["timestamp"])
     except (TypeError, ValueError):
@@ -72,7 +72,7 @@ def _whole(row: dict[str, str]) -> bool:
 
 
 def old_price_changes(recorded: Path) -> Iterator[dict[str, Any]]:
-    """The market channel's price_change as it was in January 2025."""
+    """Yield the market channel's price_change messages as of January 2025."""
     with gzip.open(recorded / "ws_market" / "old_shape_price_change_2025-01.csv.gz", "rt", newline="") as file:
         for row in csv.DictReader(file):
             instant = datetime.strptime(row["timestamp"], "%Y-%m-%d %H:%M:%S.%f %z")
@@ -87,7 +87,7 @@ def old_price_changes(recorded: Path) -> Iterator[dict[str, Any]]:
 
 
 def data_api_trades(path: Path) -> list[dict[str, Any]]:
-    """Rows of /trades kept as CSV, with their types back."""
+    """Return rows of /trades kept as CSV, with their types restored."""
     with gzip.open(path, "rt", newline="") as file:
         return [
             row

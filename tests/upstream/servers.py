@@ -52,7 +52,7 @@ def serving(*conversations: Conversation) -> Iterator[str]:
 
 
 def request(connection: socket.socket) -> bytes:
-    """What the client asks: one request, head only."""
+    """Read and return one request, head only."""
     head = b""
     while b"\r\n\r\n" not in head:
         piece = connection.recv(65536)

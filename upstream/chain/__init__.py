@@ -1,1 +1,1 @@
-"""The settlement chain: contracts, JSON-RPC, and logs decoded to fills, ledger entries and resolutions."""
+"""The settlement chain: contracts, JSON-RPC, and decoding of logs to fills, ledger entries and resolutions."""

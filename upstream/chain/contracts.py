@@ -1,4 +1,4 @@
-"""The contracts that are followed: three generations in one year, so they are configuration."""
+"""Contracts to follow: configurable, as there were three generations in one year."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What a contract is to us."""
+    """The role of a contract."""
 
     EXCHANGE_V1 = "exchange_v1"
     EXCHANGE_V2 = "exchange_v2"
     EXCHANGE_V3 = "exchange_v3"
-    """Its events' layout is not public: what it logs is refused, counted, and never guessed at."""
+    """Its events' layout is not public: its logs are refused and counted, never guessed."""
     CONDITIONAL_TOKENS = "conditional_tokens"
     NEG_RISK_ADAPTER = "neg_risk_adapter"
     COLLATERAL_ADAPTER = "collateral_adapter"
-    """Acts for users: what it does belongs to whom the token transfers of the same transaction show."""
+    """Acts for users: its operations are attributed from the token transfers of the same transaction."""
     FEE_MODULE = "fee_module"
-    """Gives V1 fees back in shares."""
+    """Refunds V1 fees in shares."""
     COLLATERAL = "collateral"
-    """Positions in any other token are not the exchange's."""
+    """The collateral token; positions in any other are not the exchange's."""
     BURN = "burn"
-    """Where tokens go to be held by nobody."""
+    """Receives burnt tokens."""
 
 
 FOLLOWED = {Kind.EXCHANGE_V1, Kind.EXCHANGE_V2, Kind.EXCHANGE_V3, Kind.CONDITIONAL_TOKENS, Kind.NEG_RISK_ADAPTER}
-"""Kinds whose logs are asked for; the others are only known."""
+"""Kinds whose logs are requested; the others are only recognised."""
 
 
 class Contract(NamedTuple):
-    """One contract, by the name under which it is stored and served."""
+    """One contract, with the name it is stored and served under."""
 
     name: str
     address: bytes
@@ -43,7 +43,7 @@ class Contract(NamedTuple):
 
 
 def contract(name: str, address: str, kind: str) -> Contract:
-    """Make one from text; ValueError for an address of other than 20 bytes or a kind that there is not."""
+    """Return a contract from text; ValueError for an address of other than 20 bytes or an unknown kind."""
     raw = bytes.fromhex(address.removeprefix("0x"))
     if len(raw) != 20:
         raise ValueError(f"{name}: not an address: {address}")
@@ -84,17 +84,17 @@ _stated = msgspec.json.Decoder(list[_Stated])
 
 
 def load(path: Path | None) -> tuple[Contract, ...]:
-    """Read contracts from a JSON file, [{"name": …, "address": "0x…", "kind": "exchange_v2"}, …]; None: `POLYGON`."""
+    """Load contracts from a JSON file, [{"name": …, "address": "0x…", "kind": "exchange_v2"}, …]; None: `POLYGON`."""
     if path is None:
         return POLYGON
     loaded = tuple(contract(each.name, each.address, each.kind) for each in _stated.decode(path.read_bytes()))
     if len({each.address for each in loaded}) != len(loaded) or len({each.name for each in loaded}) != len(loaded):
-        raise ValueError(f"{path}: a name or an address is there twice")
+        raise ValueError(f"{path}: duplicate name or address")
     if not any(each.kind in FOLLOWED for each in loaded):
         raise ValueError(f"{path}: names no contract to follow")
     return loaded
 
 
 def followed(contracts: tuple[Contract, ...]) -> list[bytes]:
-    """Addresses whose logs are to be asked for, all topics of them."""
+    """Return the addresses whose logs are requested, with all their topics."""
     return [each.address for each in contracts if each.kind in FOLLOWED]

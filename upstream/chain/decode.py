@@ -1,15 +1,15 @@
-"""Raw logs to arrays: pure, the same for the same logs, and nothing raises.
+"""Decoder of raw logs to arrays: pure, deterministic, and nothing raises.
 
-Contracts' events that are known and unneeded are ignored; what is unknown, malformed or impossible is refused with the
-raw log. `Decoded.counts` says how often what was met, 0 where it was not:
+Known but unneeded events are ignored; unknown, malformed or impossible ones are refused with the raw log.
+`Decoded.counts` counts each case, 0 included:
 
     logs, removed, duplicates, ignored, refused
     fills, matches, maker_rows_without_match
     zero_amounts, dust (below a hundredth of a share), impossible_prices    such fills are kept
-    entries, unattributed                   of the ledger; the latter name no wallet
-    inner_steps, trading_transfers          of the exchange or the neg-risk adapter: told by the fills, or its own event
-    foreign_collateral                      positions in another token than the exchange's
-    fee_refunds                             a fee module gave V1 shares back
+    entries, unattributed                   of the ledger; unattributed ones name no wallet
+    inner_steps, trading_transfers          of the exchange or the neg-risk adapter: covered by fills or its own event
+    foreign_collateral                      positions in a token other than the exchange's
+    fee_refunds                             a fee module refunded V1 shares
 """
 
 from __future__ import annotations
@@ -18,39 +18,44 @@ import contextlib
 from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
-from upstream.chain import ledger, moves, words
-from upstream.chain.batch import Batch
+from upstream.chain import abi_words, ledger, moves
+from upstream.chain.batch import DecodeBatch
 from upstream.chain.contracts import Kind
 from upstream.chain.decoded import Decoded
 from upstream.chain.fills import fills
-from upstream.chain.topics import BY_TOPIC, Says
+from upstream.chain.topics import BY_TOPIC, EventType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from upstream.chain.contracts import Contract
-    from upstream.chain.topics import Event
+    from upstream.chain.topics import EventSignature
     from upstream.chain.wire import RawLog
 
 T = TypeVar("T")
 
 
 def decode(logs: Sequence[RawLog], contracts: Sequence[Contract]) -> Decoded:
-    """Decode a batch of whole transactions: all logs that the followed contracts made in them, in any order."""
-    batch = Batch(contracts)
+    """Decode a batch of whole transactions: all logs of the followed contracts in them, in any order."""
+    batch = DecodeBatch(contracts)
     batch.counts["logs"] = len(logs)
     logs = _usable(batch, logs)
-    said = _sorted_out(batch, logs)
-    made = fills(batch, said.pop(Says.FILL_V1, []), said.pop(Says.FILL_V2, []), said.pop(Says.MATCHED, []))
-    batch.counts["ignored"] += len(said.pop(Says.NOTHING, []))
-    resolutions = _each(batch, said.pop(Says.RESOLUTION, []), lambda log: moves.resolution(batch, log))
-    preparations = _each(batch, said.pop(Says.PREPARATION, []), lambda log: moves.preparation(batch, log))
-    moved = _moves(batch, said.pop(Says.TRANSFER, []), Says.TRANSFER)
-    moved += _moves(batch, said.pop(Says.TRANSFERS, []), Says.TRANSFERS)
+    by_type = _sorted_out(batch, logs)
+    made = fills(
+        batch,
+        by_type.pop(EventType.FILL_V1, []),
+        by_type.pop(EventType.FILL_V2, []),
+        by_type.pop(EventType.MATCHED, []),
+    )
+    batch.counts["ignored"] += len(by_type.pop(EventType.NOTHING, []))
+    resolutions = _each(batch, by_type.pop(EventType.RESOLUTION, []), lambda log: moves.resolution(batch, log))
+    preparations = _each(batch, by_type.pop(EventType.PREPARATION, []), lambda log: moves.preparation(batch, log))
+    moved = _moves(batch, by_type.pop(EventType.TRANSFER, []), EventType.TRANSFER)
+    moved += _moves(batch, by_type.pop(EventType.TRANSFERS, []), EventType.TRANSFERS)
     done = [
         operation
-        for says, those in said.items()
-        for operation in _each(batch, those, lambda log, says=says: moves.operation(batch, log, says))  # type: ignore[misc]
+        for event_type, those in by_type.items()
+        for operation in _each(batch, those, lambda log, event_type=event_type: moves.operation(batch, log, event_type))  # type: ignore[misc]
     ]
     entries = ledger.entries(batch, moved, done)
     hashes, times, block_logs = _blocks(batch, logs)
@@ -68,8 +73,8 @@ def decode(logs: Sequence[RawLog], contracts: Sequence[Contract]) -> Decoded:
     )
 
 
-def _usable(batch: Batch, logs: Sequence[RawLog]) -> Sequence[RawLog]:
-    """Leave out what was removed, and refuse what says not where it stands."""
+def _usable(batch: DecodeBatch, logs: Sequence[RawLog]) -> Sequence[RawLog]:
+    """Return the logs without removed ones; refuse those without a valid position."""
     indices = {log.log_index for log in logs}
     try:
         for text in indices.union([log.block_number for log in logs]):
@@ -95,8 +100,8 @@ def _usable(batch: Batch, logs: Sequence[RawLog]) -> Sequence[RawLog]:
     return good
 
 
-def _sorted_out(batch: Batch, logs: Iterable[RawLog]) -> dict[Says, list[RawLog]]:
-    """Group logs by what they say; refuse those of unknown contracts, and unknown ones of known contracts."""
+def _sorted_out(batch: DecodeBatch, logs: Iterable[RawLog]) -> dict[EventType, list[RawLog]]:
+    """Group logs by event; refuse those of unknown contracts, and unknown events of known contracts."""
     by_topic: dict[str, list[RawLog]] = {}
     for log in logs:
         topics = log.topics
@@ -105,7 +110,7 @@ def _sorted_out(batch: Batch, logs: Iterable[RawLog]) -> dict[Says, list[RawLog]
             by_topic[topic].append(log)
         except KeyError:
             by_topic[topic] = [log]
-    said: dict[Says, list[RawLog]] = {}
+    by_type: dict[EventType, list[RawLog]] = {}
     for topic, those in by_topic.items():
         event = BY_TOPIC.get(topic) or BY_TOPIC.get(topic.lower())
         strangers = {
@@ -115,14 +120,14 @@ def _sorted_out(batch: Batch, logs: Iterable[RawLog]) -> dict[Says, list[RawLog]
         }
         good = [log for log in those if log.address not in strangers] if strangers else those
         if event is not None and good:
-            said.setdefault(event.says, []).extend(good)
+            by_type.setdefault(event.event_type, []).extend(good)
         for log in those if strangers else []:
             if log.address in strangers:
                 batch.refuse(log, strangers[log.address])
-    return said
+    return by_type
 
 
-def _strange(batch: Batch, address: str, event: Event | None, topic: str) -> str | None:
+def _strange(batch: DecodeBatch, address: str, event: EventSignature | None, topic: str) -> str | None:
     try:
         contract = batch.contracts[batch.places[address]]
     except KeyError:
@@ -133,8 +138,8 @@ def _strange(batch: Batch, address: str, event: Event | None, topic: str) -> str
     return f"{contract.name}: {layout}: {topic:.66}"
 
 
-def _moves(batch: Batch, logs: Sequence[RawLog], says: Says) -> list[moves.Move]:
-    """Read transfers, but for those that are the exchange's trading: most, and so they are told by their text."""
+def _moves(batch: DecodeBatch, logs: Sequence[RawLog], event_type: EventType) -> list[moves.TokenTransfer]:
+    """Read transfers, except the exchange's own trading ones: those are most, so they are recognised by their text."""
     exchanges, between = (
         {f"0x{address.hex():0>64}" for address in addresses} for addresses in (batch.exchanges, batch.between)
     )
@@ -151,13 +156,13 @@ def _moves(batch: Batch, logs: Sequence[RawLog], says: Says) -> list[moves.Move]
     batch.counts["trading_transfers"] += len(logs) - len(left)
     return [
         move
-        for move in _each(batch, left, lambda log: moves.move(batch, log, says))
+        for move in _each(batch, left, lambda log: moves.move(batch, log, event_type))
         if move.items and move.operator not in batch.exchanges
     ]
 
 
-def _each(batch: Batch, logs: Iterable[RawLog], read: Callable[[RawLog], T]) -> list[T]:
-    """Read one by one, and refuse what cannot be."""
+def _each(batch: DecodeBatch, logs: Iterable[RawLog], read: Callable[[RawLog], T]) -> list[T]:
+    """Read logs one by one; refuse those that cannot be read."""
     good = []
     for log in logs:
         try:
@@ -167,15 +172,15 @@ def _each(batch: Batch, logs: Iterable[RawLog], read: Callable[[RawLog], T]) -> 
     return good
 
 
-def _blocks(batch: Batch, logs: Sequence[RawLog]) -> tuple[dict[int, bytes], dict[int, int], dict[int, int]]:
-    """What the logs say of their blocks."""
+def _blocks(batch: DecodeBatch, logs: Sequence[RawLog]) -> tuple[dict[int, bytes], dict[int, int], dict[int, int]]:
+    """Return block hashes, times and log counts, as the logs state them."""
     counts = Counter([log.block_number for log in logs])
     hashes: dict[int, bytes] = {}
     times: dict[int, int] = {}
     for log in {log.block_number: log for log in logs}.values():
         number = batch.numbers[log.block_number]
         with contextlib.suppress(ValueError):
-            hashes[number] = words.sized(log.block_hash, 32)
+            hashes[number] = abi_words.from_hex_sized(log.block_hash, 32)
         with contextlib.suppress(ValueError):
             times[number] = batch.numbers[log.block_timestamp or ""]
     return hashes, times, {batch.numbers[text]: count for text, count in counts.items()}

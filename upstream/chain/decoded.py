@@ -1,8 +1,8 @@
-"""What logs are decoded to.
+"""Decoded logs: fills, ledger entries, resolutions and refused logs.
 
 Amounts are int64 in millionths, as on the chain. Addresses and hashes are numpy voids (`V20`, `V32`), which `.tolist()`
 turns into `bytes`. A token is its index in `Decoded.tokens`, a contract its index in the contracts given to `decode`.
-Everything is in the order of (block_number, log_index), and no place is there twice.
+Everything is ordered by (block_number, log_index), without duplicates.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ NO_TOKEN = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fills:
-    """OrderFilled of either version, one element a log.
+    """OrderFilled of either version, one element per log.
 
-    `maker` owns the order that the row is about; `side` (1 BUY, -1 SELL) is the maker's. `is_taker_order`: the taker's
-    own order, whose `taker` is the exchange contract itself.
+    `maker` owns the row's order; `side` (1 BUY, -1 SELL) is the maker's. `is_taker_order`: the taker's own order, whose
+    `taker` is the exchange contract itself.
     """
 
     block_number: npt.NDArray[np.int64]
@@ -45,28 +45,28 @@ class Fills:
     value: npt.NDArray[np.int64]
     """USD."""
     price: npt.NDArray[np.int64]
-    """USD a share, rounded half to even; -1: no shares, no USD, or more than 1."""
+    """USD per share, rounded half to even; -1: no shares, no USD, or more than 1."""
     fee_usd: npt.NDArray[np.int64]
-    """What the order paid; a V1 fee in shares is valued at the fill's own price."""
+    """Fee of the order; a V1 fee in shares is valued at the fill's own price."""
     is_taker_order: npt.NDArray[np.bool_]
     counted: npt.NDArray[np.bool_]
-    """In volume and on the tape: the taker's row of a match, or a maker's row of what has none."""
+    """Counted in volume and published: the taker's row of a match, or a maker's row without a match."""
     match_index: npt.NDArray[np.int32]
-    """Log index of the taker's row of the same match (its own, in that row); -1 where there is none."""
+    """Log index of the taker's row of the same match (its own, in that row); -1 without a match."""
 
     def __len__(self) -> int:
         return len(self.block_number)
 
 
 class Entry(NamedTuple):
-    """What moved positions besides fills. `wallet` is None where the chain does not show whose it was.
+    """A position change other than a fill. `wallet` is None where the chain does not show the owner.
 
-    split, merge: `amount` of each outcome of `condition_id`. convert: `amount` of every outcome named by
-    `detail["index_set"]`, of the neg-risk market that `condition_id` is. redeem: `amount` is the USD paid out.
+    split, merge: `amount` of each outcome of `condition_id`. convert: `amount` of every outcome in
+    `detail["index_set"]` of the neg-risk market `condition_id`. redeem: `amount` is the USD paid out.
     transfer: `amount` of `token` came from `counterparty`, or, below zero, went to it; each transfer between two
-    wallets is two entries. Where the token contract's own transfers in the same transaction show them,
-    `detail["tokens"]` is the change of each token: [[token id in decimal, shares], …], shares below zero having gone.
-    `detail["through"]` is the adapter that acted in the wallet's place.
+    wallets is two entries. Where the token contract's own transfers in the same transaction show it,
+    `detail["tokens"]` is the change of each token: [[token id in decimal, shares], …], negative for shares given away.
+    `detail["through"]` is the adapter that acted for the wallet.
     """
 
     block_number: int
@@ -97,7 +97,7 @@ class Resolution(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """ConditionPreparation: a condition is there from now on."""
+    """ConditionPreparation: a condition exists from now on."""
 
     block_number: int
     log_index: int
@@ -110,7 +110,7 @@ class Preparation(NamedTuple):
 
 
 class RefusedLog(NamedTuple):
-    """A log that is not decoded, and why."""
+    """A log that was not decoded, and why."""
 
     reason: str
     log: RawLog
@@ -118,7 +118,7 @@ class RefusedLog(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """Everything that a batch of logs says."""
+    """Result of decoding a batch of logs."""
 
     fills: Fills
     tokens: Sequence[str]
@@ -127,15 +127,15 @@ class Decoded:
     resolutions: Sequence[Resolution]
     preparations: Sequence[Preparation]
     refused: Sequence[RefusedLog]
-    """At most `REFUSED_KEPT` for each reason; `counts` has all of them."""
+    """At most `REFUSED_KEPT` per reason; `counts` has the totals."""
     block_hashes: Mapping[int, bytes]
-    """By block number, as the logs name them: to be held against the blocks'."""
+    """By block number, as the logs state them: to be compared with the blocks'."""
     block_times: Mapping[int, int]
-    """By block number, in seconds, where the node tells it."""
+    """By block number, in seconds, where the node sends it."""
     block_logs: Mapping[int, int]
-    """By block number: how many logs came."""
+    """Number of logs by block number."""
     counts: Mapping[str, int] = field(default_factory=dict)
-    """How often what was met: see `decode`."""
+    """Count of each case: see `decode`."""
 
 
 COUNTED = (
@@ -143,6 +143,6 @@ COUNTED = (
     *("fills", "matches", "maker_rows_without_match", "zero_amounts", "dust", "impossible_prices"),
     *("entries", "unattributed", "inner_steps", "trading_transfers", "foreign_collateral", "fee_refunds"),
 )
-"""The names in `Decoded.counts`; `decode` says what each means."""
+"""Keys of `Decoded.counts`, documented in `decode`."""
 REFUSED_KEPT = 100
-"""Raw logs kept of one reason in one batch."""
+"""Raw logs kept per reason and batch."""

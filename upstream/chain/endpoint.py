@@ -1,4 +1,4 @@
-"""One JSON-RPC endpoint: batches of calls, and how it has been lately."""
+"""One JSON-RPC endpoint: batches of calls, range sizes, and health."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from upstream.chain import words
-from upstream.chain.refusals import TAG, BatchTooLarge, Behind, RangeTooLarge, meant
+from upstream.chain import abi_words
+from upstream.chain.refusals import TAG, BatchTooLarge, NodeBehind, RangeTooLarge, classify
 from upstream.chain.wire import Block, RawLog
 from upstream.transport.errors import FAULTS, Malformed, RateLimited, Rejected, TooLarge, Unavailable, UpstreamError
 
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Call = tuple[str, list[Any]]
 
-FIRST_SPAN = 10
-"""Blocks of the first eth_getLogs: what the strictest free endpoint allows."""
-MOST_SPAN = 10_000
-ENOUGH_LOGS = 20_000
-"""In one answer: beyond it ranges shrink by themselves, as it has to be held in memory."""
-MOST_BATCH = 50
-STEADY = 8
-"""Answers of the largest range that was not refused, before a larger one is tried again."""
-NEAR = 64
-"""Blocks from the head within which one URL's several nodes may differ."""
-FIRST_REST_S, MOST_REST_S, REFUSED_REST_S = 0.25, 60.0, 60.0
+INITIAL_SPAN = 10
+"""Blocks of the first eth_getLogs: the limit of the strictest free endpoint."""
+MAX_SPAN = 10_000
+TARGET_LOGS = 20_000
+"""Logs in one response: beyond it ranges shrink, as a response is held in memory."""
+MAX_BATCH = 50
+GROW_AFTER = 8
+"""Successful responses at the largest accepted range before a larger one is tried again."""
+NEAR_HEAD_BLOCKS = 64
+"""Blocks from the head within which several nodes behind one URL may differ."""
+INITIAL_BACKOFF_S, MAX_BACKOFF_S, REFUSED_BACKOFF_S = 0.25, 60.0, 60.0
 
 
 class WireError(msgspec.Struct):
-    """An error, as JSON-RPC has it."""
+    """A JSON-RPC error."""
 
     code: int = 0
     message: str = ""
 
 
 class WireAnswer(msgspec.Struct):
-    """The answer to one call."""
+    """The response to one call."""
 
     id: int | str | None = None
     result: msgspec.Raw = msgspec.Raw(b"")
@@ -51,7 +51,7 @@ class WireAnswer(msgspec.Struct):
 
 
 class WireBlock(msgspec.Struct, rename={"parent": "parentHash"}):
-    """A header, as far as it is read."""
+    """The header fields that are read."""
 
     number: str
     hash: str
@@ -65,59 +65,59 @@ _logs = msgspec.json.Decoder(list[RawLog])
 
 
 @dataclass
-class Health:
-    """How an endpoint has been."""
+class EndpointHealth:
+    """Health of an endpoint."""
 
     head: int = -1
     finalized: int | None = None
     seen_at: float = float("-inf")
     failures: int = 0
-    """One after the other, up to now."""
-    rests_until: float = float("-inf")
+    """Consecutive failures."""
+    backoff_until: float = float("-inf")
     last_error: str = ""
     counts: dict[str, int] = field(default_factory=dict)
     forked_since: float | None = None
-    """Since when its newest blocks are others than those of the endpoint in use."""
+    """Since when its newest blocks differ from those of the endpoint in use."""
 
 
 class Endpoint:
-    """One URL. Only its host is ever shown: addresses of paid endpoints have their key in the path."""
+    """One URL. Only its host is ever shown: URLs of paid endpoints have their key in the path."""
 
     def __init__(self, url: str, order: int, client: Client) -> None:
         self.url = url
         self.order = order
         self.name = f"{order + 1}:{urlsplit(url).netloc.rpartition('@')[2]}"
-        self.health = Health()
-        self.span = FIRST_SPAN
-        self.batch = MOST_BATCH
-        self._too_many = MOST_SPAN + 1
+        self.health = EndpointHealth()
+        self.span = INITIAL_SPAN
+        self.batch = MAX_BATCH
+        self._too_many = MAX_SPAN + 1
         self._steady = 0
         self._client = client
 
-    def ask(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
-        """Send calls in as few requests as the endpoint takes; one refused call is in its place."""
-        told: list[msgspec.Raw | UpstreamError] = []
-        while len(told) < len(calls):
-            some = calls[len(told) : len(told) + self.batch]
+    def call(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
+        """Send calls in as few requests as the endpoint accepts; a refused call's result is its error."""
+        results: list[msgspec.Raw | UpstreamError] = []
+        while len(results) < len(calls):
+            some = calls[len(results) : len(results) + self.batch]
             try:
-                told += self._post(some)
+                results += self._post(some)
             except BatchTooLarge:
                 if len(some) == 1:
                     raise
                 self.batch = max(1, len(some) // 2)
-        return told
+        return results
 
-    def one(self, method: str, params: list[Any]) -> msgspec.Raw:
-        """Make one call; raises what it was refused with."""
-        return _had(self.ask([(method, params)])[0])
+    def call_one(self, method: str, params: list[Any]) -> msgspec.Raw:
+        """Send one call; raise its error if refused."""
+        return _result(self.call([(method, params)])[0])
 
     def tip(self) -> tuple[Block, Block | None]:
-        """Read the newest block and the newest final one, None where there is no such tag."""
-        head, final = self.ask([_header("latest"), _header("finalized")])
-        newest = self._header(_had(head), None)
+        """Return the newest block and the newest final one, None where the tag is not supported."""
+        head, final = self.call([_header("latest"), _header("finalized")])
+        newest = self._header(_result(head), None)
         try:
-            finalized = self._header(_had(final), None)
-        except Behind:
+            finalized = self._header(_result(final), None)
+        except NodeBehind:
             finalized = None
         except (RateLimited, Malformed):
             raise
@@ -128,12 +128,12 @@ class Endpoint:
         return newest, finalized
 
     def blocks(self, numbers: Sequence[int]) -> list[Block]:
-        """Read headers; `Behind` when one is not known."""
-        told = self.ask([_header(hex(number)) for number in numbers])
-        return [self._header(_had(answer), number) for answer, number in zip(told, numbers, strict=True)]
+        """Return headers; `NodeBehind` if one is not known."""
+        results = self.call([_header(hex(number)) for number in numbers])
+        return [self._header(_result(answer), number) for answer, number in zip(results, numbers, strict=True)]
 
     def logs(self, from_: int, to: int, addresses: list[str], topics: list[Any]) -> tuple[list[RawLog], int]:
-        """Read logs from a block on, of as many blocks as go at once; with them the last one that is in."""
+        """Return logs from a block on, over the largest accepted range, and the last block covered."""
         if self.health.head < to:
             self.health.head = max(self.health.head, self.blocks([to])[0].number)
         while True:
@@ -153,42 +153,42 @@ class Endpoint:
                 self._grow(span, len(logs))
                 return logs, last
 
-    def well(self) -> None:
-        """Note an answer as it should be."""
+    def record_success(self) -> None:
+        """Record a success."""
         self.health.failures = 0
 
-    def ill(self, fault: UpstreamError, now: float) -> None:
-        """Note a failure: it rests, longer each time."""
+    def record_failure(self, fault: UpstreamError, now: float) -> None:
+        """Record a failure: the endpoint backs off, longer each time."""
         health = self.health
         health.failures += 1
         health.last_error = str(fault)[:300]
         kind = type(fault).__name__
         health.counts[kind] = health.counts.get(kind, 0) + 1
-        rest_s = min(FIRST_REST_S * 2 ** min(health.failures - 1, 20), MOST_REST_S)
+        backoff_s = min(INITIAL_BACKOFF_S * 2 ** min(health.failures - 1, 20), MAX_BACKOFF_S)
         if isinstance(fault, RateLimited | Unavailable) and fault.retry_after_s is not None:
-            rest_s = min(fault.retry_after_s, MOST_REST_S)
+            backoff_s = min(fault.retry_after_s, MAX_BACKOFF_S)
         elif isinstance(fault, Rejected):
-            rest_s = REFUSED_REST_S
-        elif isinstance(fault, Behind):
-            rest_s = 0.0  # it is well, only late
-        health.rests_until = now + rest_s
+            backoff_s = REFUSED_BACKOFF_S
+        elif isinstance(fault, NodeBehind):
+            backoff_s = 0.0  # healthy, only late
+        health.backoff_until = now + backoff_s
 
     def _logs(self, from_: int, to: int, addresses: list[str], topics: list[Any]) -> list[RawLog]:
         wanted: dict[str, Any] = {"fromBlock": hex(from_), "toBlock": hex(to), "address": addresses}
         if topics:
             wanted["topics"] = topics
         calls: list[Call] = [("eth_getLogs", [wanted])]
-        near = self.health.head - to < NEAR
-        if near:  # behind one URL there may be several nodes, one of them late: it leaves out what it has not got
+        near = self.health.head - to < NEAR_HEAD_BLOCKS
+        if near:  # several nodes may be behind one URL; one that lags omits logs it does not have yet
             calls.append(_header(hex(to)))
         try:
-            told = self.ask(calls)
+            results = self.call(calls)
         except TooLarge as fault:
             if isinstance(fault, BatchTooLarge):
                 raise
             raise RangeTooLarge(str(fault)) from fault
-        logs = self._decoded(_logs, _had(told[0]))
-        numbers = words.Numbers()
+        logs = self._decoded(_logs, _result(results[0]))
+        numbers = abi_words.Numbers()
         try:
             strangers = [text for text in {log.block_number for log in logs} if not from_ <= numbers[text] <= to]
         except ValueError as fault:
@@ -196,14 +196,14 @@ class Endpoint:
         if strangers:
             raise Malformed(f"{self.name}: logs of block {strangers[0]}, asked for {from_} to {to}")
         if near:
-            header = self._header(_had(told[1]), to)
+            header = self._header(_result(results[1]), to)
             last = f"0x{header.hash.hex()}"
             if any(log.block_hash.lower() != last for log in logs if numbers[log.block_number] == to):
                 raise Unavailable(f"{self.name}: block {to} changed meanwhile")
         return logs
 
     def _split(self, number: int, addresses: list[str], topics: list[Any], fault: RangeTooLarge) -> list[RawLog]:
-        """Read one block whose logs are too many for one answer, contract by contract."""
+        """Read one block whose logs exceed one response, contract by contract."""
         parts = []
         for address in addresses if len(addresses) > 1 else []:
             try:
@@ -225,14 +225,14 @@ class Endpoint:
             self.span = suggested[1] - from_ + 1
 
     def _grow(self, span: int, logs: int) -> None:
-        if logs > ENOUGH_LOGS:
-            self.span = max(1, span * ENOUGH_LOGS // logs)
+        if logs > TARGET_LOGS:
+            self.span = max(1, span * TARGET_LOGS // logs)
         elif span == self.span:
             cap = max(self._too_many - 1, span)
             self._steady = self._steady + 1 if span == cap else 0
-            if self._steady == STEADY:  # the limit may have been that of a busy hour
-                self._too_many = min(self._too_many + max(1, self._too_many // 2), MOST_SPAN + 1)
-            self.span = min(span + max(1, span // 4), cap, MOST_SPAN)
+            if self._steady == GROW_AFTER:  # the limit may have been temporary
+                self._too_many = min(self._too_many + max(1, self._too_many // 2), MAX_SPAN + 1)
+            self.span = min(span + max(1, span // 4), cap, MAX_SPAN)
 
     def _post(self, calls: Sequence[Call]) -> list[msgspec.Raw | UpstreamError]:
         body = [
@@ -242,9 +242,9 @@ class Endpoint:
         try:
             answers = self._client.post(self.url, _answers, body if len(body) > 1 else body[0])
         except UpstreamError as fault:
-            raise self._nameless(fault, calls[0][0]) from fault.__cause__
+            raise self._without_url(fault, calls[0][0]) from fault.__cause__
         if isinstance(answers, WireAnswer):
-            if len(calls) > 1 or answers.id is None:  # one error instead of the batch's answers
+            if len(calls) > 1 or answers.id is None:  # one error instead of the batch's responses
                 whole = self._fault(calls[0][0], answers)
                 raise BatchTooLarge(str(whole)) if len(calls) > 1 and not isinstance(whole, RateLimited) else whole
             answers = [answers]
@@ -262,15 +262,15 @@ class Endpoint:
         if error is None:
             return Malformed(f"{self.name}: {method}: neither result nor error")
         code, message = (0, error) if isinstance(error, str) else (error.code, error.message)
-        fault = meant(method, code, message)
+        fault = classify(method, code, message)
         fault.args = (f"{self.name}: {fault}",)
         return fault
 
-    def _nameless(self, fault: UpstreamError, method: str) -> UpstreamError:
-        """Take the address out of what went wrong; and read what is said with a status of 400 and the like."""
+    def _without_url(self, fault: UpstreamError, method: str) -> UpstreamError:
+        """Return an error without the endpoint's URL; interpret bodies sent with status 400 and the like."""
         said = str(fault).replace(self.url, self.name)
         if isinstance(fault, Rejected):
-            read = meant(method, 413 if fault.status == 413 else 0, said)
+            read = classify(method, 413 if fault.status == 413 else 0, said)
             if type(read) is not Unavailable:
                 read.args = (said,)
                 return read
@@ -282,13 +282,13 @@ class Endpoint:
     def _header(self, raw: msgspec.Raw, number: int | None) -> Block:
         block = self._decoded(_block, raw)
         if block is None:
-            raise Behind(f"{self.name}: block {'' if number is None else number} is not known")
+            raise NodeBehind(f"{self.name}: block {'' if number is None else number} is not known")
         try:
-            numbers = words.Numbers()
+            numbers = abi_words.Numbers()
             read = Block(
                 numbers[block.number],
-                words.sized(block.hash, 32),
-                words.sized(block.parent, 32),
+                abi_words.from_hex_sized(block.hash, 32),
+                abi_words.from_hex_sized(block.parent, 32),
                 numbers[block.timestamp],
             )
         except ValueError as fault:
@@ -308,7 +308,7 @@ def _header(block: str) -> Call:
     return "eth_getBlockByNumber", [block, False]
 
 
-def _had(answer: msgspec.Raw | UpstreamError) -> msgspec.Raw:
+def _result(answer: msgspec.Raw | UpstreamError) -> msgspec.Raw:
     if isinstance(answer, UpstreamError):
         raise answer
     return answer

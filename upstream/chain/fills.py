@@ -1,4 +1,4 @@
-"""OrderFilled of either version to arrays, and which of the rows are one match."""
+"""OrderFilled of either version to arrays, and grouping of rows into matches."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from upstream.chain import words
+from upstream.chain import abi_words
 from upstream.chain.decoded import NO_MATCH, NO_PRICE, Fills
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from upstream.chain.batch import Batch
+    from upstream.chain.abi_words import Bools, Ints, Table
+    from upstream.chain.batch import DecodeBatch
     from upstream.chain.wire import RawLog
-    from upstream.chain.words import Bools, Ints, Table
 
 MICRO = 1_000_000
 DUST = 10_000
-"""Shares in millionths: of fewer, a unit of rounding in the value moves the price by more than the smallest tick."""
+"""Shares in millionths: below it, one unit of rounding in the value moves the price by more than the smallest tick."""
 
 
-class Part(NamedTuple):
-    """The fills of one version, before they are put in order."""
+class DecodedRows(NamedTuple):
+    """The fills of one version, before sorting."""
 
     logs: Sequence[RawLog]
     table: Table
@@ -35,8 +35,8 @@ class Part(NamedTuple):
     fee_in_shares: Bools
 
 
-def fills(batch: Batch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Sequence[RawLog]) -> Fills:
-    """Decode them all."""
+def fills(batch: DecodeBatch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Sequence[RawLog]) -> Fills:
+    """Decode the fills of both versions, in order."""
     parts = [_v1(batch, v1), _v2(batch, v2)]
     logs = [log for part in parts for log in part.logs]
     block = np.array([batch.numbers[log.block_number] for log in logs], np.int64)
@@ -47,14 +47,14 @@ def fills(batch: Batch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Seq
         for name in ("buys", "given", "got", "fee", "fee_in_shares")
     )
     maker, taker, tx_hash = (
-        np.concatenate([words.voids(part.table[:, slot, first:]) for part in parts])
+        np.concatenate([abi_words.as_voids(part.table[:, slot, first:]) for part in parts])
         for slot, first in ((1, 12), (2, 12), (-1, 0))
     )
     size, value = np.where(buys, got, given), np.where(buys, given, got)
     price = _rounded(value, MICRO, size)
     price[(size == 0) | (value > size) | (price == 0)] = NO_PRICE
     fee_usd = np.where(in_shares, _rounded(fee, value, size), fee)
-    token_words = [each for part in parts for each in words.voids(part.token).tolist()]
+    token_words = [each for part in parts for each in abi_words.as_voids(part.token).tolist()]
     token = np.array([batch.tokens[each] for each in token_words], np.int32)
     exchanges = np.array([each.address for each in batch.contracts], "V20")
     is_taker_order = taker == exchanges[contract]
@@ -94,65 +94,65 @@ def fills(batch: Batch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Seq
     return made
 
 
-def _v1(batch: Batch, logs: Sequence[RawLog]) -> Part:
+def _v1(batch: DecodeBatch, logs: Sequence[RawLog]) -> DecodedRows:
     """Read orderHash, maker, taker | makerAssetId, takerAssetId, makerAmountFilled, takerAmountFilled, fee."""
     logs, table = batch.table(logs, 5)
-    pays, gets = words.marked(table[:, 3]), words.marked(table[:, 4])  # asset 0 is the collateral
-    (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (words.amounts(table[:, slot]) for slot in (5, 6, 7))
+    pays, gets = abi_words.nonzero(table[:, 3]), abi_words.nonzero(table[:, 4])  # asset 0 is the collateral
+    (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (abi_words.amounts(table[:, slot]) for slot in (5, 6, 7))
     good = batch.kept(logs, (pays == gets, "two tokens, or none"), *_common(table, beyond_1 | beyond_2 | beyond_3))
     buys = ~pays
     token = np.where(buys[:, None], table[:, 4], table[:, 3])
     logs = [log for log, kept in zip(logs, good, strict=True) if kept] if not good.all() else logs
-    return Part(logs, table[good], token[good], buys[good], given[good], got[good], fee[good], buys[good])
+    return DecodedRows(logs, table[good], token[good], buys[good], given[good], got[good], fee[good], buys[good])
 
 
-def _v2(batch: Batch, logs: Sequence[RawLog]) -> Part:
+def _v2(batch: DecodeBatch, logs: Sequence[RawLog]) -> DecodedRows:
     """Read orderHash, maker, taker | side, tokenId, makerAmountFilled, takerAmountFilled, fee, builder, metadata."""
     logs, table = batch.table(logs, 7)
-    (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (words.amounts(table[:, slot]) for slot in (5, 6, 7))
+    (given, beyond_1), (got, beyond_2), (fee, beyond_3) = (abi_words.amounts(table[:, slot]) for slot in (5, 6, 7))
     side = table[:, 3, 31]
-    strange = words.marked(table[:, 3, :31]) | (side > 1)
+    strange = abi_words.nonzero(table[:, 3, :31]) | (side > 1)
     good = batch.kept(
         logs,
         (strange, "a side that is neither BUY nor SELL"),
-        (~words.marked(table[:, 4]), "no token"),
+        (~abi_words.nonzero(table[:, 4]), "no token"),
         *_common(table, beyond_1 | beyond_2 | beyond_3),
     )
     logs = [log for log, kept in zip(logs, good, strict=True) if kept] if not good.all() else logs
     buys = side[good] == 0
-    return Part(
+    return DecodedRows(
         logs, table[good], table[good, 4], buys, given[good], got[good], fee[good], np.zeros(len(buys), np.bool_)
     )
 
 
 def _common(table: Table, beyond: Bools) -> list[tuple[Bools, str]]:
-    strangers = words.marked(table[:, 1, :12]) | words.marked(table[:, 2, :12])
+    strangers = abi_words.nonzero(table[:, 1, :12]) | abi_words.nonzero(table[:, 2, :12])
     return [(strangers, "a maker or taker that is no address"), (beyond, "an amount beyond int64")]
 
 
 def _rounded(factor: Ints, by: Ints | int, over: Ints) -> Ints:
-    """Compute factor * by / over, rounded half to even; 0 over 0, and -1 for what is beyond int64.
+    """Compute factor * by / over, rounded half to even; 0 for 0 / 0, and -1 beyond int64.
 
-    In int64 where that is exact, which is nearly always; otherwise with Python's integers.
+    In int64 where exact, which is nearly always; otherwise with Python integers.
     """
     safe = np.maximum(over, 1)
-    large = (factor.astype(np.float64) * by > 9e18) | (over > words.LARGEST // 2)
+    large = (factor.astype(np.float64) * by > 9e18) | (over > abi_words.MAX_AMOUNT // 2)
     product = np.where(large, 0, factor) * np.where(large, 0, by)
     quotient, rest = np.divmod(product, safe)
-    twice = 2 * rest  # cannot overflow: `over` is no more than half of the largest
+    twice = 2 * rest  # cannot overflow: `over` is at most half of the largest
     made: Ints = np.where(over == 0, 0, quotient + ((twice > safe) | ((twice == safe) & (quotient % 2 == 1))))
     for at in np.flatnonzero(large & (over != 0)):
         exact = round(Fraction(int(factor[at]) * int(by if isinstance(by, int) else by[at]), int(over[at])))
-        made[at] = exact if exact <= words.LARGEST else -1
+        made[at] = exact if exact <= abi_words.MAX_AMOUNT else -1
     return made
 
 
-def _group(batch: Batch, made: Fills, matched: Sequence[RawLog]) -> None:
-    """Give the rows of one match the log index of the taker's, and count each match once.
+def _group(batch: DecodeBatch, made: Fills, matched: Sequence[RawLog]) -> None:
+    """Set the taker's log index on all rows of a match, and count each match once.
 
-    The exchange logs the makers' rows, then the taker's own, then OrdersMatched. So a maker's row belongs to the next
-    taker's row of its transaction and contract, unless an OrdersMatched lies between (then the match's own taker's row
-    is missing) or another wallet is named as taker (then it is a plain fillOrder).
+    The exchange logs the makers' rows, then the taker's, then OrdersMatched. So a maker's row belongs to the next
+    taker's row of its transaction and contract, unless an OrdersMatched is between (then the match's taker row is
+    missing) or it names another taker (then it is a plain fillOrder).
     """
     ends = _places(batch, matched)
     place = (made.block_number << 31) | made.log_index
@@ -175,8 +175,8 @@ def _group(batch: Batch, made: Fills, matched: Sequence[RawLog]) -> None:
         batch.counts["maker_rows_without_match"] += int((~belongs).sum())
 
 
-def _places(batch: Batch, matched: Sequence[RawLog]) -> dict[int, Ints]:
-    """Where each contract said OrdersMatched, in order."""
+def _places(batch: DecodeBatch, matched: Sequence[RawLog]) -> dict[int, Ints]:
+    """Return the positions of OrdersMatched by contract, in order."""
     found: dict[int, list[int]] = {}
     for log in matched:
         place = (batch.numbers[log.block_number] << 31) | batch.numbers[log.log_index]

@@ -1,15 +1,15 @@
-"""What moved positions besides fills, and whose it was.
+"""Position changes other than fills, attributed from ERC-1155 transfers.
 
-The token contract logs every movement of outcome tokens; the events of splits, merges, conversions and redemptions say
-what a movement was for. Within one transaction:
+The token contract logs every transfer of outcome tokens; the events of splits, merges, conversions and redemptions
+give its purpose. Within one transaction:
 
-- What the exchange does for a match (its own mints and merges, its transfers) is in the fills, and left out here.
-- Conditional Tokens' events in the name of the neg-risk adapter are its inner steps: its own event tells them.
-- An operation in a wallet's own name is that wallet's.
-- An operation in the name of a collateral adapter is that of the wallet which handed the adapter exactly these tokens
-  just before, or was handed exactly these just after. Where no transfer shows that, it is nobody's (`wallet` None).
-- A movement that belongs to no operation is a transfer. So the shares of fills and entries add up to the balance that
-  the token contract keeps, whatever could be attributed.
+- The exchange's own steps for a match (mints, merges, transfers) are in the fills, and left out here.
+- Conditional Tokens' events in the neg-risk adapter's name are its inner steps: its own event covers them.
+- An operation in a wallet's own name is attributed to that wallet.
+- An operation in a collateral adapter's name is attributed to the wallet that sent the adapter exactly these tokens
+  just before, or received exactly these just after. Where no transfer shows that, `wallet` is None.
+- A transfer that belongs to no operation is a ledger entry of its own. So the shares of fills and entries add up to
+  the token contract's balances, whatever could be attributed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from upstream.chain.decoded import NO_TOKEN, Entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from upstream.chain.batch import Batch
-    from upstream.chain.moves import Items, Move, Operation
+    from upstream.chain.batch import DecodeBatch
+    from upstream.chain.moves import Items, PositionOperation, TokenTransfer
 
 
-def entries(batch: Batch, moves: Sequence[Move], operations: Sequence[Operation]) -> list[Entry]:
-    """Work out the ledger of a batch of whole transactions."""
-    by_tx: dict[tuple[int, bytes], tuple[list[Move], list[Operation]]] = {}
+def entries(batch: DecodeBatch, moves: Sequence[TokenTransfer], operations: Sequence[PositionOperation]) -> list[Entry]:
+    """Return the ledger entries of a batch of whole transactions."""
+    by_tx: dict[tuple[int, bytes], tuple[list[TokenTransfer], list[PositionOperation]]] = {}
     for move in moves:
-        by_tx.setdefault((move.place.block, move.place.tx_hash), ([], []))[0].append(move)
+        by_tx.setdefault((move.log_position.block, move.log_position.tx_hash), ([], []))[0].append(move)
     for operation in operations:
-        by_tx.setdefault((operation.place.block, operation.place.tx_hash), ([], []))[1].append(operation)
+        by_tx.setdefault((operation.log_position.block, operation.log_position.tx_hash), ([], []))[1].append(operation)
     made: list[Entry] = []
     for of_tx, done in by_tx.values():
-        of_tx.sort(key=lambda move: move.place)
-        done.sort(key=lambda operation: operation.place)
+        of_tx.sort(key=lambda move: move.log_position)
+        done.sort(key=lambda operation: operation.log_position)
         made += _operations(batch, of_tx, done)
         made += _transfers(batch, of_tx)
     made.sort(key=lambda entry: entry[:3])
@@ -47,7 +47,7 @@ def entries(batch: Batch, moves: Sequence[Move], operations: Sequence[Operation]
     return unique
 
 
-def _operations(batch: Batch, moves: list[Move], operations: list[Operation]) -> Iterator[Entry]:
+def _operations(batch: DecodeBatch, moves: list[TokenTransfer], operations: list[PositionOperation]) -> Iterator[Entry]:
     done_until: dict[bytes, int] = {}
     for operation in operations:
         holder = operation.holder
@@ -55,7 +55,7 @@ def _operations(batch: Batch, moves: list[Move], operations: list[Operation]) ->
             batch.counts["inner_steps"] += 1
             continue
         own = list(_own(batch, operation, moves, done_until.get(holder, -1)))
-        done_until[holder] = operation.place.log_index
+        done_until[holder] = operation.log_position.log_index
         for move in own:
             move.used = True
         if operation.collateral is not None and batch.collaterals and operation.collateral not in batch.collaterals:
@@ -73,10 +73,12 @@ def _operations(batch: Batch, moves: list[Move], operations: list[Operation]) ->
         yield _entry(operation, wallet, holder, own)
 
 
-def _own(batch: Batch, operation: Operation, moves: list[Move], after: int) -> Iterator[Move]:
-    """Find the movements between the operation's holder and the contracts below, that the operation consists of."""
+def _own(
+    batch: DecodeBatch, operation: PositionOperation, moves: list[TokenTransfer], after: int
+) -> Iterator[TokenTransfer]:
+    """Yield the transfers between the operation's holder and the contracts that make up the operation."""
     holder, amount = operation.holder, operation.amount
-    window = [m for m in moves if not m.used and after < m.place.log_index < operation.place.log_index]
+    window = [m for m in moves if not m.used and after < m.log_position.log_index < operation.log_position.log_index]
     below = batch.adapters if operation.by_adapter else frozenset({ZERO})
     given = [m for m in window if m.sender == holder]
     got = [m for m in window if m.receiver == holder and m.sender in below]
@@ -96,22 +98,24 @@ def _own(batch: Batch, operation: Operation, moves: list[Move], after: int) -> I
         yield from _last(m for m in got if m.items and m.items[0][1] <= amount and _all(m, m.items[0][1]))
 
 
-def _beneficiary(holder: bytes, operation: Operation, own: list[Move], moves: list[Move]) -> bytes | None:
-    """Tell for whom an adapter acted: who gave it the very tokens before, or got the very tokens after."""
+def _beneficiary(
+    holder: bytes, operation: PositionOperation, own: list[TokenTransfer], moves: list[TokenTransfer]
+) -> bytes | None:
+    """Return whom an adapter acted for: the sender of the exact tokens before, or their receiver after."""
     given = _sum(m for m in own if m.sender == holder)
     got = _sum(m for m in own if m.receiver == holder)
-    begun = min((m.place.log_index for m in own if m.sender == holder), default=operation.place.log_index)
+    begun = min((m.log_position.log_index for m in own if m.sender == holder), default=operation.log_position.log_index)
     before = [
         m
         for m in moves
-        if not m.used and m.receiver == holder and m.place.log_index < begun and given and _sum([m]) == given
+        if not m.used and m.receiver == holder and m.log_position.log_index < begun and given and _sum([m]) == given
     ]
     after = [
         m
         for m in moves
         if not m.used
         and m.sender == holder
-        and m.place.log_index > operation.place.log_index
+        and m.log_position.log_index > operation.log_position.log_index
         and got
         and _sum([m]) == got
     ]
@@ -126,7 +130,7 @@ def _beneficiary(holder: bytes, operation: Operation, own: list[Move], moves: li
     return None
 
 
-def _entry(operation: Operation, wallet: bytes | None, holder: bytes, own: list[Move]) -> Entry:
+def _entry(operation: PositionOperation, wallet: bytes | None, holder: bytes, own: list[TokenTransfer]) -> Entry:
     detail = dict(operation.detail)
     tokens = [
         [str(int.from_bytes(token)), shares if move.receiver == holder else -shares]
@@ -137,14 +141,14 @@ def _entry(operation: Operation, wallet: bytes | None, holder: bytes, own: list[
         detail["tokens"] = tokens
     if wallet != holder:
         detail["through"] = f"0x{holder.hex()}"
-    at = operation.place
+    at = operation.log_position
     return Entry(
         *(at.block, at.log_index, 0, operation.kind, wallet, None, operation.condition_id),
         *(NO_TOKEN, operation.amount, at.tx_hash, at.contract, detail),
     )
 
 
-def _transfers(batch: Batch, moves: list[Move]) -> Iterator[Entry]:
+def _transfers(batch: DecodeBatch, moves: list[TokenTransfer]) -> Iterator[Entry]:
     for move in moves:
         ends = {move.sender, move.receiver}
         if move.used or len(ends) == 1 or ends & batch.exchanges:
@@ -152,7 +156,7 @@ def _transfers(batch: Batch, moves: list[Move]) -> Iterator[Entry]:
         if ends & batch.fee_modules:
             batch.counts["fee_refunds"] += 1
             continue
-        at = move.place
+        at = move.log_position
         for number, (token, shares) in enumerate(move.items):
             sides = ((move.receiver, move.sender, shares), (move.sender, move.receiver, -shares))
             for side, (wallet, other, change) in enumerate(sides):
@@ -163,15 +167,15 @@ def _transfers(batch: Batch, moves: list[Move]) -> Iterator[Entry]:
                     )
 
 
-def _all(move: Move, amount: int) -> bool:
+def _all(move: TokenTransfer, amount: int) -> bool:
     return all(each == amount for _, each in move.items)
 
 
-def _last(moves: Iterable[Move]) -> list[Move]:
+def _last(moves: Iterable[TokenTransfer]) -> list[TokenTransfer]:
     return list(moves)[-1:]
 
 
-def _sum(moves: Iterable[Move]) -> Items:
+def _sum(moves: Iterable[TokenTransfer]) -> Items:
     total: dict[bytes, int] = {}
     for move in moves:
         for token, shares in move.items:

@@ -1,6 +1,6 @@
-"""What a node's refusals mean. Codes differ between nodes and mean several things; the texts are what can be told by.
+"""Classification of nodes' errors by text: codes differ between nodes and are ambiguous.
 
-Every text here was seen from a public or paid endpoint; what is none of them is taken for a fault that passes.
+Every text here was seen from a public or paid endpoint; anything else is treated as a transient fault.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RangeTooLarge(TooLarge):
-    """A smaller range would be answered; up to `suggested`, if the node said so."""
+    """A smaller range would be accepted; up to `suggested`, if the node sent one."""
 
     def __init__(self, message: str, suggested: tuple[int, int] | None = None) -> None:
         super().__init__(message)
@@ -23,15 +23,15 @@ class RangeTooLarge(TooLarge):
 
 
 class BatchTooLarge(TooLarge):
-    """Fewer calls in one request would be answered."""
+    """Fewer calls per request would be accepted."""
 
 
-class Behind(Unavailable):
+class NodeBehind(Unavailable):
     """The node does not know the block yet."""
 
 
 class NoSuchTag(Unavailable):
-    """The node does not know what `finalized` is."""
+    """The node does not support the `finalized` tag."""
 
 
 RATE = re.compile(
@@ -54,8 +54,8 @@ SUGGESTED = re.compile(r"\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]")
 RATE_CODES = {429, -32029, -32097}
 
 
-def meant(method: str, code: int, message: str) -> UpstreamError:
-    """Tell what an error of a call means; for eth_getLogs, most mean that less has to be asked for."""
+def classify(method: str, code: int, message: str) -> UpstreamError:
+    """Return the error that a call's failure means; for eth_getLogs, most mean that the range must shrink."""
     text = message.lower()
     said = f"{method}: {code} {message[:300]}"
     if code in RATE_CODES or RATE.search(text):
@@ -63,7 +63,7 @@ def meant(method: str, code: int, message: str) -> UpstreamError:
     if BATCH.search(text):
         return BatchTooLarge(said)
     if BEHIND.search(text):
-        return Behind(said)
+        return NodeBehind(said)
     if method == "eth_getLogs" and RANGE.search(text):
         return RangeTooLarge(said, _suggested(SUGGESTED.search(text)))
     return Unavailable(said)

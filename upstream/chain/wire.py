@@ -1,4 +1,4 @@
-"""What a node sends, as it sends it: hex text, turned into numbers only where it is needed."""
+"""A node's responses as sent: hex text, converted to numbers only where needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 class RawLog(msgspec.Struct, rename="camel", gc=False):
     """One log of an eth_getLogs answer: `0x…` text throughout.
 
-    `block_timestamp` is "" from older nodes. `removed` logs were taken back by a reorganisation, and are not decoded.
+    `block_timestamp` is "" from older nodes. `removed` logs were undone by a reorganisation, and are not decoded.
     """
 
     address: str
@@ -26,7 +26,7 @@ class RawLog(msgspec.Struct, rename="camel", gc=False):
 
 
 class Block(NamedTuple):
-    """A block, as far as it is needed to follow a chain."""
+    """The block fields needed to follow a chain."""
 
     number: int
     hash: bytes
@@ -35,14 +35,14 @@ class Block(NamedTuple):
 
 
 class Heads(NamedTuple):
-    """How far the chain is, and up to where it cannot be reorganised any more."""
+    """The newest block, and the newest that can no longer be reorganised."""
 
     head: int
     finalized: int
-    """Told by the node; where none tells it, the head less `FINAL_AFTER` blocks."""
-    told: bool = True
-    """Whether `finalized` was told."""
+    """As the node reports it; otherwise the head less `FINAL_AFTER` blocks."""
+    reported: bool = True
+    """Whether the node reported `finalized`."""
 
 
 FINAL_AFTER = 512
-"""Blocks after which one counts as final where no node says so: a checkpoint's distance."""
+"""Blocks after which one counts as final if no node reports it: a checkpoint's distance."""

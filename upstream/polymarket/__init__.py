@@ -1,1 +1,1 @@
-"""Polymarket's APIs: one folder an API, as named in its documentation."""
+"""Clients of Polymarket's APIs: one folder per API, named as in its documentation."""

@@ -1,4 +1,4 @@
-"""An order book as the exchange sends it, over REST and over the socket, in micro-units and best first."""
+"""Order book as the exchange sends it, over REST and over the socket, in micro-units and best first."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Book(msgspec.Struct, frozen=True, gc=False):
     market: str
     ts_ms: int
     hash: str
-    """Hex digits, or "" when there are none that can be read."""
+    """Hex digits, or "" when missing or unreadable."""
     bids: list[Level]
     """Highest price first; no empty levels."""
     asks: list[Level]
@@ -30,6 +30,8 @@ class Book(msgspec.Struct, frozen=True, gc=False):
 
 
 class WireLevel(msgspec.Struct, gc=False):
+    """A price level as sent."""
+
     price: Number
     size: Number
 
@@ -55,7 +57,7 @@ class WireBook(msgspec.Struct, tag_field="event_type", tag="book"):
     min_order_size: Number | None = None
 
     def book(self) -> Book:
-        """As we keep it; ValueError when a number is none."""
+        """Return the book in our units; ValueError for an invalid number."""
         bids = self.bids if self.bids is not None else self.buys
         asks = self.asks if self.asks is not None else self.sells
         if bids is None and asks is None:
@@ -75,6 +77,6 @@ class WireBook(msgspec.Struct, tag_field="event_type", tag="book"):
 
 
 def side(levels: list[WireLevel], *, best_first_descends: bool) -> list[Level]:
-    """Sort one side, as no order can be relied upon; of two entries for one price the later holds."""
+    """Return one side sorted, as no order can be relied upon; of two entries for one price the later wins."""
     totals = {price(level.price): micro(level.size) for level in levels}
     return sorted(((at, size) for at, size in totals.items() if size), reverse=best_first_descends)

@@ -1,1 +1,1 @@
-"""An exchange of our own: speaks the real one's protocols, plays a simulation or a folder of recordings."""
+"""A sandbox exchange: serves the real exchange's protocols from a simulation or a folder of recordings."""

@@ -1,4 +1,4 @@
-"""`python -m upstream.sandbox`: an exchange of our own on one port."""
+"""`python -m upstream.sandbox`: a sandbox exchange on one port."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from upstream.sandbox.server import Sandbox
 from upstream.sandbox.tape.tape import UnplayableError
 
 EPILOG = """\
-The exchange's protocols stand at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; its trades
-are settled on a simulated chain, JSON-RPC at http://HOST:PORT/rpc. Of its own the sandbox has GET /sandbox/status,
+The exchange's protocols are served at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; trades
+are settled on a simulated chain, JSON-RPC at http://HOST:PORT/rpc. Own endpoints: GET /sandbox/status,
 GET /sandbox/tape, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
 
 faults: a fault or a list of them, as JSON or in a file, for instance
@@ -22,12 +22,12 @@ faults: a fault or a list of them, as JSON or in a file, for instance
    {"kind": "reorg", "depth": 5, "at_s": 60}, {"kind": "rpc_error", "error": "response_size", "for_s": 10}]
 kinds: error rate_limit hang slow truncate cut html wrong_json repeat oversized; silent close refuse drop duplicate
 reorder corrupt_hash corrupt_size; reorg lag rpc_error range_limit missing_logs.
-`python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` tells all about them.
+`python -c 'import upstream.sandbox.faults as f; help(f.Fault)'` documents them.
 """
 
 
 def main() -> None:
-    """Read the arguments and serve until stopped."""
+    """Parse the arguments and serve until stopped."""
     parser = argparse.ArgumentParser(
         prog="python -m upstream.sandbox",
         description=__doc__,
@@ -53,28 +53,26 @@ def main() -> None:
     parser.add_argument(
         "--markets", type=int, default=60, metavar="N", help="simulation: markets at the start (default: %(default)s)"
     )
+    parser.add_argument("--start-ms", type=int, metavar="MS", help="the exchange's clock at the start (default: now)")
     parser.add_argument(
-        "--start-ms", type=int, metavar="MS", help="what the exchange's clock shows at the start (default: the time)"
+        "--past", type=int, default=0, metavar="DAYS", help="simulation: days of history before the start"
     )
     parser.add_argument(
-        "--past", type=int, default=0, metavar="DAYS", help="simulation: days of history that it has behind it"
-    )
-    parser.add_argument(
-        "--past-until-ms", type=int, metavar="MS", help="where that history ends (default: at the start)"
+        "--past-until-ms", type=int, metavar="MS", help="when that history ends (default: at the start)"
     )
     parser.add_argument(
         "--speed",
         type=float,
         default=1.0,
         metavar="X",
-        help="tape: times as fast; 0 is as fast as possible (default: %(default)s)",
+        help="tape: playback speed factor; 0 is as fast as possible (default: %(default)s)",
     )
     parser.add_argument(
-        "--hold", action="store_true", help="play nothing until POST /sandbox/play; wise with --speed 0"
+        "--hold", action="store_true", help="play nothing until POST /sandbox/play; recommended with --speed 0"
     )
-    parser.add_argument("--faults", metavar="FILE|JSON", help="what shall go wrong, and when")
+    parser.add_argument("--faults", metavar="FILE|JSON", help="faults to inject, and when")
     parser.add_argument(
-        "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the truth to compare with"
+        "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the ground truth to compare with"
     )
     given = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Faults on demand: what goes wrong, where, from when and for how long."""
+"""Fault injection: kinds of faults, their targets, start and duration."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ RPC = "/rpc"
 
 
 class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """One thing going wrong.
+    """One injected fault.
 
     | kind         | what happens                                                                                |
     |--------------|---------------------------------------------------------------------------------------------|
     | error        | HTTP answers `status` (503) with a CDN's HTML page                                          |
     | rate_limit   | HTTP answers 429 with `Retry-After: retry_after_s` (1)                                      |
-    | hang         | HTTP answers nothing until the fault ends, then 504                                          |
+    | hang         | HTTP sends no response until the fault ends, then 504                                         |
     | slow         | HTTP answers after `delay_s` (2)                                                            |
-    | truncate     | a whole answer of half a JSON document                                                      |
-    | cut          | the connection breaks in the middle of the answer                                           |
+    | truncate     | a complete response with half a JSON document                                                    |
+    | cut          | the connection breaks in the middle of the response                                         |
     | html         | 200 with a page of HTML                                                                     |
     | wrong_json   | 200 with JSON of another shape                                                              |
-    | oversized    | the answer after a quarter of a gigabyte of blanks                                          |
+    | oversized    | the response after a quarter of a gigabyte of blanks                                        |
     | repeat       | cursor and offset are ignored: the first page again and again                               |
     | silent       | the socket stays open and answers PING, but no data comes                                   |
     | close        | open sockets are closed with `status` (1006: without a closing handshake)                   |
@@ -50,16 +50,16 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     | drop         | a message is not sent, with `probability`                                                   |
     | duplicate    | a message is sent twice, with `probability`                                                 |
     | reorder      | a message is sent after the one that follows it, with `probability`                         |
-    | corrupt_hash | a hash in a message is another, with `probability`                                          |
-    | corrupt_size | a size in a message is another, with `probability`                                          |
+    | corrupt_hash | a hash in a message is changed, with `probability`                                         |
+    | corrupt_size | a size in a message is changed, with `probability`                                         |
     | reorg        | the chain's newest `depth` (3) blocks are replaced, once; final ones (16 deep) never        |
     | lag          | the node knows nothing of the newest `depth` (3) blocks                                     |
-    | rpc_error    | a call of `method` ("": any) is refused by `error`, a name in `chain_refusals.REFUSALS`      |
+    | rpc_error    | a call of `method` ("": any) is refused by `error`, a name in `chain.refusals.REFUSALS`      |
     | range_limit  | eth_getLogs refuses more than `blocks` blocks or `logs` logs, by `error`                    |
-    | missing_logs | a log is not in an answer of eth_getLogs, with `probability`; always the same ones          |
+    | missing_logs | a log is missing from eth_getLogs, with `probability`; always the same ones                 |
 
-    `target` is the beginning of a path (`/gamma/markets`, `/clob`, `/data/v2`, `/rpc`), or `/ws/market`, or
-    `/ws/market#3` for one connection. `at_s` counts from when the fault is handed in, `for_s` from its start; without
+    `target` is the prefix of a path (`/gamma/markets`, `/clob`, `/data/v2`, `/rpc`), or `/ws/market`, or
+    `/ws/market#3` for one connection. `at_s` counts from when the fault is submitted, `for_s` from its start; without
     `for_s` it lasts until stopped.
     """
 
@@ -94,30 +94,34 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
             raise ValueError("probability lies between 0 and 1")
 
     def active(self, now: float) -> bool:
+        """Return whether the fault is in effect."""
         return now >= self.starts and (self.for_s is None or now < self.starts + self.for_s)
 
     def over(self, now: float) -> bool:
+        """Return whether the fault has ended."""
         return self.for_s is not None and now >= self.starts + self.for_s
 
     def aims_at(self, connection_id: int) -> bool:
+        """Return whether the fault targets a socket connection."""
         target = self.target.partition("#")
         return SOCKET.startswith(target[0]) and (not target[2] or target[2] == str(connection_id))
 
 
 class Faults:
-    """Those that are planned or going on.
+    """Planned and active faults.
 
-    Their dice are not the simulation's: the same events happen with faults and without.
+    Their random generator is separate from the simulation's: the same events happen with faults and without.
     """
 
     def __init__(self, clock: Callable[[], float], seed: int = 0) -> None:
         self.now = clock
         self._ids = count(1)
-        self._dice = random.Random(f"{seed}/faults")  # noqa: S311 - repeatable dice are what is wanted
+        self._dice = random.Random(f"{seed}/faults")  # noqa: S311 - repeatable randomness is intended
         self.planned: list[Fault] = []
         self.past: list[Fault] = []
 
     def add(self, script: Iterable[Fault]) -> list[Fault]:
+        """Plan faults, and return them with their ids."""
         added = []
         for fault in script:
             fault.id, fault.starts = next(self._ids), self.now() + fault.at_s
@@ -127,14 +131,14 @@ class Faults:
         return added
 
     def stop(self, fault_id: int | None = None) -> int:
-        """Stop a fault, or all of them, and return how many were going on or planned."""
+        """Stop a fault, or all of them, and return how many were active or planned."""
         stopped = [fault for fault in self.planned if fault_id in (None, fault.id)]
         self.planned = [fault for fault in self.planned if fault not in stopped]
         self.past.extend(stopped)
         return len(stopped)
 
     def begun(self) -> list[Fault]:
-        """Return faults that have started since the last look, and put away those that are over."""
+        """Return faults that have started since the last call, and remove those that are over."""
         now = self.now()
         fresh = [fault for fault in self.planned if not fault.began and fault.active(now)]
         for fault in fresh:
@@ -146,7 +150,7 @@ class Faults:
         return fresh
 
     def http(self, path: str) -> Fault | None:
-        """Return the fault that befalls a request."""
+        """Return the fault that applies to a request."""
         now = self.now()
         for fault in self.planned:
             if (
@@ -159,18 +163,19 @@ class Faults:
         return None
 
     def on_call(self, kind: ChainFault, method: str = "") -> Fault | None:
-        """Return the fault of a kind that befalls a call to the chain's node."""
+        """Return the fault of a kind that applies to a call to the chain's node."""
         if not self.planned:
             return None
         now = self.now()
         for fault in self.planned:
             if fault.kind == kind and fault.active(now) and fault.method in ("", method):
-                if kind != "missing_logs" and not self._strikes(fault):  # there probability is each log's
+                if kind != "missing_logs" and not self._strikes(fault):  # its probability applies per log
                     continue
                 return fault
         return None
 
     def refuses(self) -> Fault | None:
+        """Return the fault that refuses a new socket, if any."""
         now = self.now()
         for fault in self.planned:
             if fault.kind == "refuse" and fault.active(now) and self._strikes(fault):
@@ -178,7 +183,7 @@ class Faults:
         return None
 
     def on_message(self, connection_id: int) -> Sequence[Fault]:
-        """Return the faults that befall one message to one connection."""
+        """Return the faults that apply to one message to one connection."""
         if not self.planned:
             return ()
         now = self.now()
@@ -193,7 +198,7 @@ class Faults:
         ]
 
     def corrupt(self, kind: str, message: str) -> str:
-        """Return a message with one hash or one size changed, the rest as it was."""
+        """Return a message with one hash or one size changed, otherwise the same."""
         decoded = msgspec.json.decode(message)
         places = list(_holders(decoded, "hash" if kind == "corrupt_hash" else "size"))
         if not places:
@@ -206,6 +211,7 @@ class Faults:
         return msgspec.json.encode(decoded).decode()
 
     def state(self) -> list[dict[str, Any]]:
+        """Return planned and active faults as JSON."""
         now = self.now()
         return [
             {**msgspec.to_builtins(fault), "active": fault.active(now), "starts_in_s": round(fault.starts - now, 3)}
@@ -220,7 +226,7 @@ class Faults:
 
 
 def read_script(script: bytes | str) -> list[Fault]:
-    """Read a fault or a list of faults; msgspec.ValidationError says what is wrong with it."""
+    """Parse a fault or a list of faults; msgspec.ValidationError describes what is invalid."""
     faults = msgspec.json.decode(script, type=Fault | list[Fault])
     return faults if isinstance(faults, list) else [faults]
 

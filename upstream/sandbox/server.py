@@ -1,4 +1,4 @@
-"""The whole exchange on one port, for a process of its own or for a thread of a test."""
+"""Sandbox server: the whole exchange on one port, as a process of its own or in a thread of a test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
 
 from upstream.sandbox.chain.chain import Chain
-from upstream.sandbox.exchange.exchange import Exchange
+from upstream.sandbox.exchange.exchange import SandboxExchange
 from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.faults import RPC, SOCKET, Fault, Faults
 from upstream.sandbox.routes.chain import ChainApi
@@ -24,9 +24,9 @@ from upstream.sandbox.routes.control import ControlApi
 from upstream.sandbox.routes.data import DataApi
 from upstream.sandbox.routes.faulty import FaultyHttp
 from upstream.sandbox.routes.gamma import GammaApi
-from upstream.sandbox.routes.market_channel import QUEUE, Hub
+from upstream.sandbox.routes.market_channel import MAX_QUEUE, SocketHub
 from upstream.sandbox.routes.price_history import History
-from upstream.sandbox.simulation.past import Past
+from upstream.sandbox.simulation.past import SimulatedPast
 from upstream.sandbox.simulation.simulation import Simulation
 from upstream.sandbox.tape.playback import Playback
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 
-ORDERS_A_TURN = 250  # played before others get a turn
+ORDERS_A_TURN = 250  # played before other tasks get a turn
 REST_S = 0.005
 HOUSEKEEPING_S = 0.1
 
 
-class Source(Protocol):
-    """What makes the exchange's events: a simulation, or a tape."""
+class EventSource(Protocol):
+    """Producer of the exchange's events: a simulation, or a tape."""
 
     source: str
     now_ms: float
@@ -61,14 +61,14 @@ class Source(Protocol):
 
 
 class Sandbox:
-    """An exchange of our own on a port of this machine.
+    """A sandbox exchange on a local port.
 
         with Sandbox(simulate=7) as exchange:
             httpx.get(f"{exchange.gamma_url}/markets/keyset")
 
-    `simulate` is a seed, `tape` a folder of recordings; one of them is given. `rate` and `markets` are the
-    simulation's, `speed` is the tape's: 2 plays twice as fast, 0 as fast as possible. What is held plays nothing until
-    told to. A simulation has `past_days` behind it; they end where it starts, or at `past_until_ms`.
+    `simulate` is a seed, `tape` a folder of recordings; exactly one is given. `rate` and `markets` apply to a
+    simulation, `speed` to a tape: 2 plays twice as fast, 0 as fast as possible. With `hold` nothing is played until
+    `play()`. A simulation has `past_days` of history, which end where it starts, or at `past_until_ms`.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Sandbox:
         past_until_ms: int | None = None,
         faults: Sequence[Fault] = (),
         log: Path | str | None = None,
-        queue_size: int = QUEUE,
+        queue_size: int = MAX_QUEUE,
         hold: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -94,18 +94,18 @@ class Sandbox:
             raise ValueError("either a seed to simulate or a tape to play")
         self.log = TruthLog(Path(log) if log else None)
         self.faults = Faults(time.monotonic, seed=simulate or 0)
-        self.hub = Hub(self.faults, self._record, queue_size=queue_size)
-        self.exchange = Exchange(self.log, self.hub)
+        self.hub = SocketHub(self.faults, self._record, queue_size=queue_size)
+        self.exchange = SandboxExchange(self.log, self.hub)
         self.history = History(self.exchange)
-        self.past: Past | None = None
+        self.past: SimulatedPast | None = None
         start = int(time.time() * 1000) if start_ms is None else start_ms
         self._began = time.monotonic()
         self.chain = Chain(self.exchange, simulate or 0, start, self._chain_ms)
         self.rpc = ChainApi(self.chain, self.faults)
         self.data_api = DataApi(self.exchange, self.chain.portfolios)
-        self.hub.on_fault.append(self._befall)
+        self.hub.on_fault.append(self._apply_fault)
         population = self.chain.population
-        self.source: Source
+        self.source: EventSource
         if simulate is not None:
             self.source = Simulation(
                 self.exchange,
@@ -119,7 +119,7 @@ class Sandbox:
             if past_days:
                 end_ms = start if past_until_ms is None else min(past_until_ms, start)
                 self._remember(
-                    Past(
+                    SimulatedPast(
                         self.exchange.catalogue,
                         population,
                         seed=simulate,
@@ -148,44 +148,50 @@ class Sandbox:
         self._failure: BaseException | None = None
         self.app = FaultyHttp(self._app(), self.faults, lambda: self._server is not None and self._server.should_exit)
 
-    def _remember(self, past: Past) -> None:
-        """Have everyone who is asked for the past know of it."""
+    def _remember(self, past: SimulatedPast) -> None:
+        """Register the past with everything that serves it."""
         self.past = self.history.past = self.chain.past = self.data_api.past = past
 
     # --- Addresses ---
 
     @property
     def url(self) -> str:
+        """The base URL."""
         return f"http://{self.host}:{self.port}"
 
     @property
     def gamma_url(self) -> str:
+        """The base URL of the Gamma API."""
         return f"{self.url}/gamma"
 
     @property
     def clob_url(self) -> str:
+        """The base URL of the CLOB API."""
         return f"{self.url}/clob"
 
     @property
     def data_api_url(self) -> str:
+        """The base URL of the Data API."""
         return f"{self.url}/data"
 
     @property
     def socket_url(self) -> str:
+        """The URL of the market channel."""
         return f"ws://{self.host}:{self.port}{SOCKET}"
 
     @property
     def rpc_url(self) -> str:
+        """The URL of the chain's JSON-RPC node."""
         return f"{self.url}{RPC}"
 
     # --- Running ---
 
     def bind(self) -> None:
-        """Take the port; a free one when none was named."""
+        """Bind the port; a free one if none was given."""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((self.host, self.port))
-        self._socket.listen(128)  # from now on nobody is refused, though the first may wait a moment
+        self._socket.listen(128)  # from now on connections are accepted, though the first may wait a moment
         self.port = self._socket.getsockname()[1]
 
     def run(self) -> None:
@@ -217,7 +223,7 @@ class Sandbox:
             raise RuntimeError("the sandbox failed") from self._failure
 
     def call(self, function: Callable[[], Result]) -> Result:
-        """Run a function in the sandbox's own thread, where its state does not move meanwhile."""
+        """Run a function in the sandbox's own thread, where its state does not change meanwhile."""
         assert self._loop is not None
 
         async def run() -> Result:
@@ -226,14 +232,14 @@ class Sandbox:
         return asyncio.run_coroutine_threadsafe(run(), self._loop).result(timeout=30)
 
     def play(self) -> None:
-        """Start what is held; called in the sandbox's own thread."""
+        """Start playing when held; call it in the sandbox's own thread."""
         self._playing.set()
 
     def _run_in_thread(self, server: uvicorn.Server) -> None:
         assert self._socket is not None
         try:
             server.run(sockets=[self._socket])
-        except BaseException as error:  # noqa: BLE001 - raised again where the sandbox is used
+        except BaseException as error:  # noqa: BLE001 - re-raised in the caller's thread
             self._failure = error
 
     def _make_server(self) -> uvicorn.Server:
@@ -275,7 +281,7 @@ class Sandbox:
         self.faults.add(self._script)
         if not self._hold:
             self._playing.set()
-        tasks = [asyncio.create_task(self._play()), asyncio.create_task(self._keep_house())]
+        tasks = [asyncio.create_task(self._play()), asyncio.create_task(self._housekeeping())]
         for task in tasks:
             task.add_done_callback(self._stop_if_failed)
         try:
@@ -287,17 +293,17 @@ class Sandbox:
             self.log.close()
 
     def _stop_if_failed(self, task: asyncio.Task[None]) -> None:
-        """End the server rather than stand still when the source breaks."""
+        """Stop the server rather than hang when the source fails."""
         if not task.cancelled() and task.exception() is not None:
             self._failure = task.exception()
             assert self._server is not None
             self._server.should_exit = True
 
     async def _play(self) -> None:
-        """Let the source catch up with the clock, again and again.
+        """Advance the source to the clock, repeatedly.
 
-        A tape starts now. A simulation makes up for the time since it was made, and for that in which it was held, so
-        that its clock is the world's, unless it was given one of its own.
+        A tape starts now. A simulation catches up on the time since it was created, held time included, so that its
+        clock is real time, unless it was given one of its own.
         """
         await self._playing.wait()
         if not self._now_is_start:
@@ -311,7 +317,7 @@ class Sandbox:
                 and not self.source.speed
                 and self.hub.backlog() > self.hub.queue_size // 4
             ):
-                await asyncio.sleep(REST_S)  # as fast as possible is as fast as those who listen
+                await asyncio.sleep(REST_S)  # as fast as possible means as fast as the subscribers
                 continue
             due_ms = self.source.start_ms + (time.monotonic() - self._began) * 1000
             caught_up = self.source.advance(due_ms, ORDERS_A_TURN)
@@ -319,7 +325,7 @@ class Sandbox:
             self.most_late_ms = max(self.most_late_ms, self.late_ms)
             await asyncio.sleep(REST_S if caught_up else 0)
 
-    async def _keep_house(self) -> None:
+    async def _housekeeping(self) -> None:
         sampled = -1
         while True:
             self.hub.tick()
@@ -332,14 +338,14 @@ class Sandbox:
             await asyncio.sleep(HOUSEKEEPING_S)
 
     def _chain_ms(self) -> float:
-        """Return the chain's time: the exchange's, and where that stands still, as after a tape's end, the world's."""
+        """Return the chain's time: the exchange's, or real time where that has stopped, as after a tape's end."""
         now_ms = self.exchange.now_ms
-        source: Source | None = getattr(self, "source", None)
+        source: EventSource | None = getattr(self, "source", None)
         if source is not None and self._playing.is_set() and (source.ended or self._unpaced):
             return max(now_ms, source.start_ms + (time.monotonic() - self._began) * 1000)
         return now_ms
 
-    def _befall(self, fault: Fault) -> None:
+    def _apply_fault(self, fault: Fault) -> None:
         if fault.kind == "reorg":
             fault.hits += self.chain.reorganise(fault.depth)
             self.faults.stop(fault.id)
@@ -349,7 +355,7 @@ class Sandbox:
         self.log.write(fact)
 
     def status(self) -> dict[str, Any]:
-        """Say what is played, how far it is, and who listens."""
+        """Return what is played, its progress, and the subscribers."""
         exchange = self.exchange
         return {
             "source": self.source.source,

@@ -1,1 +1,1 @@
-"""HTTP, rate limits, errors and numbers: what the clients of every upstream share."""
+"""HTTP, rate limits, errors and numbers: shared by all upstream clients."""

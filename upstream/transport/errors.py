@@ -1,37 +1,37 @@
-"""What can go wrong with an upstream, as far as a caller can act on it.
+"""Upstream errors, as far as a caller can act on them.
 
     UpstreamError
     ├── Unavailable      no answer, or 5xx, after every retry
-    ├── RateLimited      429 after every retry; `retry_after_s` when it was told
+    ├── RateLimited      429 after every retry; `retry_after_s` when the server sent one
     ├── Rejected         another 4xx, or a redirect: the request itself is at fault
-    ├── NotFound         404: there is no such thing
-    ├── Malformed        an answer that is not what the protocol says (HTML, cut-off JSON, other types)
-    ├── TooLarge         an answer beyond the size cap
-    ├── Incomplete       a walk that cannot be finished: a page or a cursor came again, or an offset cap was met
-    └── SocketLost       a socket that is closed, silent or cannot be opened
+    ├── NotFound         404: no such object
+    ├── Malformed        a response that breaks the protocol (HTML, cut-off JSON, wrong types)
+    ├── TooLarge         a response beyond the size limit
+    ├── Incomplete       pagination that cannot finish: a repeated page or cursor, or the offset cap
+    └── SocketLost       a socket that closed, went silent or cannot be opened
 
-One bad object among good ones is no error: it is `Refused`, and goes to quarantine with what came.
+One bad object among good ones is not an error: it becomes `RefusedObject` and goes to quarantine with its payload.
 """
 
-# ruff: noqa: N818  # the names say what happened, and read best where they are caught
+# ruff: noqa: N818  # names state what happened and read well in `except`
 
 from __future__ import annotations
 
 import msgspec
 
 FAULTS = (msgspec.MsgspecError, ValueError, ArithmeticError, RecursionError)
-"""What one object raises when it is bad JSON, has other types, or impossible numbers (bad UTF-8 is a ValueError)."""
+"""Raised by one object that is bad JSON, has wrong types or impossible numbers (bad UTF-8 is a ValueError)."""
 
-PAYLOAD_CAP = 64 * 1024
-"""Characters of a refused payload that are kept."""
+MAX_PAYLOAD = 64 * 1024
+"""Characters kept of a refused payload."""
 
 
 class UpstreamError(Exception):
-    """The exchange could not be read; every error of the clients is one of these."""
+    """The upstream could not be read; base class of all client errors."""
 
 
 class Unavailable(UpstreamError):
-    """No answer, or a server error, after every retry."""
+    """No response, or a server error, after every retry."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class Unavailable(UpstreamError):
 
 
 class RateLimited(UpstreamError):
-    """Too many requests, even after waiting as told."""
+    """Too many requests, even after waiting as instructed."""
 
     def __init__(self, message: str, retry_after_s: float | None = None) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class RateLimited(UpstreamError):
 
 
 class Rejected(UpstreamError):
-    """The exchange will not answer this request, however often it is sent."""
+    """The exchange refuses this request, however often it is sent."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -55,44 +55,44 @@ class Rejected(UpstreamError):
 
 
 class NotFound(UpstreamError):
-    """The exchange has no such thing."""
+    """The requested object does not exist."""
 
 
 class Malformed(UpstreamError):
-    """The answer is not what the protocol says."""
+    """The response does not follow the protocol."""
 
 
 class TooLarge(UpstreamError):
-    """The answer is larger than anything expected."""
+    """The response exceeds the size limit."""
 
 
 class Incomplete(UpstreamError):
-    """The walk could not be finished; what it has yielded so far is real, but not all there is."""
+    """Pagination could not finish; what was yielded so far is valid, but incomplete."""
 
 
 class SocketLost(UpstreamError):
-    """The socket is closed or silent; `reason` says which."""
+    """The socket is closed or silent; see `reason`."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """One object that is not what the protocol says, for quarantine, with what came."""
+class RefusedObject(msgspec.Struct, frozen=True):
+    """One object that does not follow the protocol, with its payload, for quarantine."""
 
     source: str
     reason: str
     payload: str
 
 
-def refused(source: str, reason: object, payload: object) -> Refused:
-    """Make a `Refused` whose payload any database can hold: text, cut, and without NUL."""
+def refused(source: str, reason: object, payload: object) -> RefusedObject:
+    """Return a `RefusedObject` whose payload any database can store: text, truncated, and without NUL."""
     if isinstance(payload, bytes | bytearray | memoryview):
-        text = bytes(payload[: PAYLOAD_CAP * 4]).decode("utf-8", "replace")
+        text = bytes(payload[: MAX_PAYLOAD * 4]).decode("utf-8", "replace")
     elif isinstance(payload, str):
-        text = payload[:PAYLOAD_CAP].encode("utf-8", "replace").decode("utf-8")
+        text = payload[:MAX_PAYLOAD].encode("utf-8", "replace").decode("utf-8")
     else:
         text = repr(payload)
     said = str(reason).encode("utf-8", "replace").decode("utf-8")
-    return Refused(source, said[:500].replace("\x00", "�"), text[:PAYLOAD_CAP].replace("\x00", "�"))
+    return RefusedObject(source, said[:500].replace("\x00", "�"), text[:MAX_PAYLOAD].replace("\x00", "�"))

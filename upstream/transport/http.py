@@ -1,4 +1,4 @@
-"""HTTP as every client here uses it: bounded in time and size, and patient with faults that pass."""
+"""HTTP client for all upstreams: bounded in time and size, with retries of transient faults."""
 
 import contextlib
 import random
@@ -32,15 +32,15 @@ T = TypeVar("T")
 Value = str | int | float | bool | datetime | None | Sequence[str | int]
 
 MAX_BODY = 32 << 20
-"""Bytes after decompression: ten times the largest page there is."""
+"""Bytes after decompression: ten times the largest page."""
 MAX_WAIT_S = 60.0
-"""However long Retry-After asks for."""
+"""Upper bound of any wait, whatever Retry-After says."""
 
 
 def _version() -> str:
     try:
         return metadata.version("presage")
-    except metadata.PackageNotFoundError:  # run from a checkout that was never installed
+    except metadata.PackageNotFoundError:  # running from a checkout that is not installed
         return "0"
 
 
@@ -48,8 +48,8 @@ USER_AGENT = f"presage/{_version()}"
 
 
 @dataclass
-class Counts:
-    """What a client has done so far, for metrics."""
+class RequestCounts:
+    """Counters of a client since it was created, for metrics."""
 
     requests: int = 0
     retries: int = 0
@@ -59,10 +59,10 @@ class Counts:
 
 
 class Client:
-    """Gets JSON from the exchange, decoded by the decoder given; safe for threads.
+    """HTTP client that returns decoded JSON; thread-safe.
 
-    Retried: no connection, no answer, 429, 5xx, and bodies that are not what they should be (a CDN's page in HTML,
-    JSON cut off), as these pass. Never retried: any other 4xx. Redirects are not followed: the exchange has none.
+    Retried: no connection, no response, 429, 5xx, and invalid bodies (a CDN's HTML page, cut-off JSON),
+    as these are transient. Not retried: any other 4xx. Redirects are not followed: the exchange has none.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class Client:
         read_s: float = 15.0,
         total_s: float = 60.0,
         attempts: int = 5,
-        first_backoff_s: float = 0.5,
-        most_backoff_s: float = 20.0,
+        initial_backoff_s: float = 0.5,
+        max_backoff_s: float = 20.0,
         max_body: int = MAX_BODY,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
@@ -83,11 +83,11 @@ class Client:
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self.limits = limits or RateLimits(clock=clock)
-        self.counts = Counts()
+        self.counts = RequestCounts()
         self._total_s = total_s
         self._attempts = attempts
-        self._first_backoff_s = first_backoff_s
-        self._most_backoff_s = most_backoff_s
+        self._initial_backoff_s = initial_backoff_s
+        self._max_backoff_s = max_backoff_s
         self._max_body = max_body
         self._clock = clock
         self._wall = wall
@@ -111,11 +111,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def get(self, url: str, decoder: msgspec.json.Decoder[T], params: Mapping[str, Value] | None = None) -> T:
-        """GET `url`; lists among the parameters are repeated keys, booleans `true`/`false`, None left out."""
+        """GET `url`; list parameters become repeated keys, booleans `true`/`false`, None is left out."""
         return self._request("GET", url, decoder, params=query(params or {}))
 
     def post(self, url: str, decoder: msgspec.json.Decoder[T], body: Any) -> T:
@@ -125,7 +125,7 @@ class Client:
         )
 
     def _request(self, method: str, url: str, decoder: msgspec.json.Decoder[T], **how: Any) -> T:
-        ceiling = self._first_backoff_s
+        ceiling = self._initial_backoff_s
         for attempt in range(1, self._attempts + 1):
             self._wait(self.limits.take(url))
             self._count(requests=1, retries=int(attempt > 1))
@@ -142,7 +142,7 @@ class Client:
                     raise
                 told_s = fault.retry_after_s if isinstance(fault, RateLimited | Unavailable) else None
             self._wait(self._uniform(0, ceiling) if told_s is None else min(told_s, MAX_WAIT_S))
-            ceiling = min(ceiling * 2, self._most_backoff_s)
+            ceiling = min(ceiling * 2, self._max_backoff_s)
         raise Unavailable(f"{url}: no attempt was allowed")
 
     def _body(self, method: str, url: str, **how: Any) -> bytes:
@@ -193,7 +193,7 @@ class Client:
 
 
 def query(params: Mapping[str, Value]) -> list[tuple[str, str]]:
-    """Write parameters as the exchange reads them."""
+    """Encode query parameters in the exchange's format."""
     pairs: list[tuple[str, str]] = []
     for name, value in params.items():
         if value is None:
@@ -212,7 +212,7 @@ def _written(value: str | float | datetime) -> str:
 
 
 def retry_after(text: str | None, now: float) -> float | None:
-    """Read Retry-After, which is seconds or a date; None when there is none to be understood."""
+    """Parse Retry-After, in seconds or as a date; None when missing or invalid."""
     if not text:
         return None
     try:
@@ -234,9 +234,9 @@ def _decoded(decoder: msgspec.json.Decoder[T], body: bytes, url: str) -> T:
 
 
 def _unpacked(response: httpx.Response, most: int) -> Iterator[bytes]:
-    """Yield the body's pieces, never unpacking more at once than the cap: a small gzip can hold gigabytes."""
+    """Yield the decompressed body in pieces, never more at once than the limit: a small gzip can hold gigabytes."""
     encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if response.is_stream_consumed:  # an answer made in memory, as by a mock: it is unpacked already
+    if response.is_stream_consumed:  # built in memory, as by a mock: already decompressed
         yield response.content
     elif encoding in {"identity", ""}:
         yield from response.iter_raw()

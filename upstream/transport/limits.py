@@ -1,4 +1,4 @@
-"""Rates that the exchange asks its clients to keep, and how we keep them."""
+"""Client-side rate limits: token buckets that keep the exchange's documented limits."""
 
 import threading
 import time
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 WINDOW_S = 10.0
 """The exchange states its limits as requests in ten seconds."""
 SHARE = 0.8
-"""Of a stated limit, what one process uses steadily."""
+"""Share of a documented limit that one process uses steadily."""
 
 
 @dataclass
 class Bucket:
-    """A token bucket that never lets more than the stated limit through in any one window.
+    """A token bucket that never admits more than the documented limit in any one window.
 
-    A window sees at most a full bucket and what flows in meanwhile: with a share of the limit flowing in, the rest
-    of it is what the bucket may hold.
+    A window sees at most a full bucket plus the refill: with a share of the limit as refill, the bucket may hold
+    the rest of it.
     """
 
     limit: float
@@ -29,21 +29,23 @@ class Bucket:
 
     @property
     def size(self) -> float:
+        """The capacity in tokens."""
         return max(1.0, self.limit * (1 - self.share))
 
     @property
     def rate(self) -> float:
+        """The refill rate in tokens per second."""
         return self.limit * self.share / WINDOW_S
 
     def take(self, now: float) -> float:
-        """Take one token, into debt if need be; the seconds to wait before using it."""
+        """Take one token, into debt if need be; return the seconds to wait before using it."""
         self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate) - 1
         self.at = now
-        return -self.tokens / self.rate if self.tokens < -1e-9 else 0.0  # less is rounding
+        return -self.tokens / self.rate if self.tokens < -1e-9 else 0.0  # anything less is rounding
 
 
 class RateLimits:
-    """Buckets by the beginning of the URL: one for a whole upstream, more for its stricter paths; safe for threads."""
+    """Buckets by URL prefix: one for a whole upstream, more for its stricter paths; thread-safe."""
 
     def __init__(self, *, share: float = SHARE, clock: Callable[[], float] = time.monotonic) -> None:
         self._share = share
@@ -52,7 +54,7 @@ class RateLimits:
         self._buckets: dict[str, Bucket] = {}
 
     def declare(self, base_url: str, per_window: Mapping[str, float]) -> None:
-        """State the limits of an upstream, by path ("" for all of it); said twice they are the same limits."""
+        """Declare the limits of an upstream by path ("" for all of it); repeating a declaration changes nothing."""
         with self._lock:
             for path, limit in per_window.items():
                 bucket = Bucket(limit, self._share)
@@ -60,7 +62,7 @@ class RateLimits:
                 self._buckets.setdefault(base_url.rstrip("/") + path, bucket)
 
     def take(self, url: str) -> float:
-        """Seconds to wait before this request may go; its place in the queue is taken."""
+        """Reserve a slot and return the seconds to wait before this request may be sent."""
         with self._lock:
             now = self._clock()
             return max(

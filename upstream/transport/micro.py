@@ -1,4 +1,4 @@
-"""Micro-units (10⁻⁶) as decimals in the exchange's words, for the sandbox and replays; clients read by `numbers`."""
+"""Micro-units (10⁻⁶) as decimals in the exchange's format, for the sandbox and replays; clients use `numbers`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ MAX_DIGITS = 27  # of micro-units
 
 @lru_cache(maxsize=1 << 16)
 def text(micro: int) -> str:
-    """Write micro-units the way the exchange does: `500000` is `"0.5"`."""
+    """Format micro-units as the exchange does: `500000` is `"0.5"`."""
     whole, rest = divmod(micro, ONE)
     return f"{whole}.{rest:06d}".rstrip("0") if rest else str(whole)
 
 
 def parse(value: str | float) -> int:
-    """Read a decimal as micro-units, rounded to the nearest; ValueError for what is not a number."""
+    """Parse a decimal as micro-units, rounded to the nearest; ValueError if it is not a number."""
     try:
         scaled = Decimal(str(value)).scaleb(6)
         if not scaled.is_finite():

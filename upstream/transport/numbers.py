@@ -1,4 +1,4 @@
-"""The exchange's numbers and times: decimals to micro-units, dates to UTC, both refusing what cannot be."""
+"""Parsing of the exchange's numbers and times: decimals to micro-units, dates to UTC; both refuse impossible values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
 from functools import lru_cache
 
 MICRO = 1_000_000
-LARGEST = 10**18
-"""Micro-units: a million million shares or dollars, more than exist, and far inside a bigint."""
+MAX_AMOUNT = 10**18
+"""Micro-units: 10¹² shares or dollars, more than exist, and well within a bigint."""
 
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)
 _SHIFTS = (1_000_000, 100_000, 10_000, 1_000, 100, 10, 1)
@@ -23,11 +23,11 @@ DAY_MS = 86_400_000
 
 
 def micro(value: str | float | Decimal) -> int:
-    """Convert to millionths, rounded half to even; ValueError for what is no amount: NaN, negative, absurdly large."""
+    """Convert to micro-units, rounded half to even; ValueError if not an amount: NaN, negative, absurdly large."""
     if type(value) is str:
         return _of_text(value)
     if type(value) is int:
-        if 0 <= value <= LARGEST // MICRO:
+        if 0 <= value <= MAX_AMOUNT // MICRO:
             return value * MICRO
         raise ValueError(f"not an amount: {value}")
     if isinstance(value, float):
@@ -40,7 +40,7 @@ def micro(value: str | float | Decimal) -> int:
 
 @lru_cache(maxsize=2048)  # prices, round sizes; larger costs more in memory traffic than it saves
 def _of_text(text: str) -> int:
-    """Read without Decimal what the exchange nearly always sends, and remember it: the same levels come again."""
+    """Parse the common formats without Decimal, cached: the same levels come again."""
     whole, _, fraction = text.partition(".")
     digits = whole + fraction
     if len(fraction) <= 6 and len(whole) <= 12 and digits.isdecimal() and digits.isascii():
@@ -51,7 +51,7 @@ def _of_text(text: str) -> int:
 
 
 def _of_decimal(value: Decimal) -> int:
-    if not value.is_finite() or value < 0 or value > LARGEST // MICRO:
+    if not value.is_finite() or value < 0 or value > MAX_AMOUNT // MICRO:
         raise ValueError(f"not an amount: {value!s:.80}")
     try:
         return int(value.quantize(_SIXTH, context=_EXACT).scaleb(6, context=_EXACT))
@@ -60,7 +60,7 @@ def _of_decimal(value: Decimal) -> int:
 
 
 def price(value: str | float | Decimal) -> int:
-    """Convert a price, which is a probability: between 0 and 1."""
+    """Convert a price, which is a probability between 0 and 1."""
     amount = micro(value)
     if amount > MICRO:
         raise ValueError(f"not a price: {value!r:.80}")
@@ -68,7 +68,7 @@ def price(value: str | float | Decimal) -> int:
 
 
 def milliseconds(value: str | int) -> int:
-    """Read the exchange's clock; ValueError before 2020 or more than a day ahead of ours."""
+    """Parse the exchange's timestamp in ms; ValueError before 2020 or more than a day ahead of our clock."""
     if type(value) is str and len(value) <= 16 and value.isdecimal() and value.isascii():
         instant_ms = int(value)
     elif type(value) is int:
@@ -81,7 +81,7 @@ def milliseconds(value: str | int) -> int:
 
 
 def of_seconds(value: str | float) -> datetime:
-    """Read a unix time in seconds as UTC; ValueError outside the same range."""
+    """Parse a unix time in seconds as UTC; ValueError outside the same range."""
     try:
         seconds = float(value)
         instant_ms = int(seconds * 1000)
@@ -92,7 +92,7 @@ def of_seconds(value: str | float) -> datetime:
 
 
 def instant(text: str | None) -> datetime | None:
-    """Read any of the exchange's date formats as UTC; None when there is none, or when it is none.
+    """Parse any of the exchange's date formats as UTC; None when missing or invalid.
 
     Seen: `2026-01-23T18:30:00Z`, `2026-01-22T00:01:27.770446Z`, `2026-01-23 20:56:36+00`, `2026-01-23` and
     `April 11, 2022`.
@@ -105,5 +105,5 @@ def instant(text: str | None) -> datetime | None:
         parsed = parsed.replace(tzinfo=UTC) if parsed.tzinfo is None else parsed.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    # Go's zero time, 0001-01-01, stands for "none" where a field is sent in spite of being empty.
+    # Go's zero time, 0001-01-01, means "none" where an empty field is sent anyway.
     return parsed if parsed.year >= 1970 else None

@@ -1,4 +1,4 @@
-"""Why an upstream cannot be reached, in words that say what to look at."""
+"""Error messages for unreachable upstreams: what failed, and what to check."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ WORDS: dict[type[BaseException], str] = {
 }
 
 
-def trouble(fault: BaseException, url: str = "") -> str:
-    """Say what could not be reached and why: `cannot reach gamma-api.polymarket.com: name not known`."""
-    said = str(fault) or type(fault).__name__
-    told, _, rest = said.partition(": ")
-    if not url and rest and " " not in told:  # an address, or the name of an endpoint
-        url, said = told, rest
+def reach_failure(fault: BaseException, url: str = "") -> str:
+    """Return what could not be reached and why: `cannot reach gamma-api.polymarket.com: name not known`."""
+    message = str(fault) or type(fault).__name__
+    prefix, _, rest = message.partition(": ")
+    if not url and rest and " " not in prefix:  # an address, or an endpoint's name
+        url, message = prefix, rest
     host = urlsplit(url).netloc.rpartition("@")[2] if "//" in url else url
     known = next(filter(None, map(_known, _chain(fault))), "")
-    return f"cannot {'reach' if known else 'read'} {host or 'the exchange'}: {known or said}"[:MAX_REASON]
+    return f"cannot {'reach' if known else 'read'} {host or 'the exchange'}: {known or message}"[:MAX_REASON]
 
 
 def _known(fault: BaseException) -> str:
@@ -42,7 +42,7 @@ def _known(fault: BaseException) -> str:
 
 
 def _chain(fault: BaseException | None) -> Iterator[BaseException]:
-    """Go through an error and those behind it, the deepest first."""
+    """Yield an error and its causes, the deepest first."""
     found: list[BaseException] = []
     while fault is not None and fault not in found:
         found.append(fault)

@@ -1,1 +1,1 @@
-"""What every endpoint builds on: its row in the table, and how a request is answered."""
+"""The base of every endpoint: its table row and the request handling."""

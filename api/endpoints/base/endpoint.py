@@ -1,4 +1,4 @@
-"""One line of the endpoint table: everything that is to be known of an endpoint, said once."""
+"""A row of the endpoint table: the single definition of an endpoint."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ JSON = "application/json"
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """Routing, checking, metering, the OpenAPI document and all that is built from it read this."""
+    """An endpoint, as read by routing, validation, metering and the OpenAPI document."""
 
-    name: str  # of the operation, as clients generated from the document call it
+    name: str  # the operationId, which generated clients use
     path: str
     resource: Callable[[Endpoint, Service], Any]  # a class of base.resource
     answers: Any  # a type of api.schemas.records
@@ -36,22 +36,24 @@ class Endpoint:
     key: KeyIn = "header"
     credits: int = 1
     cost: Callable[[Any], int] | None = None  # credits, where they depend on the parameters
-    cost_rule: str = ""  # the same in words
+    cost_rule: str = ""  # the same as text
     cache_s: float = 0
     status: int = 200
     media: str = JSON
-    errors: tuple[str, ...] = ()  # codes beyond those every endpoint may answer
-    missing: str = ""  # what a 404 says
-    hint: str = ""  # and what it suggests
-    headers: dict[str, str] = field(default_factory=dict)  # of its own answers, with what they say
-    example: Any = None  # of an answer, where its fields do not tell how they belong together
-    explained: dict[str, str] = field(default_factory=dict)  # what stands in braces, where it is not a market
+    errors: tuple[str, ...] = ()  # codes beyond those of every endpoint
+    missing: str = ""  # the detail of a 404
+    hint: str = ""  # and its hint
+    headers: dict[str, str] = field(default_factory=dict)  # of its own responses, with their descriptions
+    example: Any = None  # of a response, where the fields' own examples do not fit together
+    path_descriptions: dict[str, str] = field(
+        default_factory=dict
+    )  # descriptions of path parameters, where they are not a market
 
     def price(self, given: Parameters) -> int:
-        """Give the credits that this request costs."""
+        """Return the credits that a request with these parameters costs."""
         return self.cost(given) if self.cost else self.credits
 
     @property
     def path_parameters(self) -> list[str]:
-        """Name what stands in braces."""
+        """The names of the path parameters."""
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]

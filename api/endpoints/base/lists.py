@@ -1,4 +1,4 @@
-"""Lists: records with their count, and records that are computed every so often."""
+"""List endpoints: records with their count, and records that are recomputed periodically."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,54 +15,54 @@ if TYPE_CHECKING:
     import falcon
 
     from api.schemas.requests import Parameters
-    from api.server.middleware import Answer
+    from api.server.middleware import ApiResponse
 
-COMPUTED = {"Last-Modified": "When this was computed (GMT)"}  # of the answers that have no place for it
+LAST_MODIFIED = {"Last-Modified": "When this was computed (GMT)"}  # for responses without a field for it
 
 
-def array(records: Iterable[str]) -> bytes:
-    """Give records as an array."""
+def json_array(records: Iterable[str]) -> bytes:
+    """Return records as a JSON array."""
     return f"[{','.join(records)}]".encode()
 
 
-def listed(rows: list[tuple[Any, ...]], **said: Any) -> bytes:
-    """Give records as `data` and their `count`, after what else is said."""
+def json_list(rows: list[tuple[Any, ...]], **said: Any) -> bytes:
+    """Return a JSON object with the given fields, the records as `data`, and their `count`."""
     before = "".join(f'"{name}":{msgspec.json.encode(value).decode()},' for name, value in said.items())
     return f'{{{before}"data":[{",".join(row[-1] for row in rows)}],"count":{len(rows)}}}'.encode()
 
 
-class Computed(Reading):
-    """Records that are computed every so often, in an array: it has no place to say when, so a header does."""
+class ComputedList(ReadResource):
+    """An array of periodically recomputed records; the Last-Modified header says when."""
 
     def latest(self, given: Any) -> tuple[int | None, list[str]]:
-        """Give when they were computed, in Unix seconds, and them."""
+        """Return when the records were computed, in Unix seconds, and the records."""
         found: tuple[int | None, list[str]] = self.read(**msgspec.structs.asdict(given))
         return found
 
-    def tell(self, req: falcon.Request, resp: Answer, body: bytes, tag: str) -> None:
-        """Say when it was computed, too: that is kept behind the tag, which tells bodies apart and not instants."""
+    def respond(self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str) -> None:
+        """Send the body with Last-Modified; the cache keeps that instant after the tag, as `tag@seconds`."""
         tag, _, computed_at = tag.partition("@")
         if computed_at:
             resp.set_header("Last-Modified", formatdate(int(computed_at), usegmt=True))
-        super().tell(req, resp, body, tag)
+        super().respond(req, resp, body, tag)
 
     def answer(self, given: list[str], **path: str) -> bytes:
-        """Give what was found."""
-        return array(given)
+        """Return the records as a JSON array."""
+        return json_array(given)
 
-    def _tagged(self, given: Any, path: dict[str, str]) -> tuple[bytes, str]:
+    def _with_etag(self, given: Any, path: dict[str, str]) -> tuple[bytes, str]:
         computed_at, given = self.latest(given)
-        body, tag = super()._tagged(given, path)
+        body, tag = super()._with_etag(given, path)
         return body, tag if computed_at is None else f"{tag}@{computed_at}"
 
 
-class Listing(Reading):
-    """Records and their count; a kind of list repeats some of what it was asked."""
+class CountedList(ReadResource):
+    """Records and their count; subclasses may echo some of the parameters."""
 
     repeats: tuple[str, ...] = ()
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give them."""
+        """Return the list as JSON."""
         assert self.endpoint.query is not None
         asked = msgspec.structs.asdict(given)
-        return listed(self.rows(self.endpoint.query, **asked), **{name: asked[name] for name in self.repeats})
+        return json_list(self.rows(self.endpoint.query, **asked), **{name: asked[name] for name in self.repeats})

@@ -1,4 +1,4 @@
-"""A path that several endpoints share, each by its own method."""
+"""Dispatches a path that several endpoints share by HTTP method."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ if TYPE_CHECKING:
 
     from api.endpoints.base.resource import Resource
 
-ALSO = {"GET": ("HEAD",)}
+ALSO_SERVES = {"GET": ("HEAD",)}
 
 
-class Methods:
-    """To the router one resource; each request goes to the endpoint of its method."""
+class MethodDispatcher:
+    """One resource for the router; each request goes to the endpoint of its method."""
 
     def __init__(self, resources: Sequence[Resource]) -> None:
         for resource in resources:
             method = resource.endpoint.method
-            for name in (method, *ALSO.get(method, ())):
+            for name in (method, *ALSO_SERVES.get(method, ())):
                 responder = f"on_{name.lower()}"
                 setattr(self, responder, getattr(resource, responder))
 
 
-def together(resources: Sequence[Resource]) -> Any:
-    """Give what answers at a path."""
-    return resources[0] if len(resources) == 1 else Methods(resources)
+def merge_methods(resources: Sequence[Resource]) -> Any:
+    """Return one resource that serves all endpoints of a path."""
+    return resources[0] if len(resources) == 1 else MethodDispatcher(resources)

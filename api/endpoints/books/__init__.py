@@ -1,1 +1,1 @@
-"""Order books, live and of any past moment."""
+"""Order books, live and at any past moment."""

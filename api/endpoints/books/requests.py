@@ -1,4 +1,4 @@
-"""What order books can be asked for."""
+"""Parameters of the order book endpoints."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from api.schemas.requests import Instant, OfOutcome, Range
+from api.schemas.requests import Instant, OutcomeParameters, RangeParameters
 
-MOST_STEPS = 1000
-LONGEST_S = 86_400
+MAX_STEPS = 1000
+MAX_SPAN_S = 86_400
 
 
-class OrderbookOf(OfOutcome, frozen=True, kw_only=True):
+class OrderbookParameters(OutcomeParameters, frozen=True, kw_only=True):
     """The order book of one outcome."""
 
     at: Annotated[
         Instant | None,
-        Meta(description="The book as it stood at this moment: RFC 3339 or Unix milliseconds; now when left out"),
+        Meta(description="The book at this moment: RFC 3339 or Unix milliseconds; default: now"),
     ] = None
 
 
-class BooksOf(Range, frozen=True, kw_only=True):
-    """The order book of one outcome, over and over again."""
+class BookHistoryParameters(RangeParameters, frozen=True, kw_only=True):
+    """The order book of one outcome at even steps."""
 
     to: Annotated[
         Instant | None,
-        Meta(description="Up to this moment, which is included: RFC 3339 or Unix milliseconds; now when left out"),
+        Meta(description="Up to and including this moment: RFC 3339 or Unix milliseconds; default: now"),
     ] = msgspec.field(default=None)
-    step: Annotated[int, Meta(ge=1, le=LONGEST_S, description="Seconds from one book to the next")] = 60
-    depth: Annotated[int, Meta(ge=0, le=100, description="Levels of each side in the answer; 0: the figures alone")] = (
-        10
-    )
+    step: Annotated[int, Meta(ge=1, le=MAX_SPAN_S, description="Seconds from one book to the next")] = 60
+    depth: Annotated[
+        int, Meta(ge=0, le=100, description="Levels of each side in the response; 0: only the figures")
+    ] = 10

@@ -1,4 +1,4 @@
-"""Order books."""
+"""Resources of the order book endpoints."""
 
 from __future__ import annotations
 
@@ -7,88 +7,88 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from api.endpoints.base.resource import AboutOutcome
-from api.endpoints.books.requests import LONGEST_S, MOST_STEPS
+from api.endpoints.base.resource import OutcomeResource
+from api.endpoints.books.requests import MAX_SPAN_S, MAX_STEPS
 from api.errors import Problem, invalid
-from api.replay.past_books import Past
+from api.replay.past_books import PastBooks
 from sql.queries import books
 
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from api.data.lookup import Market
-    from api.endpoints.books.requests import BooksOf, OrderbookOf
-    from api.schemas.requests import Connect
+    from api.data.lookup import MarketRef
+    from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
+    from api.schemas.requests import StreamParameters
 
 PAST_COST = 5
-WITHHELD = {  # why nothing is live, as books.withheld has it
-    "ended": "The market has ended: `outcome_prices` of GET /v1/markets/{id} say what it pays, or last cost",
-    "doubted": "The book disagrees with the exchange's best prices and is being fetched again: try in a few seconds",
-    "late": "The live feed is late: GET /v1/status/pipeline says by how much",
+WITHHELD = {  # why there is no live book, by the reason that books.withheld returns
+    "ended": "The market has ended: `outcome_prices` of GET /v1/markets/{id} are the payouts or last prices",
+    "doubted": "The book disagrees with the exchange's best prices and is being refetched: retry in a few seconds",
+    "late": "The live feed is late: GET /v1/status/pipeline shows by how much",
 }
 
 
-def cost_of_book(given: OrderbookOf) -> int:
-    """Give the credits of a book: one of the past has to be built."""
+def cost_of_book(given: OrderbookParameters) -> int:
+    """Return the credits of a book: a past one has to be rebuilt."""
     return 1 if given.at is None else PAST_COST
 
 
-def cost_of_stream(given: Connect) -> int:
-    """Give the credits of a stream: one that plays the past reads as much as a book of the past, at least."""
+def cost_of_stream(given: StreamParameters) -> int:
+    """Return the credits of a stream: a replay reads at least as much as a past book."""
     return 1 if given.replay_from is None else PAST_COST
 
 
-class Live(AboutOutcome):
-    """What is live of an outcome: told while it can be relied on, and otherwise with the reason why not."""
+class LiveResource(OutcomeResource):
+    """A live row of an outcome; while it is not reliable, 404 with the reason as hint."""
 
     def answer(self, given: Any, **path: str) -> bytes:
-        """Give the row."""
+        """Return the row."""
         return self.live(*self.outcome(given, path))
 
-    def live(self, market: Market, outcome: int) -> bytes:
-        """Give the row, or say why there is none."""
+    def live(self, market: MarketRef, outcome: int) -> bytes:
+        """Return the row; if there is none, raise `not_found` with the reason."""
         text = self.read(market_key=market.key, outcome=outcome)
         if text is None:
             why = self.read(books.withheld, market_key=market.key, outcome=outcome)
-            return self.found(None, WITHHELD.get(why))
-        return self.found(text)
+            return self.required(None, WITHHELD.get(why))
+        return self.required(text)
 
 
-class Orderbook(Live):
-    """The order book of an outcome: one that agrees with the exchange, or none."""
+class Orderbook(LiveResource):
+    """The order book of an outcome, only while it agrees with the exchange's best prices."""
 
-    def answer(self, given: OrderbookOf, **path: str) -> bytes:
-        """Give the book."""
+    def answer(self, given: OrderbookParameters, **path: str) -> bytes:
+        """Return the live book, or the book at the requested moment."""
         market, outcome = self.outcome(given, path)
         if given.at is not None:
-            book = Past(self.rows, market, outcome).book(given.at)
+            book = PastBooks(self.rows, market, outcome).book(given.at)
             if book is None:
                 self.none_yet(market, outcome)
             return msgspec.json.encode(book)
         return self.live(market, outcome)
 
-    def none_yet(self, market: Market, outcome: int) -> NoReturn:
-        """Say from when on there are books."""
+    def none_yet(self, market: MarketRef, outcome: int) -> NoReturn:
+        """Raise `not_found`, with the time of the first stored book as hint."""
         first: datetime | None = self.read(books.first_event, market_key=market.key, outcome=outcome)
-        hint = None if first is None else f"Books of this outcome are held from {first:%Y-%m-%dT%H:%M:%S.%fZ} on"
-        raise Problem("not_found", "No order book of that moment is held", hint=hint)
+        hint = None if first is None else f"Books of this outcome are stored from {first:%Y-%m-%dT%H:%M:%S.%fZ} on"
+        raise Problem("not_found", "No order book is stored for that moment", hint=hint)
 
 
-class OrderbookHistory(AboutOutcome):
-    """The order book of an outcome, step by step."""
+class OrderbookHistory(OutcomeResource):
+    """The order book of an outcome at even steps."""
 
-    def answer(self, given: BooksOf, **path: str) -> bytes:
-        """Give the books."""
+    def answer(self, given: BookHistoryParameters, **path: str) -> bytes:
+        """Return the books of the range."""
         market, outcome = self.outcome(given, path)
         until = given.to or datetime.now(UTC)
         since = given.from_ or until - timedelta(hours=1)
         span_s = (until - since).total_seconds()
         if span_s < 0:
-            raise invalid("from", "lies behind `to`", "a moment before `to`")
-        if span_s > LONGEST_S:
-            raise invalid("from", "lies more than a day before `to`", "a moment within the day before `to`")
-        if span_s / given.step >= MOST_STEPS:
-            raise invalid("step", f"makes more than {MOST_STEPS} books", f"{int(span_s / MOST_STEPS) + 1} and more")
+            raise invalid("from", "is after `to`", "a moment before `to`")
+        if span_s > MAX_SPAN_S:
+            raise invalid("from", "is more than a day before `to`", "a moment within the day before `to`")
+        if span_s / given.step >= MAX_STEPS:
+            raise invalid("step", f"gives more than {MAX_STEPS} books", f"{int(span_s / MAX_STEPS) + 1} or more")
         return msgspec.json.encode(
-            Past(self.rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
+            PastBooks(self.rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
         )

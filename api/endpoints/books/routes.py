@@ -1,9 +1,9 @@
-"""Order books, now and at any moment that is held."""
+"""Routes of the order book endpoints."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.books.requests import BooksOf, OrderbookOf
+from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
 from api.endpoints.books.resource import PAST_COST, Orderbook, OrderbookHistory, cost_of_book
 from api.schemas import books as records_books
 from api.schemas import records
@@ -15,31 +15,31 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/markets/{id}/orderbook",
         resource=Orderbook,
         query=books.of_outcome,
-        parameters=OrderbookOf,
+        parameters=OrderbookParameters,
         answers=records.Orderbook,
         cost=cost_of_book,
         cost_rule=f"1, or {PAST_COST} for each book of the past",
         errors=("not_found",),
-        missing="The outcome has no order book right now",
-        hint="The market may have ended, or not trade on the order book",
+        missing="The outcome has no live order book",
+        hint="The market may have ended, or may not trade on the order book",
         tag="Prices",
-        summary="The order book of an outcome",
-        description="Whole and verified: no book is shown of a market that has ended, while it disagrees with the "
-        "exchange's own best prices, or while the live feed is late. With `at`, the book of a past moment, and in "
-        "`integrity` how far it can be relied on.",
+        summary="Order book of an outcome",
+        description="Complete and verified: there is no book for a market that has ended, while it disagrees with the "
+        "exchange's own best prices, or while the live feed is late. With `at`, the book at a past moment; "
+        "`integrity` says how reliable it is.",
     ),
     Endpoint(
         name="market_orderbook_history",
         path="/v1/markets/{id}/orderbook/history",
         resource=OrderbookHistory,
-        parameters=BooksOf,
+        parameters=BookHistoryParameters,
         answers=records_books.BookHistory,
         credits=PAST_COST,
         errors=("not_found",),
-        missing="There is no such market",
+        missing="The market does not exist",
         tag="Prices",
-        summary="The order book of an outcome at even steps",
-        description="From `from` on, an hour ago when left out, up to `to`: a day and 1,000 books at most. Moments "
-        "before the first whole book that is held are left out.",
+        summary="Order book history of an outcome",
+        description="Books at even steps from `from` (default: an hour ago) to `to`; at most one day and 1,000 books. "
+        "Moments before the first stored full book are omitted.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What TradingView's charting library is answered (UDF). Names are the protocol's."""
+"""Responses for TradingView's charting library (UDF). Field names are the protocol's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ticker = Annotated[str, Meta(examples=["will-it-rain-tomorrow"])]
 
 
 class Choice(Struct):
-    """Something that a user of the chart may choose."""
+    """An option that a user of the chart can choose."""
 
     value: str
     name: str
@@ -20,7 +20,7 @@ class Choice(Struct):
 
 
 class ChartConfig(Struct):
-    """What the data feed can do."""
+    """The data feed's capabilities."""
 
     supports_search: bool
     supports_group_request: bool
@@ -33,7 +33,7 @@ class ChartConfig(Struct):
 
 
 class ChartSymbol(Struct, omit_defaults=True):
-    """A symbol; one that is not known has `s` and `errmsg` alone."""
+    """A symbol; an unknown one has only `s` and `errmsg`."""
 
     s: Literal["error"] | None = None
     errmsg: str | None = None
@@ -64,7 +64,7 @@ class ChartSymbol(Struct, omit_defaults=True):
 
 
 class FoundSymbol(Struct):
-    """A symbol among those that a search found."""
+    """A symbol found by a search."""
 
     symbol: Ticker
     full_name: Annotated[str, Meta(examples=["Polymarket:will-it-rain-tomorrow"])]
@@ -75,7 +75,7 @@ class FoundSymbol(Struct):
 
 
 class ChartBars(Struct, omit_defaults=True):
-    """Bars column by column, oldest first."""
+    """Bars in columns, oldest first."""
 
     s: Literal["ok", "no_data", "error"]
     errmsg: str | None = None
@@ -89,10 +89,10 @@ class ChartBars(Struct, omit_defaults=True):
 
 
 class QuoteValues(Struct, omit_defaults=True):
-    """What a symbol costs; empty when nothing is known."""
+    """A symbol's prices; empty if unknown."""
 
-    ch: Annotated[float | None, Meta(description="Change in 24 hours")] = None
-    chp: Annotated[float | None, Meta(description="The same in percent")] = None
+    ch: Annotated[float | None, Meta(description="Price change in 24 hours")] = None
+    chp: Annotated[float | None, Meta(description="Price change in percent")] = None
     short_name: str | None = None
     exchange: str | None = None
     description: str | None = None
@@ -108,7 +108,7 @@ class QuoteValues(Struct, omit_defaults=True):
 
 
 class ChartQuote(Struct):
-    """A symbol's quote, or that there is no such symbol."""
+    """A symbol's quote, or an error if the symbol does not exist."""
 
     s: Literal["ok", "error"]
     n: str
@@ -123,7 +123,7 @@ class ChartQuotes(Struct):
 
 
 class ChartMarks(Struct):
-    """Marks on a chart's bars, column by column: changes of state, and large trades."""
+    """Marks on a chart's bars, in columns: status changes and large trades."""
 
     id: list[str]
     time: list[UnixSeconds]
@@ -135,7 +135,7 @@ class ChartMarks(Struct):
 
 
 class TimeMark(Struct):
-    """A mark on a chart's time scale: when the market began, ends, or was resolved."""
+    """A mark on a chart's time scale: the market's start, end or resolution."""
 
     id: str
     time: UnixSeconds

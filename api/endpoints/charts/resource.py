@@ -1,4 +1,4 @@
-"""A data feed for TradingView's charting library (UDF): what is not known is said in the protocol's own words."""
+"""A UDF data feed for TradingView's charting library; unknown symbols are answered as the protocol defines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from api.endpoints.base.resource import ForCharts
+from api.endpoints.base.resource import ChartResource
 from api.endpoints.charts.records import (
     ChartConfig,
     ChartMarks,
@@ -22,7 +22,7 @@ from api.endpoints.charts.records import (
 from api.endpoints.markets.lists import TOP, search
 from api.endpoints.prices.resource import back, ceiling, several
 from api.errors import Problem
-from api.schemas.requests import EARLIEST, MOST_BUCKETS
+from api.schemas.requests import EARLIEST, MAX_BUCKETS
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -30,46 +30,53 @@ if TYPE_CHECKING:
 
     import falcon
 
-    from api.data.lookup import Market
-    from api.endpoints.charts.requests import Asked, BarsOf, MarksOf, SeveralSymbols, SymbolOf, SymbolsLike
+    from api.data.lookup import MarketRef
+    from api.endpoints.charts.requests import (
+        ChartBarsParameters,
+        ChartParameters,
+        MarksParameters,
+        QuotesParameters,
+        SymbolParameters,
+        SymbolSearchParameters,
+    )
     from api.schemas.requests import Parameters
 
 RESOLUTIONS = ["1S", "1", "5", "15", "30", "60", "240", "1D"]
 KIND, EXCHANGE = "prediction", "Polymarket"
-MOST_QUOTES = 50
-MOST_MARKS, LOOKED_AT, LARGE_USD = 50, 20_000, 10_000 * 1_000_000
+MAX_QUOTES = 50
+MAX_MARKS, MARKED_TRADES, LARGE_USD = 50, 20_000, 10_000 * 1_000_000
 DAY = 86_400
-LOOKS = (1, 30, 1000)  # counting back, how many times the time that so many bars take without a gap
+WINDOWS = (1, 30, 1000)  # window sizes tried when counting back, as multiples of the gapless time of that many bars
 
 
-class Source(NamedTuple):
-    """What bars of a resolution are made of."""
+class BarSource(NamedTuple):
+    """The queries that bars of a resolution are built from."""
 
     step_s: int
     bars: Callable[..., Any]
     last: Callable[..., Any]
 
 
-def source(resolution: str) -> Source:
-    """Tell what bars of a resolution are made of."""
+def source(resolution: str) -> BarSource:
+    """Return the step and queries of a resolution."""
     if resolution == "1S":
-        return Source(1, udf.seconds, udf.last_trade)
+        return BarSource(1, udf.seconds, udf.last_trade)
     step_s = DAY if resolution.endswith("D") else int(resolution) * 60
     if step_s < 3600:
-        return Source(step_s, udf.minutes, candles.last_bars_1m)
-    return Source(step_s, udf.hours, candles.last_bars_1h)
+        return BarSource(step_s, udf.minutes, candles.last_bars_1m)
+    return BarSource(step_s, udf.hours, candles.last_bars_1h)
 
 
-class Chart(ForCharts):
-    """Whoever asks, the answer is the same: the key is no part of the question."""
+class UdfResource(ChartResource):
+    """A UDF endpoint. Responses do not depend on the key, so it is not part of the cache key."""
 
-    def given(self, req: falcon.Request) -> Parameters:
-        """Check what was asked, and put the key away."""
-        given: Asked = super().given(req)  # type: ignore[assignment]
+    def parse(self, req: falcon.Request) -> Parameters:
+        """Parse the parameters and remove the API key."""
+        given: ChartParameters = super().parse(req)  # type: ignore[assignment]
         return msgspec.structs.replace(given, api_key=None)
 
-    def symbol(self, name: str) -> tuple[Market, int] | None:
-        """Find the market and outcome of a symbol, however it is spelt."""
+    def symbol(self, name: str) -> tuple[MarketRef, int] | None:
+        """Return the market and outcome of a symbol, with or without exchange prefix; None if unknown."""
         bare = name.partition(":")[2] if name.lower().startswith("polymarket:") else name
         head, _, tail = bare.rpartition(".")
         outcome = int(tail) if head and tail.isascii() and tail.isdigit() and len(tail) < 4 else 0
@@ -86,11 +93,11 @@ class Chart(ForCharts):
         return None
 
 
-class Config(Chart):
-    """What the data feed can do."""
+class UdfConfig(UdfResource):
+    """The data feed's configuration."""
 
-    def answer(self, given: Asked, **path: str) -> bytes:
-        """Say it."""
+    def answer(self, given: ChartParameters, **path: str) -> bytes:
+        """Return the configuration."""
         return msgspec.json.encode(
             ChartConfig(
                 supports_search=True,
@@ -105,11 +112,11 @@ class Config(Chart):
         )
 
 
-class Symbols(Chart):
-    """A symbol described."""
+class UdfSymbol(UdfResource):
+    """The description of a symbol."""
 
-    def answer(self, given: SymbolOf, **path: str) -> bytes:
-        """Give the description."""
+    def answer(self, given: SymbolParameters, **path: str) -> bytes:
+        """Return the symbol's description."""
         found = self.symbol(given.symbol)
         if found is None:
             return unknown()
@@ -147,11 +154,11 @@ class Symbols(Chart):
         )
 
 
-class SymbolSearch(Chart):
-    """Symbols by words; without words, the busiest."""
+class UdfSearch(UdfResource):
+    """Symbol search; without a query, the most traded markets."""
 
-    def answer(self, given: SymbolsLike, **path: str) -> bytes:
-        """Give an array: of each market its first outcome."""
+    def answer(self, given: SymbolSearchParameters, **path: str) -> bytes:
+        """Return an array with the first outcome of each market."""
         if given.query.strip():
             rows = search(self, given.query.strip(), limit=given.limit)
         else:
@@ -164,11 +171,11 @@ class SymbolSearch(Chart):
         return msgspec.json.encode(found)
 
 
-class Bars(Chart):
+class UdfBars(UdfResource):
     """Bars of a symbol."""
 
-    def answer(self, given: BarsOf, **path: str) -> bytes:
-        """Give the bars of the range, or as many as counted back; if there are none, say when the last one was."""
+    def answer(self, given: ChartBarsParameters, **path: str) -> bytes:
+        """Return the bars of the range or the `countback` last ones; if there are none, the time of the last bar."""
         found = self.symbol(given.symbol)
         if found is None:
             return unknown()
@@ -176,10 +183,10 @@ class Bars(Chart):
         of = {"market_key": market.key, "outcome": outcome}
         made = source(given.resolution)
         until = EARLIEST + timedelta(seconds=given.to)
-        limit = given.countback or MOST_BUCKETS
+        limit = given.countback or MAX_BUCKETS
         starts = [ceiling(EARLIEST + timedelta(seconds=given.from_), made.step_s)]
         if given.countback is not None:
-            starts = [ceiling(back(until, made.step_s * limit * times), made.step_s) for times in LOOKS]
+            starts = [ceiling(back(until, made.step_s * limit * times), made.step_s) for times in WINDOWS]
         text, count = "", 0
         for since in starts:
             text, count = self.read(
@@ -192,7 +199,7 @@ class Bars(Chart):
         last = self._last(made, min(starts[-1], until), of)
         return b'{"s":"no_data"}' if last is None else b'{"s":"no_data","nextTime":%d}' % last
 
-    def _last(self, made: Source, before: datetime, of: dict[str, int]) -> int | None:
+    def _last(self, made: BarSource, before: datetime, of: dict[str, int]) -> int | None:
         if made.step_s == 1:
             last = self.read(made.last, until=before, **of)
         else:
@@ -202,20 +209,20 @@ class Bars(Chart):
         return None if last is None else last - last % made.step_s
 
 
-class ServerTime(Chart):
-    """The server's clock, as the protocol has it."""
+class UdfTime(UdfResource):
+    """The server's clock, in the protocol's format."""
 
-    def answer(self, given: Asked, **path: str) -> bytes:
-        """Give Unix seconds as text."""
+    def answer(self, given: ChartParameters, **path: str) -> bytes:
+        """Return Unix seconds as text."""
         return str(int(time.time())).encode()
 
 
-class Quotes(Chart):
-    """What several symbols cost."""
+class UdfQuotes(UdfResource):
+    """Quotes of several symbols."""
 
-    def answer(self, given: SeveralSymbols, **path: str) -> bytes:
-        """Give a quote for each, in the order asked for."""
-        names = several(given.symbols, MOST_QUOTES, "symbols")
+    def answer(self, given: QuotesParameters, **path: str) -> bytes:
+        """Return a quote for each symbol, in the requested order."""
+        names = several(given.symbols, MAX_QUOTES, "symbols")
         found = {name: place for name in names if (place := self.symbol(name)) is not None}
         rows = self.rows(
             udf.quotes,
@@ -223,18 +230,18 @@ class Quotes(Chart):
             market_keys=[market.key for market, _ in found.values()],
             outcomes=[outcome for _, outcome in found.values()],
         )
-        told = dict(zip(found, (text for (text,) in rows), strict=True))
+        known = dict(zip(found, (text for (text,) in rows), strict=True))
         quotes = [
-            told.get(name) or msgspec.json.encode(ChartQuote("error", name, QuoteValues())).decode() for name in names
+            known.get(name) or msgspec.json.encode(ChartQuote("error", name, QuoteValues())).decode() for name in names
         ]
         return f'{{"s":"ok","d":[{",".join(quotes)}]}}'.encode()
 
 
-class Marks(Chart):
-    """Marks on a chart's bars: changes of state and large trades."""
+class UdfMarks(UdfResource):
+    """Marks on a chart's bars: status changes and large trades."""
 
-    def answer(self, given: MarksOf, **path: str) -> bytes:
-        """Give them column by column; a symbol that is not known has none."""
+    def answer(self, given: MarksParameters, **path: str) -> bytes:
+        """Return the marks in columns; an unknown symbol has none."""
         found = self.symbol(given.symbol)
         rows = []
         if found is not None:
@@ -246,8 +253,8 @@ class Marks(Chart):
                 outcome=outcome,
                 since=since,
                 until=until,
-                most=MOST_MARKS,
-                looked_at=LOOKED_AT,
+                most=MAX_MARKS,
+                looked_at=MARKED_TRADES,
                 least_usd=LARGE_USD,
             )
         ids, times, colors, texts, labels = ([row[column] for row in rows] for column in range(5))
@@ -256,11 +263,11 @@ class Marks(Chart):
         )
 
 
-class TimescaleMarks(Chart):
-    """Marks on a chart's time scale: when the market began, ends and was resolved."""
+class UdfTimescaleMarks(UdfResource):
+    """Marks on a chart's time scale: the market's start, end and resolution."""
 
-    def answer(self, given: MarksOf, **path: str) -> bytes:
-        """Give an array; a symbol that is not known has none."""
+    def answer(self, given: MarksParameters, **path: str) -> bytes:
+        """Return an array of marks; an unknown symbol has none."""
         found = self.symbol(given.symbol)
         if found is None:
             return b"[]"
@@ -270,15 +277,15 @@ class TimescaleMarks(Chart):
 
 
 def ticker_of(name: str, outcome: int) -> str:
-    """Give the symbol of an outcome."""
+    """Return the symbol of an outcome."""
     return f"{name}.{outcome}" if outcome else name
 
 
-def span(given: MarksOf) -> tuple[datetime, datetime]:
-    """Give the moments of a range, its last second included."""
+def span(given: MarksParameters) -> tuple[datetime, datetime]:
+    """Return the start and end of a range, its last second included."""
     return datetime.fromtimestamp(given.from_, UTC), EARLIEST + timedelta(seconds=given.to + 1)
 
 
 def unknown() -> bytes:
-    """Say that there is no such symbol."""
+    """Return the protocol's error for an unknown symbol."""
     return b'{"s":"error","errmsg":"unknown_symbol"}'

@@ -1,4 +1,4 @@
-"""The data feed for TradingView's charting library."""
+"""Routes of the UDF data feed for TradingView's charting library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from api.endpoints.charts import records
 from api.endpoints.charts import requests as asked
 from api.endpoints.charts import resource as udf
 
-# The library knows one address and cannot send a header.
+# The library takes one base URL and cannot send a header.
 _chart = partial(Endpoint, tag="Charts", key="either")
 RAIN = "will-it-rain-tomorrow"
 
@@ -17,17 +17,17 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_config",
         path="/v1/udf/config",
-        resource=udf.Config,
-        parameters=asked.Asked,
+        resource=udf.UdfConfig,
+        parameters=asked.ChartParameters,
         answers=records.ChartConfig,
-        summary="What the data feed can do",
-        description="Give TradingView's UDF client `/v1/udf` as its address, and the key as `api_key`.",
+        summary="UDF configuration",
+        description="Configure TradingView's UDF client with `/v1/udf` as its base URL and the key as `api_key`.",
     ),
     _chart(
         name="udf_symbols",
         path="/v1/udf/symbols",
-        resource=udf.Symbols,
-        parameters=asked.SymbolOf,
+        resource=udf.UdfSymbol,
+        parameters=asked.SymbolParameters,
         answers=records.ChartSymbol,
         example={
             "name": RAIN,
@@ -46,65 +46,65 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             "data_status": "streaming",
         },
         cache_s=5,
-        summary="A symbol described",
+        summary="UDF symbol description",
     ),
     _chart(
         name="udf_search",
         path="/v1/udf/search",
-        resource=udf.SymbolSearch,
-        parameters=asked.SymbolsLike,
+        resource=udf.UdfSearch,
+        parameters=asked.SymbolSearchParameters,
         answers=list[records.FoundSymbol],
         credits=2,
         cache_s=2,
-        summary="Symbols by words",
+        summary="UDF symbol search",
     ),
     _chart(
         name="udf_history",
         path="/v1/udf/history",
-        resource=udf.Bars,
-        parameters=asked.BarsOf,
+        resource=udf.UdfBars,
+        parameters=asked.ChartBarsParameters,
         answers=records.ChartBars,
         example={"s": "ok", "t": [1795262400], "o": [0.5], "h": [0.53], "l": [0.49], "c": [0.52], "v": [150.5]},
-        summary="Bars of a symbol",
+        summary="UDF bars of a symbol",
     ),
     _chart(
         name="udf_time",
         path="/v1/udf/time",
-        resource=udf.ServerTime,
-        parameters=asked.Asked,
+        resource=udf.UdfTime,
+        parameters=asked.ChartParameters,
         answers=int,
         media="text/plain",
-        summary="The server's clock: Unix seconds",
+        summary="UDF server time in Unix seconds",
     ),
     _chart(
         name="udf_quotes",
         path="/v1/udf/quotes",
-        resource=udf.Quotes,
-        parameters=asked.SeveralSymbols,
+        resource=udf.UdfQuotes,
+        parameters=asked.QuotesParameters,
         answers=records.ChartQuotes,
         example={
             "s": "ok",
             "d": [{"s": "ok", "n": RAIN, "v": {"ch": 0.02, "chp": 4, "lp": 0.52, "ask": 0.53, "bid": 0.51}}],
         },
-        summary="What several symbols cost",
+        summary="UDF quotes of several symbols",
     ),
     _chart(
         name="udf_marks",
         path="/v1/udf/marks",
-        resource=udf.Marks,
-        parameters=asked.MarksOf,
+        resource=udf.UdfMarks,
+        parameters=asked.MarksParameters,
         answers=records.ChartMarks,
         cache_s=2,
-        summary="Changes of state and large trades, as marks on a chart",
-        description="Trades of 10,000 USD and more among the newest 20,000 of the range; the 50 largest.",
+        summary="UDF marks: status changes and large trades",
+        description="The 50 largest trades of at least 10,000 USD among the newest 20,000 of the range.",
     ),
     _chart(
         name="udf_timescale_marks",
         path="/v1/udf/timescale_marks",
-        resource=udf.TimescaleMarks,
-        parameters=asked.MarksOf,
+        resource=udf.UdfTimescaleMarks,
+        parameters=asked.MarksParameters,
         answers=list[records.TimeMark],
         cache_s=2,
-        summary="When a market began, ends and was resolved, as marks on a chart's time scale",
+        summary="UDF time scale marks: a market's start, end and resolution",
     ),
 )

@@ -1,1 +1,1 @@
-"""What is held, and what is missing."""
+"""Coverage: stored data, gaps, and reconciliation with the sources."""

@@ -1,4 +1,4 @@
-"""What endpoints of coverage answer."""
+"""Responses of the coverage endpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$", description="A day, UTC"
 
 
 class Span(Struct):
-    """A stretch of time."""
+    """A time range."""
 
     from_ts: UnixMs
     to_ts: UnixMs | None
 
 
 class GapCounts(Struct):
-    """Gaps by their state."""
+    """Number of gaps by status."""
 
     open: Count
     fillable: Count
@@ -29,87 +29,87 @@ class GapCounts(Struct):
 
 
 class Held(Struct):
-    """What is held of a kind of data."""
+    """Stored data of one kind."""
 
     kind: Kind
     status: Annotated[
         Literal["fresh", "late", "stale", "missing", "off"],
-        Meta(description="Of the stage that brings it in; `off`: it is not configured"),
+        Meta(description="Status of the stage that ingests it; `off`: not configured"),
     ]
-    from_ts: Annotated[UnixMs | None, Meta(description="The earliest moment held; null: nothing is")]
-    to_ts: Annotated[UnixMs | None, Meta(description="The latest moment held")]
+    from_ts: Annotated[UnixMs | None, Meta(description="The earliest stored moment; null: nothing is stored")]
+    to_ts: Annotated[UnixMs | None, Meta(description="The latest stored moment")]
     spans: Annotated[
         list[Span],
-        Meta(description="Within these nothing is missing but what the gaps name; the latest first, at most 100"),
+        Meta(description="Ranges that are complete except for the listed gaps; latest first, at most 100"),
     ]
     missing_s: Annotated[
-        float, Meta(ge=0, description="Seconds of the spans for which something may be missing, of any market")
+        float, Meta(ge=0, description="Seconds of the spans in which data of any market may be missing")
     ]
     gaps: GapCounts
-    reconciled_to: Annotated[Day | None, Meta(description="The latest day that was counted against its source")]
+    reconciled_to: Annotated[Day | None, Meta(description="The latest day reconciled with its source")]
 
 
 class HeldOfMarket(Held):
-    """What is held of a market."""
+    """Stored data of one kind for a market."""
 
-    first_ts: Annotated[UnixMs | None, Meta(description="Its first row: a trade, a change of its best prices, a fill")]
+    first_ts: Annotated[UnixMs | None, Meta(description="Its first row: a trade, a best-price change or a fill")]
     last_ts: Annotated[UnixMs | None, Meta(description="Its last row")]
 
 
 class Gap(Struct):
-    """Something that is missing, or was."""
+    """A gap: data that is or was missing."""
 
     id: Annotated[str, Meta(examples=["412", "blocks 91650000-91650311"])]
     kind: Kind
     market_id: Annotated[MarketId | None, Meta(description="Null: every market")]
     from_ts: UnixMs
-    to_ts: Annotated[UnixMs | None, Meta(description="Null: it goes on")]
+    to_ts: Annotated[UnixMs | None, Meta(description="Null: still open")]
     cause: Annotated[str, Meta(examples=["no feed running"])]
     status: GapStatus
     filled_at: UnixSeconds | None
     filled_by: Annotated[
         str | None,
-        Meta(description="Where its data came from; or that nothing had been missed", examples=["data_api"]),
+        Meta(description="The source that filled it, or that nothing had been missed", examples=["data_api"]),
     ]
-    added: Annotated[int, Meta(ge=0, description="Rows that were missing and were added")]
+    added: Annotated[int, Meta(ge=0, description="Missing rows that were added")]
     fault: Annotated[str | None, Meta(description="Why the last attempt to fill it failed")]
-    from_block: Annotated[int | None, Meta(description="Of settlements: the first block that is not indexed")]
-    to_block: Annotated[int | None, Meta(description="Of settlements: the last one")]
+    from_block: Annotated[int | None, Meta(description="For settlements: the first block not indexed")]
+    to_block: Annotated[int | None, Meta(description="For settlements: the last block not indexed")]
 
 
 class ReconciledDay(Struct):
-    """A day, counted against its source: the exchange's list of trades, or the chain's logs."""
+    """A day reconciled with its source: the exchange's trade list or the chain's logs."""
 
     day: Day
     kind: Kind
     source: Literal["exchange", "chain"]
-    listed: Annotated[int, Meta(ge=0, description="Trades that the exchange lists, or logs that the chain has")]
-    held: Annotated[int, Meta(ge=0, description="How many of those are held by now")]
-    added: Annotated[int, Meta(ge=0, description="How many of those had been missing, and were filled in")]
-    unlisted: Annotated[int, Meta(ge=0, description="Held, though the source does not tell of it")]
-    unknown: Annotated[int, Meta(ge=0, description="Listed, but of no market in the catalogue")]
+    listed: Annotated[int, Meta(ge=0, description="Trades in the exchange's list, or logs on the chain")]
+    held: Annotated[int, Meta(ge=0, description="How many of those are stored now")]
+    added: Annotated[int, Meta(ge=0, description="How many of those had been missing and were filled in")]
+    unlisted: Annotated[int, Meta(ge=0, description="Stored, but not in the source's list")]
+    unknown: Annotated[int, Meta(ge=0, description="Listed, but not of a market in the catalogue")]
     agrees: bool
     checked_at: UnixSeconds
 
 
 class Coverage(Struct):
-    """What is held of everything."""
+    """Coverage of all data."""
 
     kinds: list[Held]
-    days: Annotated[list[ReconciledDay], Meta(description="The last 31, the newest first")]
-    data: Annotated[list[Gap], Meta(description="Gaps, those that began last first")]
+    days: Annotated[list[ReconciledDay], Meta(description="The last 31 days, newest first")]
+    data: Annotated[list[Gap], Meta(description="Gaps, by start time, latest first")]
     count: Count
-    next_cursor: Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
+    next_cursor: Annotated[str, Meta(description="Pass as `cursor` to get the next page; empty on the last page")]
     has_more: bool
 
 
 class MarketCoverage(Struct):
-    """What is held of a market."""
+    """Coverage of one market."""
 
     market_id: MarketId
     kinds: list[HeldOfMarket]
-    days: Annotated[list[ReconciledDay], Meta(description="Its trades on the last 31, the newest first")]
-    data: Annotated[list[Gap], Meta(description="Its gaps and those of every market, those that began last first")]
+    days: Annotated[list[ReconciledDay], Meta(description="Its trades on the last 31 days, newest first")]
+    data: Annotated[list[Gap], Meta(description="Its gaps and those of every market, by start time, latest first")]
     count: Count
-    next_cursor: Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
+    next_cursor: Annotated[str, Meta(description="Pass as `cursor` to get the next page; empty on the last page")]
     has_more: bool

@@ -1,4 +1,4 @@
-"""What is held from when to when, and what is missing."""
+"""Coverage: stored data by kind and time, and its gaps."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from api.data import cursor
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.schemas.requests import EARLIEST, LATEST
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.endpoints.coverage.requests import GapsWithin
+    from api.endpoints.coverage.requests import GapParameters
 
-BEHIND_ALL = 1 << 62  # no gap has such a number
+BEHIND_ALL = 1 << 62  # greater than any gap's number
 SUMMARY_S = 10.0
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """What a walk of the gaps was asked for."""
+class GapFilter(msgspec.Struct, frozen=True):
+    """The filter of a paginated gap list."""
 
     kind: str | None
     status: str | None
@@ -30,34 +30,34 @@ class Filter(msgspec.Struct, frozen=True):
     until: float
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk of the gaps stands: it goes back in time, and what is noted meanwhile lies behind it or is new."""
+class GapCursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position in the gap list, which goes back in time, so that gaps added meanwhile do not shift pages."""
 
     filter: bytes
     ts: datetime = LATEST
     place: int = BEHIND_ALL
 
 
-class Coverage(Reading):
-    """Every kind of data, and every gap."""
+class Coverage(ReadResource):
+    """Coverage of every kind of data, with all gaps."""
 
-    def answer(self, given: GapsWithin, **path: str) -> bytes:
-        """Give the kinds, the days counted, and a page of gaps."""
+    def answer(self, given: GapParameters, **path: str) -> bytes:
+        """Return the kinds, the reconciled days and a page of gaps."""
         summary, _ = self.service.cache.get(("coverage", "summary"), SUMMARY_S, lambda: (self.summary(), ""))
         return b"{" + summary + b"," + self.page(given, queries.gaps) + b"}"
 
     def summary(self) -> bytes:
-        """Give what does not depend on the page."""
+        """Return the part that does not depend on the page."""
         kinds, days = self.read(queries.kinds), self.read(queries.days)
         return f'"kinds":{kinds},"days":{days}'.encode()
 
-    def page(self, given: GapsWithin, query: Callable[..., Any], **of: Any) -> bytes:
-        """Give a page of gaps, and where the next one begins."""
+    def page(self, given: GapParameters, query: Callable[..., Any], **of: Any) -> bytes:
+        """Return a page of gaps and the cursor of the next page."""
         since, until = given.from_ or EARLIEST, given.to or LATEST
-        meant = cursor.digest(Filter(given.kind, given.status, since.timestamp(), until.timestamp()))
-        place = Place(meant) if given.cursor is None else self.service.cursors.read(given.cursor, Place)
+        meant = cursor.digest(GapFilter(given.kind, given.status, since.timestamp(), until.timestamp()))
+        place = GapCursor(meant) if given.cursor is None else self.service.cursors.read(given.cursor, GapCursor)
         if place.filter != meant:
-            raise cursor.invalid("It belongs to a list with another filter")
+            raise cursor.invalid("It belongs to a list with a different filter")
         rows = self.rows(
             query,
             kind=given.kind,
@@ -71,17 +71,17 @@ class Coverage(Reading):
         )
         shown, tail = rows[: given.limit], ""
         if len(rows) > given.limit:
-            tail = self.service.cursors.write(Place(meant, *shown[-1][:2]))
+            tail = self.service.cursors.write(GapCursor(meant, *shown[-1][:2]))
         data = ",".join(record for _, _, record in shown)
         more = "true" if tail else "false"
         return f'"data":[{data}],"count":{len(shown)},"next_cursor":"{tail}","has_more":{more}'.encode()
 
 
 class MarketCoverage(Coverage):
-    """The same of one market."""
+    """Coverage of one market."""
 
-    def answer(self, given: GapsWithin, **path: str) -> bytes:
-        """Give what is held of it, the days counted, and a page of its gaps."""
+    def answer(self, given: GapParameters, **path: str) -> bytes:
+        """Return the market's kinds, reconciled days and a page of its gaps."""
         market = self.service.markets.of(path["id"])
         kinds = self.read(queries.kinds_of_market, market_key=market.key)
         days = self.read(queries.days_of_market, market_key=market.key)

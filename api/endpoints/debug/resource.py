@@ -1,70 +1,70 @@
-"""What the service holds, as it holds it: for whoever runs it, and has the token."""
+"""The service's stored state in raw form, for operators with the debug token."""
 
 from __future__ import annotations
 
 import hmac
 from typing import TYPE_CHECKING, Any
 
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.errors import Problem
 
 if TYPE_CHECKING:
     import falcon
 
-    from api.endpoints.signals.requests import HeldSignalsOf
+    from api.endpoints.signals.requests import RawSignalParameters
     from api.schemas.requests import Parameters
 
-MOST_MARKETS, MOST_TRADES, MOST_EVENTS, MOST_SIGNALS = 500, 100, 50, 1000
+MAX_MARKETS, MAX_TRADES, MAX_EVENTS, MAX_SIGNALS = 500, 100, 50, 1000
 
 
-class Debug(Reading):
-    """Open to those who have the token, as long as there is one."""
+class Debug(ReadResource):
+    """A debug endpoint, enabled while a token is configured and open to those who send it."""
 
     limit = 0
 
     def admit(self, req: falcon.Request) -> Any:
-        """Compare the token; it costs nothing."""
+        """Check the debug token; no credits are charged."""
         token, sent = self.service.debug_token, req.get_header("X-Debug-Token") or ""
         if not token or not hmac.compare_digest(sent.encode(), token.encode()):
             raise Problem("forbidden", "debug endpoints disabled")
-        return self.given(req)
+        return self.parse(req)
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give what is asked for, of one market where one is named."""
+        """Return the query's result, for one market if the path names one."""
         asked: dict[str, Any] = {"limit": self.limit} if self.limit else {}
         if "id" in path:
             asked["market_key"] = self.service.markets.of(path["id"]).key
-        return self.found(self.read(**asked))
+        return self.required(self.read(**asked))
 
 
 class DebugMarkets(Debug):
-    """What is tracked."""
+    """Tracked markets."""
 
-    limit = MOST_MARKETS
+    limit = MAX_MARKETS
 
 
 class DebugTrades(Debug):
     """The newest trades."""
 
-    limit = MOST_TRADES
+    limit = MAX_TRADES
 
 
 class DebugBook(Debug):
     """Books of a market."""
 
-    limit = MOST_EVENTS
+    limit = MAX_EVENTS
 
 
 class DebugSignals(Debug):
     """The newest signals."""
 
-    limit = MOST_SIGNALS
+    limit = MAX_SIGNALS
 
 
 class DebugSignalsOf(Debug):
     """The newest signals of a market."""
 
-    def answer(self, given: HeldSignalsOf, **path: str) -> bytes:  # type: ignore[override]
-        """Give an array."""
+    def answer(self, given: RawSignalParameters, **path: str) -> bytes:  # type: ignore[override]
+        """Return an array."""
         key = self.service.markets.of(path["id"]).key
-        return self.found(self.read(market_key=key, type=given.type, limit=MOST_SIGNALS))
+        return self.required(self.read(market_key=key, type=given.type, limit=MAX_SIGNALS))

@@ -1,4 +1,4 @@
-"""What the service holds, as it holds it."""
+"""Routes of the debug endpoints."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.debug.resource import Debug, DebugBook, DebugMarkets, DebugSignals, DebugSignalsOf, DebugTrades
-from api.endpoints.signals.requests import HeldSignalsOf
+from api.endpoints.signals.requests import RawSignalParameters
 from sql.queries import debug, signals
 
 _debug = partial(Endpoint, tag="Debug", key="debug", credits=0)
-_of_market = partial(_debug, errors=("not_found",), missing="There is no such market")
+_of_market = partial(_debug, errors=("not_found",), missing="The market does not exist")
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     _debug(
@@ -20,7 +20,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=DebugMarkets,
         query=debug.markets,
         answers=dict[str, Any],
-        summary="What is tracked: the feed's runs, the stages, and the outcomes of the 500 most active markets",
+        summary="Feed runs, stages, and the outcomes of the 500 most active tracked markets",
     ),
     _of_market(
         name="debug_market",
@@ -28,7 +28,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=Debug,
         query=debug.market,
         answers=dict[str, Any],
-        summary="Everything that is held of one market",
+        summary="All stored state of one market",
     ),
     _debug(
         name="debug_trades",
@@ -44,7 +44,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=DebugBook,
         query=debug.orderbook,
         answers=dict[str, Any],
-        summary="Books of one market, those in doubt included, with their newest changes",
+        summary="Books of one market, including unverified ones, with their newest changes",
     ),
     _debug(
         name="debug_signals",
@@ -59,7 +59,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/debug/signals/{id}",
         resource=DebugSignalsOf,
         query=signals.raw_of_market,
-        parameters=HeldSignalsOf,
+        parameters=RawSignalParameters,
         answers=list[dict[str, Any]],
         summary="The 1,000 newest signals of one market",
     ),

@@ -1,4 +1,4 @@
-"""What is answered about events, categories, tags and series."""
+"""Responses of the event, category, tag and series endpoints."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ class CategoryMarkets(Struct):
 
 
 class CategoryCount(Struct):
-    """A category, and how many markets it has."""
+    """A category and its number of markets."""
 
     category: Annotated[str, Meta(examples=["politics"])]
     market_count: Count
 
 
 class TagCount(Struct):
-    """A tag, and how many markets bear it."""
+    """A tag and its number of markets."""
 
     tag: Annotated[str, Meta(examples=["bitcoin"])]
     market_count: Count
 
 
 class SeriesCount(Struct):
-    """A series, and how many markets it has."""
+    """A series and its number of markets."""
 
     series: Annotated[str, Meta(examples=["btc-up-or-down-5m"])]
     market_count: Count

@@ -1,12 +1,12 @@
-"""Events, categories, tags and series, and the markets that belong to them."""
+"""Routes of events, categories, tags and series."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.base.lists import COMPUTED, Computed
+from api.endpoints.base.lists import LAST_MODIFIED, ComputedList
 from api.endpoints.events import records
 from api.endpoints.markets.lists import CategoryMarkets, EventMarkets
-from api.endpoints.markets.requests import OfCategory, OfEvent
+from api.endpoints.markets.requests import CategoryMarketParameters, EventMarketParameters
 from sql.queries import taxonomy
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -15,64 +15,64 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/events/{id}/markets",
         resource=EventMarkets,
         query=taxonomy.has_event,
-        parameters=OfEvent,
+        parameters=EventMarketParameters,
         answers=records.EventMarkets,
-        explained={"id": "The event's id, as markets say it in `event_id`"},
+        path_descriptions={"id": "The event's id, as in a market's `event_id`"},
         cache_s=1,
         errors=("not_found",),
-        missing="There is no such event",
+        missing="The event does not exist",
         tag="Taxonomy",
         summary="Markets of an event",
     ),
     Endpoint(
         name="categories",
         path="/v1/categories",
-        resource=Computed,
+        resource=ComputedList,
         query=taxonomy.categories,
         answers=list[records.CategoryCount],
         cache_s=10,
-        headers=COMPUTED,
+        headers=LAST_MODIFIED,
         tag="Taxonomy",
-        summary="Categories and how many markets they have",
-        description="Those with most markets first; counted every few minutes.",
+        summary="Categories with their number of markets",
+        description="Most markets first; recomputed every few minutes.",
     ),
     Endpoint(
         name="category_markets",
         path="/v1/categories/{slug}/markets",
         resource=CategoryMarkets,
         query=taxonomy.has_category,
-        parameters=OfCategory,
+        parameters=CategoryMarketParameters,
         answers=records.CategoryMarkets,
-        explained={"slug": "The category's slug, as GET /v1/categories lists it"},
+        path_descriptions={"slug": "The category's slug, as listed by GET /v1/categories"},
         cache_s=1,
         errors=("not_found",),
-        missing="There is no such category",
-        hint="GET /v1/categories lists them",
+        missing="The category does not exist",
+        hint="GET /v1/categories lists categories",
         tag="Taxonomy",
         summary="Markets of a category",
     ),
     Endpoint(
         name="tags",
         path="/v1/tags",
-        resource=Computed,
+        resource=ComputedList,
         query=taxonomy.tags,
         answers=list[records.TagCount],
         cache_s=10,
-        headers=COMPUTED,
+        headers=LAST_MODIFIED,
         tag="Taxonomy",
-        summary="Tags and how many markets they have",
-        description="Those with most markets first; counted every few minutes.",
+        summary="Tags with their number of markets",
+        description="Most markets first; recomputed every few minutes.",
     ),
     Endpoint(
         name="series",
         path="/v1/series",
-        resource=Computed,
+        resource=ComputedList,
         query=taxonomy.series,
         answers=list[records.SeriesCount],
         cache_s=10,
-        headers=COMPUTED,
+        headers=LAST_MODIFIED,
         tag="Taxonomy",
-        summary="Series and how many markets they have",
-        description="Those with most markets first; counted every few minutes.",
+        summary="Series with their number of markets",
+        description="Most markets first; recomputed every few minutes.",
     ),
 )

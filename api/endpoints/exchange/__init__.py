@@ -1,1 +1,1 @@
-"""Endpoints that pass on what the exchange answers right now."""
+"""Endpoints that forward requests to the exchange."""

@@ -1,4 +1,4 @@
-"""What wallets hold and held, as the exchange tells it."""
+"""Positions of wallets, as reported by the exchange."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OutcomeName = Annotated[str | None, Meta(examples=["Yes"])]
 
 
 class Holding(Struct, kw_only=True):
-    """How much somebody holds of an outcome."""
+    """The shares of an outcome that a wallet holds."""
 
     wallet: Address
     market_id: MarketId
@@ -33,7 +33,7 @@ class Holding(Struct, kw_only=True):
 
 
 class Position(Holding, kw_only=True):
-    """A position that is held. What the exchange does not tell is null."""
+    """An open position. Fields that the exchange does not report are null."""
 
     avg_price: Probability = None
     cur_price: Probability = None
@@ -44,13 +44,15 @@ class Position(Holding, kw_only=True):
     realized_pnl_usd: Dollars = None
     percent_realized_pnl: Percent = None
     total_bought: Shares | None = None
-    redeemable: Annotated[bool | None, Meta(description="The market is resolved: the shares can be redeemed")] = None
+    redeemable: Annotated[bool | None, Meta(description="The market is resolved and the shares can be redeemed")] = None
     mergeable: Annotated[
-        bool | None, Meta(description="The opposite outcome is held as well: pairs can be merged for a dollar each")
+        bool | None, Meta(description="The opposite outcome is also held: pairs can be merged for a dollar each")
     ] = None
     opposite_outcome_name: OppositeName = None
     opposite_token_id: OppositeToken = None
-    neg_risk: Annotated[bool | None, Meta(description="Of an event of which exactly one market comes true")] = None
+    neg_risk: Annotated[
+        bool | None, Meta(description="The market belongs to an event in which exactly one market resolves to Yes")
+    ] = None
     title: Title = None
     slug: Named = None
     event_slug: Named = None
@@ -70,14 +72,12 @@ else:
         bases=(Holding,),
         kw_only=True,
         module=__name__,
-        namespace={
-            "__doc__": "A position in the market asked for. Of no wallet in particular, how much is held alone."
-        },
+        namespace={"__doc__": "A position in the requested market. Without `wallet`, only the shares held."},
     )
 
 
 class ClosedPosition(Struct, kw_only=True):
-    """A position that is no longer held."""
+    """A closed position."""
 
     wallet: Address
     market_id: MarketId

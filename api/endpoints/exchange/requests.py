@@ -1,4 +1,4 @@
-"""What endpoints that pass on the exchange's answers can be asked for."""
+"""Parameters of the endpoints that forward requests to the exchange."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ from api.schemas.requests import Exchange, Parameters, Wallet, fields, parse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MOST_OTHERS = 20
+MAX_OTHERS = 20
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_\[\]]{0,49}\Z")
-LONGEST = 500
+MAX_VALUE_LENGTH = 500
 
 
-class EventsOf(Parameters, frozen=True, kw_only=True):
-    """Events as the exchange lists them. Its other parameters are passed on."""
+class EventParameters(Parameters, frozen=True, kw_only=True):
+    """Events as the exchange lists them. Other parameters are forwarded."""
 
     exchange: Exchange = "polymarket"
-    limit: Annotated[int, Meta(ge=1, le=500, description="Events in one answer")] = 100
-    offset: Annotated[int, Meta(ge=0, le=1_000_000, description="Events to pass over")] = 0
-    active: Annotated[bool | None, Meta(description="Only events that are, or are not, active")] = None
-    closed: Annotated[bool | None, Meta(description="Only events that are, or are not, closed")] = None
+    limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of events in the response")] = 100
+    offset: Annotated[int, Meta(ge=0, le=1_000_000, description="Number of events to skip")] = 0
+    active: Annotated[bool | None, Meta(description="Only events that are (true) or are not (false) active")] = None
+    closed: Annotated[bool | None, Meta(description="Only events that are (true) or are not (false) closed")] = None
 
 
-class AnyEventsOf(EventsOf, frozen=True, kw_only=True):
-    """The same with what is passed on."""
+class ForwardedEventParameters(EventParameters, frozen=True, kw_only=True):
+    """Event parameters, with those that are forwarded."""
 
     others: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def read(cls, given: Mapping[str, Any]) -> AnyEventsOf:
-        """Check what is known, and bound what is not."""
-        known = fields(EventsOf)
-        ours = parse(EventsOf, {name: value for name, value in given.items() if name in known})
+    def read(cls, given: Mapping[str, Any]) -> ForwardedEventParameters:
+        """Validate known parameters; bound the number and size of the others."""
+        known = fields(EventParameters)
+        ours = parse(EventParameters, {name: value for name, value in given.items() if name in known})
         others = []
         for name, value in given.items():
             if name in known:
                 continue
             values = value if isinstance(value, list) else [value]
-            if not NAME.match(name) or any(len(each) > LONGEST or "\0" in each for each in values):
+            if not NAME.match(name) or any(len(each) > MAX_VALUE_LENGTH or "\0" in each for each in values):
                 raise Problem(
                     "invalid_parameter",
-                    f"`{name[:50]}` cannot be passed on to the exchange".replace("\0", ""),
-                    hint=f"A name of letters, digits and _, a value of up to {LONGEST} characters",
+                    f"`{name[:50]}` cannot be forwarded to the exchange".replace("\0", ""),
+                    hint=f"Names may have letters, digits and _; values up to {MAX_VALUE_LENGTH} characters",
                 )
             others += [(name, each) for each in values]
-        if len(others) > MOST_OTHERS:
-            raise Problem("invalid_parameter", f"More than {MOST_OTHERS} parameters are passed on to the exchange")
+        if len(others) > MAX_OTHERS:
+            raise Problem("invalid_parameter", f"More than {MAX_OTHERS} parameters would be forwarded to the exchange")
         return cls(
             exchange=ours.exchange,
             limit=ours.limit,
@@ -62,13 +62,13 @@ class AnyEventsOf(EventsOf, frozen=True, kw_only=True):
         )
 
 
-class OfWallet(Parameters, frozen=True, kw_only=True):
-    """What a wallet holds or held."""
+class PositionParameters(Parameters, frozen=True, kw_only=True):
+    """Positions of a wallet."""
 
     wallet: Annotated[Wallet, Meta(description="The wallet's full address", examples=["0x" + "5d" * 20])]
 
 
-class InMarket(Parameters, frozen=True, kw_only=True):
-    """Who holds something in a market."""
+class MarketPositionParameters(Parameters, frozen=True, kw_only=True):
+    """Positions in a market."""
 
-    wallet: Annotated[Wallet | None, Meta(description="Only this wallet, by its full address")] = None
+    wallet: Annotated[Wallet | None, Meta(description="Only this wallet: its full address")] = None

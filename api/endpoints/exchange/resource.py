@@ -1,4 +1,4 @@
-"""Endpoints that pass on what the exchange says right now."""
+"""Resources that forward requests to the exchange."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from api.data import cursor
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.endpoints.exchange.records import ClosedPosition, Holding, Position
-from api.endpoints.exchange.requests import AnyEventsOf
+from api.endpoints.exchange.requests import ForwardedEventParameters
 from api.errors import Problem
 from api.schemas import records
 from upstream.polymarket.fields import outcome_place
@@ -21,33 +21,33 @@ from upstream.transport.errors import NotFound
 if TYPE_CHECKING:
     import falcon
 
-    from api.data.lookup import Market
-    from api.data.proxy import Exchange
-    from api.endpoints.exchange.requests import InMarket, OfWallet
-    from api.schemas.requests import MarketFilter, TradesOf
+    from api.data.lookup import MarketRef
+    from api.data.proxy import ExchangeProxy
+    from api.endpoints.exchange.requests import MarketPositionParameters, PositionParameters
+    from api.schemas.requests import MarketParameters, TradeParameters
     from upstream.polymarket.data_api.client import ClosedPosition as SentClosed
-    from upstream.polymarket.data_api.client import Holder, Trade
-    from upstream.polymarket.data_api.client import Position as Sent
-    from upstream.polymarket.gamma.client import Market as Listed
+    from upstream.polymarket.data_api.client import DataApiPosition as Sent
+    from upstream.polymarket.data_api.client import DataApiTrade, Holder
+    from upstream.polymarket.gamma.client import GammaMarket as Listed
     from upstream.transport.http import Value
 
-MOST_POSITIONS = 2000
-A_PAGE = 100  # the exchange gives no more markets at once
+MAX_POSITIONS = 2000
+PAGE_SIZE = 100  # the exchange's page size limit
 MICRO = 1_000_000
 
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
 _tag = msgspec.json.Decoder(dict[str, Any])
 
 
-class Events(Reading):
-    """Events as the exchange lists them, as they come."""
+class ExchangeEvents(ReadResource):
+    """Events as the exchange lists them, unchanged."""
 
-    def given(self, req: falcon.Request) -> AnyEventsOf:
-        """Take any parameter."""
-        return AnyEventsOf.read(req.params)
+    def parse(self, req: falcon.Request) -> ForwardedEventParameters:
+        """Accept any parameter."""
+        return ForwardedEventParameters.read(req.params)
 
-    def answer(self, given: AnyEventsOf, **path: str) -> bytes:
-        """Give an array."""
+    def answer(self, given: ForwardedEventParameters, **path: str) -> bytes:
+        """Return an array."""
         exchange = self.service.exchange
         asked: dict[str, Value] = {
             "limit": given.limit,
@@ -63,36 +63,36 @@ class Events(Reading):
             found = exchange.client.get(f"{exchange.gamma.url}/events", _objects, {**asked, **others})
             return b"[" + b",".join(bytes(each) for each in found) + b"]"
 
-        return exchange.tell(given, "gamma", ask)
+        return exchange.fetch(given, "gamma", ask)
 
 
-class Positions(Reading):
-    """What a wallet holds."""
+class Positions(ReadResource):
+    """Open positions of a wallet."""
 
-    def answer(self, given: OfWallet, **path: str) -> bytes:
-        """Give an array, the largest first."""
+    def answer(self, given: PositionParameters, **path: str) -> bytes:
+        """Return an array, largest position first."""
         return held(self.service.exchange, given.wallet.lower())
 
 
-class ClosedPositions(Reading):
-    """What a wallet held."""
+class ClosedPositions(ReadResource):
+    """Closed positions of a wallet."""
 
-    def answer(self, given: OfWallet, **path: str) -> bytes:
-        """Give an array."""
+    def answer(self, given: PositionParameters, **path: str) -> bytes:
+        """Return an array."""
         exchange, wallet = self.service.exchange, given.wallet.lower()
 
         def ask() -> bytes:
-            found = exchange.in_time(islice(exchange.data_api.closed_positions(wallet), MOST_POSITIONS))
+            found = exchange.until_deadline(islice(exchange.data_api.closed_positions(wallet), MAX_POSITIONS))
             return msgspec.json.encode([_closed(each) for each in found])
 
-        return exchange.tell(("closed", wallet), "data_api", ask)
+        return exchange.fetch(("closed", wallet), "data_api", ask)
 
 
-class MarketPositions(Reading):
-    """Who holds something in a market."""
+class MarketPositions(ReadResource):
+    """Positions in a market."""
 
-    def answer(self, given: InMarket, **path: str) -> bytes:
-        """Give what a wallet holds of it; of no wallet in particular, who holds most."""
+    def answer(self, given: MarketPositionParameters, **path: str) -> bytes:
+        """Return a wallet's positions in the market; without a wallet, the largest holders."""
         exchange, market = self.service.exchange, self.service.markets.of(path["id"])
         if given.wallet is not None:
             return held(exchange, given.wallet.lower(), market)
@@ -101,27 +101,27 @@ class MarketPositions(Reading):
             found = exchange.data_api.holders(market.market_id)
             return msgspec.json.encode([_holding(each, market) for each in found])
 
-        return exchange.tell(("holders", market.market_id), "data_api", ask)
+        return exchange.fetch(("holders", market.market_id), "data_api", ask)
 
 
-def cost_of_source(given: MarketFilter) -> int:
-    """Give the credits of a list: the exchange's own costs as all that is asked of it."""
+def cost_of_source(given: MarketParameters) -> int:
+    """Return the credits of a list: 2 if it is requested from the exchange, else 1."""
     return 1 if given.source == "local" else 2
 
 
-def held(exchange: Exchange, wallet: str, market: Market | None = None) -> bytes:
-    """Give what a wallet holds, of all markets or of one."""
+def held(exchange: ExchangeProxy, wallet: str, market: MarketRef | None = None) -> bytes:
+    """Return a wallet's open positions, in all markets or in one."""
     of = None if market is None else market.market_id
 
     def ask() -> bytes:
-        found = exchange.in_time(islice(exchange.data_api.positions(wallet, market=of), MOST_POSITIONS))
+        found = exchange.until_deadline(islice(exchange.data_api.positions(wallet, market=of), MAX_POSITIONS))
         return msgspec.json.encode([_position(each) for each in found])
 
-    return exchange.tell(("positions", wallet, of), "data_api", ask)
+    return exchange.fetch(("positions", wallet, of), "data_api", ask)
 
 
-def traded(exchange: Exchange, market: Market, outcome: int | None, given: TradesOf) -> bytes:
-    """Give trades of an outcome (None: of all), those of all takers or all of one wallet."""
+def traded(exchange: ExchangeProxy, market: MarketRef, outcome: int | None, given: TradeParameters) -> bytes:
+    """Return trades of an outcome (None: all): those of all takers, or all trades of one wallet."""
     places = {token: place for place, token in enumerate(market.token_ids) if outcome in {None, place}}
     wallet = given.wallet.lower() if given.wallet else None
 
@@ -131,63 +131,63 @@ def traded(exchange: Exchange, market: Market, outcome: int | None, given: Trade
         )
         found = (
             _trade(each, places[each.token_id])
-            for each in exchange.in_time(walk)
+            for each in exchange.until_deadline(walk)
             if each.token_id in places and (given.to is None or each.ts < given.to)
         )
         return msgspec.json.encode(list(islice(found, given.limit)))
 
-    return exchange.tell(("trades", market.market_id, outcome, given), "data_api", ask)
+    return exchange.fetch(("trades", market.market_id, outcome, given), "data_api", ask)
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk of the exchange's own list stands."""
+class ExchangeCursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position in the exchange's own list."""
 
     filter: bytes
     after: str
 
 
-def markets(reading: Reading, given: MarketFilter) -> bytes:
-    """Give a page of the exchange's own list, its most traded markets first."""
+def markets(reading: ReadResource, given: MarketParameters) -> bytes:
+    """Return a page of the exchange's own list, most traded markets first."""
     exchange, cursors = reading.service.exchange, reading.service.cursors
     if given.offset or given.series:
         name = "offset" if given.offset else "series"
         raise Problem(
             "invalid_parameter",
             f"`{name}` needs `source=local`",
-            hint="The exchange's own list is walked by cursor, and not by series",
+            hint="The exchange's own list supports cursors only, and no series filter",
             errors=[{"name": name, "detail": "needs source=local"}],
         )
     if given.status == "CLOSED":
         raise Problem(
             "invalid_parameter",
             "`status=CLOSED` needs `source=local`",
-            hint="The exchange's own list does not tell closed markets from resolved ones: hardly any would be found",
+            hint="The exchange's own list does not distinguish closed from resolved markets",
             errors=[{"name": "status", "detail": "needs source=local", "allowed": "ACTIVE, RESOLVED"}],
         )
     if given.tag and given.category:
-        raise Problem("invalid_parameter", "With `source=polymarket` give a tag or a category, not both")
+        raise Problem("invalid_parameter", "With `source=polymarket`, pass a tag or a category, not both")
     meant = cursor.digest(msgspec.structs.replace(given, limit=50, cursor=None))
     after = None
     if given.cursor is not None:
-        place = cursors.read(given.cursor, Place)
+        place = cursors.read(given.cursor, ExchangeCursor)
         if place.filter != meant:
-            raise cursor.invalid("It belongs to a list with another filter")
+            raise cursor.invalid("It belongs to a list with a different filter")
         after = place.after
 
     def ask() -> bytes:
         found, following = _listed(exchange, given, after)
         rows = b",".join(msgspec.json.encode(_market(each, exchange.source)) for each in found)
-        tail = cursors.write(Place(meant, following)) if following else ""
+        tail = cursors.write(ExchangeCursor(meant, following)) if following else ""
         return b'{"data":[%s],"next_cursor":"%s","has_more":%s}' % (
             rows,
             tail.encode(),
             b"true" if tail else b"false",
         )
 
-    return exchange.tell(("markets", given), "gamma", ask)
+    return exchange.fetch(("markets", given), "gamma", ask)
 
 
-def _listed(exchange: Exchange, given: MarketFilter, after: str | None) -> tuple[list[Listed], str | None]:
+def _listed(exchange: ExchangeProxy, given: MarketParameters, after: str | None) -> tuple[list[Listed], str | None]:
     filters: dict[str, Value] = {"order": "volume24hr", "ascending": False}
     if given.status is not None:
         filters["closed"] = given.status != "ACTIVE"
@@ -197,9 +197,9 @@ def _listed(exchange: Exchange, given: MarketFilter, after: str | None) -> tuple
         except NotFound:
             return [], None
     found: list[Listed] = []
-    # The exchange's list tells open from closed, which is not all of our states: what is left out is made up for.
-    for _ in exchange.in_time(repeat(None)):
-        page = next(exchange.gamma.market_pages(after, limit=min(given.limit - len(found), A_PAGE), **filters))
+    # The exchange filters only by open and closed, not by all of our states: keep reading until the page is full.
+    for _ in exchange.until_deadline(repeat(None)):
+        page = next(exchange.gamma.market_pages(after, limit=min(given.limit - len(found), PAGE_SIZE), **filters))
         found += [each for each in page.items if given.status is None or each.status() == given.status]
         after = page.next_cursor
         if after is None or len(found) >= given.limit:
@@ -207,7 +207,7 @@ def _listed(exchange: Exchange, given: MarketFilter, after: str | None) -> tuple
     return found, after
 
 
-# --- Their words in ours
+# --- Mapping of the exchange's records to ours
 
 
 def _market(sent: Listed, source: str) -> records.Market:
@@ -240,7 +240,7 @@ def _market(sent: Listed, source: str) -> records.Market:
     )
 
 
-def _trade(sent: Trade, outcome: int) -> records.Trade:
+def _trade(sent: DataApiTrade, outcome: int) -> records.Trade:
     ts_ms = int(sent.ts.timestamp() * 1000)
     return records.Trade(
         id=str(trade_id(sent.token_id, sent.tx_hash, ts_ms, sent.side, sent.price, sent.size, sent.n)),
@@ -306,7 +306,7 @@ def _closed(sent: SentClosed) -> ClosedPosition:
     )
 
 
-def _holding(sent: Holder, market: Market) -> Holding:
+def _holding(sent: Holder, market: MarketRef) -> Holding:
     outcome = outcome_place(sent.outcome_index)
     known = outcome is not None and outcome < len(market.outcomes)
     return Holding(

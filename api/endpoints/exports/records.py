@@ -1,4 +1,4 @@
-"""What exports' endpoints answer, for the document."""
+"""Responses of the export endpoints."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from api.endpoints.exports.requests import TopicName
 from api.schemas.records import Count, UnixSeconds
 
 Day = Annotated[str, Meta(description="UTC", examples=["2026-11-20"])]
-Whole = Annotated[bool, Meta(description="Written after the day was over; false: as far as it had come")]
+Whole = Annotated[bool, Meta(description="True: written after the end of the day; false: the day was still incomplete")]
 
 
 class ExportedDay(Struct):
-    """A day of a topic, written to files."""
+    """An exported day of a topic."""
 
     topic: TopicName
     day: Day
@@ -23,11 +23,13 @@ class ExportedDay(Struct):
     files: Count
     complete: Whole
     created_at: UnixSeconds
-    manifest: Annotated[str, Meta(description="Where its files are listed", examples=["/v1/exports/trades/2026-11-20"])]
+    manifest: Annotated[
+        str, Meta(description="Path of the list of its files", examples=["/v1/exports/trades/2026-11-20"])
+    ]
 
 
 class ExportPage(Struct):
-    """Exported days, the newest first."""
+    """A page of exported days, newest first."""
 
     data: list[ExportedDay]
     next_cursor: str
@@ -35,11 +37,11 @@ class ExportPage(Struct):
 
 
 class ExportedFile(Struct):
-    """A file."""
+    """An exported file."""
 
     name: Annotated[str, Meta(examples=["trades-2026-11-20.5f0c1d2e3b4a6978.parquet"])]
-    format: Annotated[Literal["parquet", "csv"], Meta(description="`csv` is compressed by gzip")]
-    part: Annotated[Count, Meta(description="Of the day, from 0")]
+    format: Annotated[Literal["parquet", "csv"], Meta(description="`csv` is gzip-compressed")]
+    part: Annotated[Count, Meta(description="Part of the day, from 0")]
     rows: Count
     bytes: Count
     sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$", examples=["5f" * 32])]
@@ -48,7 +50,7 @@ class ExportedFile(Struct):
 
 
 class ExportManifest(Struct):
-    """What a day of a topic was written to."""
+    """The files of an exported day."""
 
     topic: TopicName
     day: Day

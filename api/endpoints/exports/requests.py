@@ -1,4 +1,4 @@
-"""What exports can be asked for."""
+"""Parameters of the export endpoints."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from api.endpoints.webhooks.requests import PageOf
+from api.endpoints.webhooks.requests import PageParameters
 
 TopicName = Literal["markets", "trades", "candles", "settlements", "book_events"]
 
 
-class ExportsOf(PageOf, frozen=True, kw_only=True):
+class ExportParameters(PageParameters, frozen=True, kw_only=True):
     """Which exported days to list."""
 
     topic: Annotated[TopicName | None, Meta(description="Only days of this topic")] = None

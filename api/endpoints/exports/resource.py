@@ -1,4 +1,4 @@
-"""Exports: which days there are, what they were written to, and the files themselves, whole or in ranges."""
+"""Exports: the exported days, their manifests, and file downloads with range support."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from api.data.pool import overloaded
-from api.endpoints.base.resource import Reading, Resource, names
+from api.endpoints.base.resource import ReadResource, Resource, etag_matches
 from api.errors import Problem
 from sql.queries import exports as queries
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
     import falcon
 
-    from api.endpoints.exports.requests import ExportsOf
-    from api.server.middleware import Answer
+    from api.endpoints.exports.requests import ExportParameters
+    from api.server.middleware import ApiResponse
 
 DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 CHUNK = 1 << 18
 
 
-class Place(Struct, frozen=True, array_like=True):
-    """Where a walk of the list stands, and of which list."""
+class ExportCursor(Struct, frozen=True, array_like=True):
+    """A position in the list of exported days, with the list's filter."""
 
     of: tuple[str | None, str, str]
     day: str
@@ -37,24 +37,24 @@ class Place(Struct, frozen=True, array_like=True):
 
 
 def day_of(text: str) -> date:
-    """Read a day; nothing was exported of any other text."""
+    """Parse a day; raise `not_found` for any other text."""
     try:
         return date.fromisoformat(text if DAY.match(text) else "")
     except ValueError:
-        raise Problem("not_found", "There is no such day", hint="A day is written 2026-11-20") from None
+        raise Problem("not_found", "The day is not valid", hint="Days are written as 2026-11-20") from None
 
 
-class Exports(Reading):
-    """Exported days."""
+class Exports(ReadResource):
+    """The list of exported days."""
 
-    def answer(self, given: ExportsOf, **path: str) -> bytes:
-        """Give a page, the newest first."""
+    def answer(self, given: ExportParameters, **path: str) -> bytes:
+        """Return a page of days, newest first."""
         cursors, of = self.service.cursors, (given.topic, f"{given.from_}", f"{given.to}")
         place = None
         if given.cursor is not None:
-            place = cursors.read(given.cursor, Place)
+            place = cursors.read(given.cursor, ExportCursor)
             if place.of != of:
-                raise Problem("invalid_cursor", "It belongs to another list", hint="Start again without a cursor")
+                raise Problem("invalid_cursor", "It belongs to a different list", hint="Start again without a cursor")
         rows = self.rows(
             queries.days,
             topic=given.topic,
@@ -65,49 +65,49 @@ class Exports(Reading):
             limit=given.limit + 1,
         )
         shown = rows[: given.limit]
-        tail = cursors.write(Place(of, f"{shown[-1][0]}", shown[-1][1])) if len(rows) > len(shown) else ""
+        tail = cursors.write(ExportCursor(of, f"{shown[-1][0]}", shown[-1][1])) if len(rows) > len(shown) else ""
         data = ",".join(record for _, _, record in shown)
         return f'{{"data":[{data}],"next_cursor":"{tail}","has_more":{"true" if tail else "false"}}}'.encode()
 
 
-class Manifest(Reading):
-    """What a day was written to."""
+class Manifest(ReadResource):
+    """The manifest of an exported day."""
 
     def answer(self, given: Any, **path: str) -> bytes:
-        """Give it."""
+        """Return the manifest."""
         day, topic = day_of(path["day"]), path["topic"]
-        return self.found(None if "\0" in topic else self.read(topic=topic, day=day))
+        return self.required(None if "\0" in topic else self.read(topic=topic, day=day))
 
 
 class Download(Resource):
-    """A file."""
+    """A file download."""
 
-    def on_get(self, req: falcon.Request, resp: Answer, topic: str, day: str, file: str) -> None:
-        """Give the file, or the range of it that was asked for; its tag is its digest."""
+    def on_get(self, req: falcon.Request, resp: ApiResponse, topic: str, day: str, file: str) -> None:
+        """Send the file or the requested range; its ETag is its SHA-256."""
         self.admit(req)
         data, size, sha256, written_at = self._found(topic, day_of(day), file)
         with ExitStack() as opened:
             opened.enter_context(data)
-            if os.fstat(data.fileno()).st_size != size:  # its digest and its ranges would be another file's
-                raise overloaded("The file is not as it was written")
+            if os.fstat(data.fileno()).st_size != size:  # its digest and ranges would be those of another file
+                raise overloaded("The file was changed after it was written")
             tag = f'"{sha256}"'
-            resp.carry({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
+            resp.add_headers({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
             resp.last_modified = written_at
-            if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and names(asked, tag):
+            if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and etag_matches(asked, tag):
                 resp.status = "304 Not Modified"
                 return
             resp.content_type = self.endpoint.media
             resp.set_header("Content-Disposition", f'attachment; filename="{file}"')
             self._body(req, resp, data, size, tag)
             if resp.stream is not None:
-                opened.pop_all()  # closed when it has been sent
+                opened.pop_all()  # closed after it is sent
 
-    def on_head(self, req: falcon.Request, resp: Answer, topic: str, day: str, file: str) -> None:
-        """Answer with the headers alone."""
+    def on_head(self, req: falcon.Request, resp: ApiResponse, topic: str, day: str, file: str) -> None:
+        """Answer with the headers only."""
         self.on_get(req, resp, topic, day, file)
 
     def _found(self, topic: str, day: date, file: str) -> tuple[BinaryIO, int, str, datetime]:
-        for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the question and its opening
+        for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the query and open()
             known = self.read(topic=topic, day=day, name=file)
             if known is None:
                 break
@@ -115,11 +115,11 @@ class Download(Resource):
                 return (self.service.exports / known[0]).open("rb"), *known[1:]
         raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
 
-    def _body(self, req: falcon.Request, resp: Answer, file: BinaryIO, size: int, tag: str) -> None:
+    def _body(self, req: falcon.Request, resp: ApiResponse, file: BinaryIO, size: int, tag: str) -> None:
         first, last = 0, size - 1
-        # A range of another version than the one that is here would be put together with what it does not fit.
+        # Without If-Range, a client could join ranges of different versions of the file.
         if req.env.get("HTTP_IF_RANGE", tag) == tag and (asked := RANGE.match(req.env.get("HTTP_RANGE", ""))):
-            found = span(asked[1], asked[2], size)
+            found = byte_range(asked[1], asked[2], size)
             if found is None:
                 raise Problem(
                     "invalid_parameter",
@@ -134,35 +134,35 @@ class Download(Resource):
             resp.content_length = last - first + 1
             return
         file.seek(first)
-        resp.set_stream(Piece(file, last - first + 1), last - first + 1)
+        resp.set_stream(FileSlice(file, last - first + 1), last - first + 1)
 
 
-def span(first: str, last: str, size: int) -> tuple[int, int] | None:
-    """Read a range of bytes, both ends included; None if there is nothing of it.
+def byte_range(first: str, last: str, size: int) -> tuple[int, int] | None:
+    """Parse a byte range, both ends included; None if it is empty.
 
     >>> span("0", "499", 1000), span("500", "", 1000), span("", "200", 1000), span("1000", "", 1000)
     ((0, 499), (500, 999), (800, 999), None)
     """
-    if not first:  # the last so many
+    if not first:  # the last `last` bytes
         count = min(int(last or 0), size)
         return (size - count, size - 1) if count else None
     begin, end = int(first), min(int(last), size - 1) if last else size - 1
     return (begin, end) if begin <= end else None
 
 
-class Piece:
-    """So many bytes of a file, and no more."""
+class FileSlice:
+    """A bounded slice of an open file."""
 
     def __init__(self, file: Any, left: int) -> None:
         self._file, self._left = file, left
 
     def read(self, size: int | None = None, /) -> bytes:
-        """Give the next ones."""
+        """Return the next bytes."""
         size = min(CHUNK if size is None or size < 0 else size, self._left)
         data: bytes = self._file.read(size) if size else b""
         self._left -= len(data)
         return data
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()

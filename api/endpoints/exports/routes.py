@@ -1,17 +1,17 @@
-"""Exports: whole days as files."""
+"""Routes of the export endpoints."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.exports import records
-from api.endpoints.exports.requests import ExportsOf
+from api.endpoints.exports.requests import ExportParameters
 from api.endpoints.exports.resource import Download, Exports, Manifest
 from sql.queries import exports
 
-EXPLAINED = {
+PATH_DESCRIPTIONS = {
     "topic": "markets, trades, candles, settlements or book_events",
     "day": "A day (UTC): 2026-11-20",
-    "file": "A file's `name`, from the manifest; without the digits in it, whichever version there is",
+    "file": "A file's `name` from the manifest; without the hash in it, the current version",
 }
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -19,12 +19,13 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         name="exports",
         path="/v1/exports",
         resource=Exports,
-        parameters=ExportsOf,
+        parameters=ExportParameters,
         answers=records.ExportPage,
         errors=("invalid_cursor",),
         tag="Exports",
-        summary="Days that were written to files",
-        description="Each night the day before: markets, trades, candles, settlements, book events; Parquet and CSV.",
+        summary="Exported days",
+        description="Each night exports the previous day: markets, trades, candles, settlements, book events; "
+        "Parquet and CSV.",
     ),
     Endpoint(
         name="export_manifest",
@@ -33,12 +34,12 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         query=exports.manifest,
         answers=records.ExportManifest,
         errors=("not_found",),
-        missing="This day was not exported",
-        hint="GET /v1/exports lists those that were",
-        explained=EXPLAINED,
+        missing="The day was not exported",
+        hint="GET /v1/exports lists exported days",
+        path_descriptions=PATH_DESCRIPTIONS,
         tag="Exports",
-        summary="The files of a day",
-        description="With the rows, the bytes and the SHA-256 of each.",
+        summary="Files of an exported day",
+        description="With the number of rows, the size in bytes and the SHA-256 of each.",
     ),
     Endpoint(
         name="export_file",
@@ -48,12 +49,14 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=str,
         media="application/octet-stream",
         errors=("not_found",),
-        missing="There is no such file",
+        missing="The file does not exist",
         hint="GET /v1/exports/{topic}/{day} lists the files",
-        explained=EXPLAINED,
+        path_descriptions=PATH_DESCRIPTIONS,
         tag="Exports",
-        summary="A file, whole or in ranges",
-        description="`Range` gives a part (206), `If-Range` with the `ETag` only of the same file: an interrupted "
-        "download goes on, and Parquet readers fetch only the columns that they need. Each request costs its credit.",
+        summary="Download an exported file",
+        description="`Range` returns a part (206); `If-Range` with the `ETag` only if the file is unchanged. This "
+        "resumes an "
+        "interrupted download, and lets Parquet readers fetch only the columns they need. Each request costs its "
+        "credit.",
     ),
 )

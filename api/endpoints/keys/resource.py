@@ -1,4 +1,4 @@
-"""Getting a key, and replacing it."""
+"""Registers and rotates API keys."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ T = TypeVar("T", bound=Struct)
 DAY_S = 86_400
 # PostgreSQL's text holds no NUL.
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
-Words = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")]
+UseCase = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")]
 EMAIL = {"format": "email"}
 
 
 class Registration(Struct, frozen=True):
-    """Who asks for a key."""
+    """A request for an API key."""
 
     app_name: Annotated[Name, Meta(description="What the key is for", examples=["my-bot"])]
     email: Annotated[str, Meta(min_length=3, max_length=320, examples=["you@example.com"], extra_json_schema=EMAIL)]
-    use_case: Annotated[Words | None, Meta(description="More about it")] = None
+    use_case: Annotated[UseCase | None, Meta(description="More about the use")] = None
 
 
-class Writing(Resource):
-    """An endpoint that changes something: never cached, never repeated."""
+class WriteResource(Resource):
+    """A write endpoint: never cached, never retried."""
 
     def write(self, work: Callable[[Any], Any]) -> Any:
-        """Change something in the database, once."""
+        """Run `work` once on a writable connection."""
         with self.service.writes.connection() as conn:
             return work(conn)
 
-    def say(self, resp: falcon.Response, answer: dict[str, Any], status: str = falcon.HTTP_200) -> None:
-        """Answer with something that must not be kept."""
+    def respond(self, resp: falcon.Response, answer: dict[str, Any], status: str = falcon.HTTP_200) -> None:
+        """Send a JSON response with Cache-Control: no-store."""
         resp.status, resp.content_type, resp.data = status, JSON, msgspec.json.encode(answer)
         resp.set_header("Cache-Control", "no-store")
 
 
-class Register(Writing):
-    """A key for whoever asks."""
+class Register(WriteResource):
+    """Registration of a new key."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Make a key of the free tier."""
+        """Issue a key of the free tier."""
         parse(self.endpoint.parameters, req.params)
         asked = body(req, Registration)
         name = asked.app_name.strip()
@@ -61,11 +61,11 @@ class Register(Writing):
         self._count(req)
         try:
             key, month, burst = self.write(lambda conn: keys.issue(conn, email, name, "free", asked.use_case))
-        except keys.NoRoom:
+        except keys.KeyLimitReached:
             raise invalid(
                 "email",
-                "This address has an active key",
-                hint="POST /v1/keys/rotate replaces it; the free tier has one key an address",
+                "This address already has an active key",
+                hint="POST /v1/keys/rotate replaces it; the free tier allows one key per address",
             ) from None
         answer = {
             "key": key,
@@ -73,12 +73,12 @@ class Register(Writing):
             "tier": "free",
             "credits_month": month,
             "credits_burst": burst,
-            "message": "Keep this key: it is not shown again. Send it as X-API-Key.",
+            "message": "Store this key: it is not shown again. Send it as X-API-Key.",
         }
-        self.say(resp, answer, falcon.HTTP_201)
+        self.respond(resp, answer, falcon.HTTP_201)
 
     def _count(self, req: falcon.Request) -> None:
-        """Refuse an address that has asked for many keys today: it could make any number, or find out who has one."""
+        """Limit registrations per address and day, against mass registration and probing for registered emails."""
         origin = self.service.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
         now, most = self.service.clock(), self.service.registrations_a_day
         midnight = now // DAY_S * DAY_S
@@ -89,28 +89,30 @@ class Register(Writing):
         if asked > most:
             raise Problem(
                 "burst_exceeded",
-                f"{most} keys a day can be asked for from one address",
-                hint="Come back tomorrow (UTC); one key serves many programs",
+                f"At most {most} keys a day can be requested from one address",
+                hint="Retry tomorrow (UTC); one key can serve many programs",
                 headers={"Retry-After": str(int(midnight + DAY_S - now) + 1)},
             )
 
 
-class Rotate(Writing):
-    """A new key for an old one."""
+class Rotate(WriteResource):
+    """Replacement of a key."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Replace the key that this was asked with."""
+        """Replace the key of this request."""
         self.admit(req)
         old = req.get_header("X-API-Key") or ""
         new = self.write(lambda conn: keys.rotate(conn, old))
         self.service.keys.end(req.context.grant.key.key_id)
         if new is None:
             raise Problem("not_found", self.endpoint.missing)
-        self.say(resp, {"key": new, "message": "The old key is no longer valid. Keep this one: it is not shown again."})
+        self.respond(
+            resp, {"key": new, "message": "The old key is no longer valid. Store this one: it is not shown again."}
+        )
 
 
 def body(req: falcon.Request, kind: type[T]) -> T:
-    """Read a JSON body; what is wrong with it is named."""
+    """Decode a JSON body; raise a Problem that names the invalid field."""
     try:
         return msgspec.json.decode(req.bounded_stream.read(), type=kind)
     except msgspec.ValidationError as error:
@@ -123,11 +125,11 @@ def body(req: falcon.Request, kind: type[T]) -> T:
             errors=[{"name": name, "detail": message}],
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Problem("invalid_body", "The body is not JSON") from None
+        raise Problem("invalid_body", "The body is not valid JSON") from None
 
 
 def normalised(email: str) -> str:
-    """Check an email address, and give the form by which it is known."""
+    """Validate an email address and return its normalised form."""
     try:
         return keys.normalised(email)
     except ValueError as error:
@@ -135,5 +137,5 @@ def normalised(email: str) -> str:
 
 
 def invalid(name: str, detail: str, hint: str | None = None) -> Problem:
-    """Give the refusal of one field."""
+    """Return the Problem for an invalid field."""
     return Problem("invalid_parameter", f"`{name}`: {detail}", hint=hint, errors=[{"name": name, "detail": detail}])

@@ -1,4 +1,4 @@
-"""Routes of keys."""
+"""Routes of the API key endpoints."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         status=201,
         errors=("invalid_body", "missing_parameter", "body_too_large", "burst_exceeded"),
         tag="Keys",
-        summary="Get an API key",
-        description="The key is shown this once. The free tier has one active key an email address: a second "
-        "request for the same address is refused, and `POST /v1/keys/rotate` replaces a key.",
+        summary="Register an API key",
+        description="The key is shown only once. The free tier allows one active key per email address: a second "
+        "request for the same address is refused; `POST /v1/keys/rotate` replaces a key.",
     ),
     Endpoint(
         name="rotate_key",
@@ -31,9 +31,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=records.Rotation,
         credits=0,
         errors=("not_found",),
-        missing="The key's record is gone",
+        missing="The key no longer exists",
         tag="Keys",
         summary="Replace the API key",
-        description="The new key has the same tier, limits and use; the one this was asked with is no longer valid.",
+        description="The new key has the same tier, limits and usage; the key of this request becomes invalid.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Lists of markets, each in an order of its own."""
+"""Resources of market lists: rankings, search, comparison, and markets of an event or category."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from api.endpoints.base.lists import Computed, Listing, array, listed
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.lists import ComputedList, CountedList, json_array, json_list
+from api.endpoints.base.resource import ReadResource
 from api.endpoints.prices.resource import several
 from api.errors import Problem
 from sql.queries import rankings, taxonomy
 
 if TYPE_CHECKING:
-    from api.endpoints.markets.requests import ByTimeframe, Compared, Most, OfCategory, OfEvent, SearchFor, Top
+    from api.endpoints.markets.requests import (
+        CategoryMarketParameters,
+        CompareParameters,
+        EventMarketParameters,
+        RankingParameters,
+        SearchParameters,
+        TimeframeParameters,
+        TopParameters,
+    )
 
 TOP = {
     ("volume", "1h"): rankings.by_volume_1h,
@@ -30,122 +38,122 @@ BY_SORT = {
     ("category", "resolution"): taxonomy.category_by_resolution,
     ("category", "created"): taxonomy.category_by_created,
 }
-MOST_COMPARED = 10
-BUSIEST, NEWEST = 4000, 2000  # markets whose titles are read one by one
-MOST_TITLED = 1000  # titles sorted for one search
+MAX_COMPARED = 10
+MAX_BUSIEST, MAX_NEWEST = 4000, 2000  # markets whose titles are scanned
+MAX_TITLED = 1000  # titles sorted for one search
 INDEXED = re.compile(r"\w{3}")  # shorter text is in no trigram
 
 
-class WithinTime(Listing):
-    """A list that says how far it looks ahead."""
+class ResolvingMarkets(CountedList):
+    """Markets that end soon, with the period in the response."""
 
     repeats = ("within",)
 
 
-class InHours(Listing):
-    """A list that says how far it looks back."""
+class RecentlyListedMarkets(CountedList):
+    """Recently listed markets, with the period in the response."""
 
     repeats = ("hours",)
 
 
-class Standing(Reading):
-    """The head of a ranking that is computed every so often."""
+class Ranking(ReadResource):
+    """The top of a periodically recomputed ranking."""
 
-    def answer(self, given: Most, **path: str) -> bytes:
-        """Give it, and say when that was."""
+    def answer(self, given: RankingParameters, **path: str) -> bytes:
+        """Return the ranking with the time it was computed."""
         computed_at, records = self.read(limit=given.limit)
-        return listed([(record,) for record in records], computed_at=computed_at)
+        return json_list([(record,) for record in records], computed_at=computed_at)
 
 
-class Busiest(Computed):
-    """Markets by what was traded in a period."""
+class TopMarkets(ComputedList):
+    """Markets by volume or trades in a period."""
 
-    def latest(self, given: Top) -> tuple[int | None, list[str]]:
-        """Ask by what is meant."""
+    def latest(self, given: TopParameters) -> tuple[int | None, list[str]]:
+        """Read the ranking for the requested measure and period."""
         found: tuple[int | None, list[str]] = self.read(TOP[given.by, given.period], limit=given.limit)
         return found
 
 
-class Timed(Reading):
-    """Markets by the time left to them."""
+class MarketsByTimeframe(ReadResource):
+    """Markets by remaining time."""
 
-    def answer(self, given: ByTimeframe, **path: str) -> bytes:
-        """Give the seven timeframes."""
+    def answer(self, given: TimeframeParameters, **path: str) -> bytes:
+        """Return the seven timeframes."""
         asked: dict[str, Any] = {"status": given.status, "limit": given.limit}
         if given.asset is None:
-            return self.found(self.read(**asked))
-        return self.found(self.read(rankings.by_timeframe_of, pattern=containing(given.asset), **asked))
+            return self.required(self.read(**asked))
+        return self.required(self.read(rankings.by_timeframe_of, pattern=containing(given.asset), **asked))
 
 
-class SideBySide(Reading):
-    """A few markets with their last 24 hours."""
+class MarketComparison(ReadResource):
+    """Several markets with their 24-hour statistics."""
 
-    def answer(self, given: Compared, **path: str) -> bytes:
-        """Give those that there are."""
+    def answer(self, given: CompareParameters, **path: str) -> bytes:
+        """Return the markets that exist."""
         keys = []
-        for name in several(given.ids, MOST_COMPARED):
+        for name in several(given.ids, MAX_COMPARED):
             try:
                 keys.append(self.service.markets.of(name).key)
             except Problem as problem:
                 if problem.problem != "not_found":
                     raise
-        return listed(self.rows(rankings.compared, market_keys=list(dict.fromkeys(keys))))
+        return json_list(self.rows(rankings.compared, market_keys=list(dict.fromkeys(keys))))
 
 
-class Search(Reading):
-    """Markets whose title contains something, most traded first."""
+class MarketSearch(ReadResource):
+    """Markets whose title contains a text, most traded first."""
 
-    def answer(self, given: SearchFor, **path: str) -> bytes:
-        """Give an array."""
-        return array(record for _, record in search(self, given.q, given.limit, given.status, given.exchange))
+    def answer(self, given: SearchParameters, **path: str) -> bytes:
+        """Return an array."""
+        return json_array(record for _, record in search(self, given.q, given.limit, given.status, given.exchange))
 
 
-class Belonging(Reading):
+class GroupMarkets(ReadResource):
     """Markets of one event or category."""
 
     of = ""
 
-    def answer(self, given: OfEvent | OfCategory, **path: str) -> bytes:
-        """Give them, or say that there is no such thing."""
+    def answer(self, given: EventMarketParameters | CategoryMarketParameters, **path: str) -> bytes:
+        """Return the markets; raise `not_found` if the event or category does not exist."""
         name = next(iter(path.values()))
         asked = msgspec.structs.asdict(given)
         rows = self.rows(BY_SORT[self.of, asked.pop("sort")], name=name, **asked) if "\0" not in name else []
         if not rows and ("\0" in name or not self.read(name=name)):
             raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint or None)
-        return listed(rows, **{self.of: name})
+        return json_list(rows, **{self.of: name})
 
 
-class EventMarkets(Belonging):
+class EventMarkets(GroupMarkets):
     """Markets of one event."""
 
     of = "event_id"
 
 
-class CategoryMarkets(Belonging):
+class CategoryMarkets(GroupMarkets):
     """Markets of one category."""
 
     of = "category"
 
 
 def search(
-    reading: Reading, text: str, limit: int, status: str | None = None, exchange: str = "polymarket"
+    reading: ReadResource, text: str, limit: int, status: str | None = None, exchange: str = "polymarket"
 ) -> list[tuple[Any, ...]]:
-    """Give markets whose title contains a text, most traded first.
+    """Return markets whose title contains a text, most traded first.
 
-    What many titles contain is found among the busiest markets. What few contain is found by the trigrams' index, or
-    among the newest when it is too short for that.
+    Frequent texts are found by scanning the most traded markets, rare ones by the trigram index, or among the newest
+    markets if the text is too short for the index.
     """
     asked = {"pattern": containing(text), "status": status, "exchange": exchange, "limit": limit}
-    found = reading.rows(rankings.titled_busy, most=BUSIEST, **asked)
+    found = reading.rows(rankings.titled_busy, most=MAX_BUSIEST, **asked)
     if len(found) < limit:
-        query, most = (rankings.titled, MOST_TITLED) if INDEXED.search(text) else (rankings.titled_new, NEWEST)
+        query, most = (rankings.titled, MAX_TITLED) if INDEXED.search(text) else (rankings.titled_new, MAX_NEWEST)
         met = {key for key, _ in found}
         found += [row for row in reading.rows(query, most=most, **asked) if row[0] not in met]
     return found[:limit]
 
 
 def containing(text: str) -> str:
-    r"""Give the pattern of what contains a text, in which % and _ mean themselves.
+    r"""Return the LIKE pattern for a substring, with % and _ escaped.
 
     >>> containing("100%_sure")
     '%100\\%\\_sure%'

@@ -1,24 +1,24 @@
-"""What is told of one market, put together."""
+"""The resource of related markets."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from api.endpoints.base.lists import listed
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.lists import json_list
+from api.endpoints.base.resource import ReadResource
 from sql.queries import overview
 
 if TYPE_CHECKING:
     from api.schemas.requests import Parameters
 
-MOST_SIBLINGS = 500
+MAX_SIBLINGS = 500
 
 
-class Siblings(Reading):
+class RelatedMarkets(ReadResource):
     """The other markets of a market's event."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give them."""
+        """Return the related markets."""
         key = self.service.markets.of(path["id"]).key
-        rows = self.rows(overview.siblings, market_key=key, limit=MOST_SIBLINGS)
-        return listed(rows, event_id=self.read(overview.event_of, market_key=key))
+        rows = self.rows(overview.siblings, market_key=key, limit=MAX_SIBLINGS)
+        return json_list(rows, event_id=self.read(overview.event_of, market_key=key))

@@ -1,4 +1,4 @@
-"""What the lists of markets answer, and what is told of one market."""
+"""Responses of the market endpoints."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from api.schemas.records import (
 )
 from api.schemas.requests import Status
 
-Returned = Annotated[int, Meta(ge=0, description="How many there are in `data`")]
+Returned = Annotated[int, Meta(ge=0, description="Number of records in `data`")]
 ComputedAt = Annotated[
     UnixSeconds | None, Meta(description="When these figures were computed: Unix seconds; null: not yet")
 ]
 
 
 class BusyMarket(Market):
-    """A market, and what was traded in the period asked for."""
+    """A market, with its volume and trades in the requested period."""
 
     period_volume_usd: Annotated[
         Usd, Meta(description="US dollars traded in the period, over all outcomes, as recorded here")
@@ -46,14 +46,14 @@ class BusyMarket(Market):
 
 
 class EndingMarket(Market):
-    """A market, and when it ends."""
+    """A market and its end."""
 
     resolves_at: UnixSeconds
     time_to_resolution: Annotated[int, Meta(ge=0, description="Seconds")]
 
 
 class Resolving(Struct):
-    """Active markets, those that end first first."""
+    """Active markets, by end, earliest first."""
 
     within: Annotated[str, Meta(examples=["24h"])]
     data: list[EndingMarket]
@@ -61,22 +61,22 @@ class Resolving(Struct):
 
 
 class TrendingMarket(Market):
-    """A market, and how far its last hour stands out."""
+    """A market, with its volume spike in the last hour."""
 
     vol_1h: Annotated[Usd, Meta(description="US dollars traded in the last hour, over all outcomes")]
     vol_24h: Annotated[Usd, Meta(description="US dollars traded in the last 24 hours, over all outcomes")]
     spike_ratio: Annotated[
         float | None,
         Meta(
-            description="vol_1h over the hourly mean of vol_24h: over 24 hours, or those since the market was first "
-            "traded; null while these are less than three",
+            description="vol_1h divided by the hourly mean of vol_24h: over 24 hours, or the hours since the market's "
+            "first trade; null while these are fewer than three",
             examples=[3.5],
         ),
     ]
 
 
 class Trending(Struct):
-    """Active markets, those whose last hour stands out most first."""
+    """Active markets, by volume spike, highest first."""
 
     computed_at: ComputedAt
     data: list[TrendingMarket]
@@ -84,15 +84,15 @@ class Trending(Struct):
 
 
 class MovingMarket(Market):
-    """A market, and how far its price has moved. Prices are of the first outcome."""
+    """A market, with its price move in the last hour. Prices are of the first outcome."""
 
     price_now: Price01
     price_baseline: Annotated[Price01, Meta(description="The earliest sample of the last 65 minutes")]
-    price_move: Annotated[float, Meta(ge=-1, le=1, description="price_now less price_baseline")]
+    price_move: Annotated[float, Meta(ge=-1, le=1, description="price_now minus price_baseline")]
 
 
 class Breaking(Struct):
-    """Active markets, those whose price has moved most first."""
+    """Active markets, by price move, largest first."""
 
     computed_at: ComputedAt
     data: list[MovingMarket]
@@ -100,7 +100,7 @@ class Breaking(Struct):
 
 
 class NewMarkets(Struct):
-    """Markets listed lately, newest first."""
+    """Recently listed markets, newest first."""
 
     hours: Annotated[int, Meta(examples=[24])]
     data: list[Market]
@@ -112,37 +112,37 @@ NO_TIMEFRAMES = [{"timeframe": name, "count": 0, "markets": []} for name in get_
 
 
 class TimedMarket(Market):
-    """A market, and how long it still runs."""
+    """A market and its remaining time."""
 
     mins_until_close: Annotated[float, Meta(ge=0)]
 
 
 class Timeframe(Struct):
-    """Markets with about as much time left."""
+    """Markets of one timeframe."""
 
     timeframe: Annotated[
         TimeframeName,
-        Meta(description="The time left is at most this, and more than the timeframe before; `long`: over a week"),
+        Meta(description="Remaining time is at most this, and more than the previous timeframe; `long`: over a week"),
     ]
-    count: Annotated[int, Meta(ge=0, description="Markets of this timeframe, those not listed included")]
+    count: Annotated[int, Meta(ge=0, description="Markets of this timeframe, including those not listed")]
     markets: list[TimedMarket]
 
 
 class Timeframes(Struct):
-    """Markets by the time left to them; those past their end are in none."""
+    """Markets by remaining time; markets past their end are omitted."""
 
     timeframes: Annotated[list[Timeframe], Meta(min_length=7, max_length=7, examples=[NO_TIMEFRAMES])]
     timestamp: UnixSeconds
 
 
 class ComparedMarket(Market):
-    """A market and its last 24 hours."""
+    """A market with its 24-hour statistics."""
 
     stats_24h: Stats | None
 
 
 class Comparison(Struct):
-    """Markets side by side, in the order asked for; those unknown are left out."""
+    """Markets side by side, in the requested order; unknown ones are omitted."""
 
     data: list[ComparedMarket]
     count: Returned
@@ -157,7 +157,7 @@ class Related(Struct):
 
 
 class Summary(Struct):
-    """What is going on with a market."""
+    """A market's price, statistics and recent signals."""
 
     market_id: MarketId
     slug: Slug | None
@@ -170,7 +170,7 @@ class Summary(Struct):
 
 
 class MarketStats(Struct):
-    """24 hours of a market's first outcome; without a trade there is no price."""
+    """24-hour statistics of a market's first outcome; prices are null if there was no trade."""
 
     market_id: MarketId
     outcome: Outcome
@@ -179,7 +179,7 @@ class MarketStats(Struct):
     low: Price01 | None
     close: Price01 | None
     volume: Shares
-    volume_usd: Annotated[Usd, Meta(description="US dollars traded of this outcome alone")]
+    volume_usd: Annotated[Usd, Meta(description="US dollars traded, of this outcome only")]
     trades: Count
     price_change: Change | None
     price_change_pct: Percent | None
@@ -191,20 +191,21 @@ class MarketStats(Struct):
 Freshness = Annotated[
     Literal["fresh", "stale", "missing"],
     Meta(
-        description="`fresh`: as the exchange said last; `stale`: the feed is late, or the book is in doubt; "
-        "`missing`: there is none, or the market has ended"
+        description="`fresh`: equal to the exchange's latest data; `stale`: the feed is late or the book is "
+        "unverified; "
+        "`missing`: there is no data, or the market has ended"
     ),
 ]
 
 
 class BookHealth(BookState):
-    """The state of the order book, and how fresh it is."""
+    """The state of the order book and its freshness."""
 
     freshness: Freshness
 
 
 class PriceHealth(Struct):
-    """How fresh the live price is."""
+    """Freshness of the live price."""
 
     freshness: Freshness
     mid: Price01 | None
@@ -213,7 +214,7 @@ class PriceHealth(Struct):
 
 
 class MarketHealth(Struct):
-    """How fresh a market's data is; the worse of book and price gives the whole its status."""
+    """Freshness of a market's data; `status` is the worse of book and price."""
 
     market_id: MarketId
     status: Freshness
@@ -224,7 +225,7 @@ class MarketHealth(Struct):
 
 
 class Liquidity(Struct):
-    """What can be bought and sold right now, best prices first."""
+    """The live order book's depth, best prices first."""
 
     market_id: MarketId
     outcome: Outcome
@@ -240,7 +241,7 @@ class Liquidity(Struct):
 
 
 class Sentiment(Struct):
-    """Where a market leans: bullish or bearish beyond 5 % in 24 hours; volume against its hourly mean, beyond 25 %."""
+    """Price and volume trend: bullish or bearish beyond 5 % in 24 hours; volume beyond 25 % of its hourly mean."""
 
     market_id: MarketId
     sentiment: Annotated[Literal["bullish", "bearish", "neutral"], Meta(examples=["neutral"])]

@@ -1,4 +1,4 @@
-"""What lists of markets can be asked for."""
+"""Parameters of the market list endpoints."""
 
 from __future__ import annotations
 
@@ -8,37 +8,35 @@ from msgspec import Meta
 
 from api.schemas.requests import Exchange, Parameters, Status, Text
 
-InState = Annotated[Status | None, Meta(description="Only markets in this state")]
-UpTo50 = Annotated[int, Meta(ge=1, le=50, description="Markets in one answer")]
-UpTo100 = Annotated[int, Meta(ge=1, le=100, description="Markets in one answer")]
-UpTo200 = Annotated[int, Meta(ge=1, le=200, description="Markets in one answer")]
-Offset = Annotated[int, Meta(ge=0, le=1_000_000, description="Markets to pass over")]
+InState = Annotated[Status | None, Meta(description="Only markets with this status")]
+UpTo50 = Annotated[int, Meta(ge=1, le=50, description="Maximum number of markets in the response")]
+UpTo100 = Annotated[int, Meta(ge=1, le=100, description="Maximum number of markets in the response")]
+UpTo200 = Annotated[int, Meta(ge=1, le=200, description="Maximum number of markets in the response")]
+Offset = Annotated[int, Meta(ge=0, le=1_000_000, description="Number of markets to skip")]
 Order = Literal["resolution", "created"]
 
 
-class SearchFor(Parameters, frozen=True, kw_only=True):
-    """Markets by words."""
+class SearchParameters(Parameters, frozen=True, kw_only=True):
+    """A market search."""
 
-    q: Annotated[
-        Text, Meta(description="Part of a title, question or slug; upper and lower case are alike", examples=["rain"])
-    ]
+    q: Annotated[Text, Meta(description="Part of a title, question or slug; case-insensitive", examples=["rain"])]
     limit: UpTo100 = 20
     status: InState = None
     exchange: Exchange = "polymarket"
 
 
-class Top(Parameters, frozen=True, kw_only=True):
-    """The busiest markets."""
+class TopParameters(Parameters, frozen=True, kw_only=True):
+    """The most traded markets."""
 
-    by: Annotated[Literal["volume", "trades"], Meta(description="US dollars traded, or how many trades")] = "volume"
+    by: Annotated[Literal["volume", "trades"], Meta(description="US dollars traded, or number of trades")] = "volume"
     limit: UpTo50 = 10
-    period: Annotated[Literal["1h", "24h", "7d"], Meta(description="The time up to now that counts")] = "24h"
+    period: Annotated[Literal["1h", "24h", "7d"], Meta(description="The period up to now")] = "24h"
 
 
-class Resolving(Parameters, frozen=True, kw_only=True):
+class ResolvingParameters(Parameters, frozen=True, kw_only=True):
     """Markets that end soon."""
 
-    within: Annotated[Literal["1h", "6h", "24h", "7d"], Meta(description="Only those that end within this time")] = (
+    within: Annotated[Literal["1h", "6h", "24h", "7d"], Meta(description="Only markets that end within this time")] = (
         "24h"
     )
     exchange: Exchange = "polymarket"
@@ -46,33 +44,35 @@ class Resolving(Parameters, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
-class Most(Parameters, frozen=True, kw_only=True):
-    """The head of a ranking."""
+class RankingParameters(Parameters, frozen=True, kw_only=True):
+    """The top of a ranking."""
 
     limit: UpTo100 = 20
 
 
-class Newest(Parameters, frozen=True, kw_only=True):
-    """Markets listed lately."""
+class NewMarketParameters(Parameters, frozen=True, kw_only=True):
+    """Recently listed markets."""
 
-    hours: Annotated[int, Meta(ge=1, le=168, description="Only markets listed in this many hours up to now")] = 24
+    hours: Annotated[int, Meta(ge=1, le=168, description="Only markets listed within this many hours")] = 24
     exchange: Exchange = "polymarket"
     limit: UpTo100 = 20
     offset: Offset = 0
 
 
-class ByTimeframe(Parameters, frozen=True, kw_only=True):
-    """Markets by the time left to them."""
+class TimeframeParameters(Parameters, frozen=True, kw_only=True):
+    """Markets by remaining time."""
 
-    status: Annotated[Status, Meta(description="Only markets in this state")] = "ACTIVE"
-    limit: Annotated[int, Meta(ge=1, le=100, description="Markets of each timeframe in one answer")] = 20
+    status: Annotated[Status, Meta(description="Only markets with this status")] = "ACTIVE"
+    limit: Annotated[
+        int, Meta(ge=1, le=100, description="Maximum number of markets of each timeframe in the response")
+    ] = 20
     asset: Annotated[
-        Text | None, Meta(description="Only markets whose title or slug contains this", examples=["bitcoin"])
+        Text | None, Meta(description="Only markets whose title or slug contains this text", examples=["bitcoin"])
     ] = None
 
 
-class Compared(Parameters, frozen=True, kw_only=True):
-    """A few markets side by side."""
+class CompareParameters(Parameters, frozen=True, kw_only=True):
+    """Several markets side by side."""
 
     ids: Annotated[
         str,
@@ -85,23 +85,19 @@ class Compared(Parameters, frozen=True, kw_only=True):
     ]
 
 
-class OfEvent(Parameters, frozen=True, kw_only=True):
+class EventMarketParameters(Parameters, frozen=True, kw_only=True):
     """Markets of an event."""
 
-    sort: Annotated[
-        Order, Meta(description="`resolution`: those that end first come first; `created`: the newest come first")
-    ] = "resolution"
+    sort: Annotated[Order, Meta(description="`resolution`: earliest end first; `created`: newest first")] = "resolution"
     status: InState = None
     limit: UpTo200 = 50
     offset: Offset = 0
 
 
-class OfCategory(Parameters, frozen=True, kw_only=True):
+class CategoryMarketParameters(Parameters, frozen=True, kw_only=True):
     """Markets of a category."""
 
-    sort: Annotated[
-        Order, Meta(description="`created`: the newest come first; `resolution`: those that end first come first")
-    ] = "created"
+    sort: Annotated[Order, Meta(description="`created`: newest first; `resolution`: earliest end first")] = "created"
     status: InState = None
     exchange: Exchange = "polymarket"
     limit: UpTo100 = 20

@@ -1,4 +1,4 @@
-"""Markets, listed."""
+"""The paginated list of markets."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from api.data import cursor
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.endpoints.exchange import resource as exchange
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
-    from api.schemas.requests import MarketFilter
+    from api.schemas.requests import MarketParameters
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
-ABOVE_ALL = 1 << 40  # no market_key is so high
+ABOVE_ALL = 1 << 40  # greater than any market_key
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk of the list stands: in one ranking, which does not change, then among the markets not in it."""
+class MarketCursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position in the list: first in one immutable ranking, then among the markets that are not in it."""
 
     filter: bytes
     generation: int
     rank: int = 0
-    before: int | None = None  # a market_key: the ranked ones are done
+    before: int | None = None  # a market_key, once the ranked markets are exhausted
 
 
-class Markets(Reading):
+class Markets(ReadResource):
     """Markets by recent activity, then the rest, newest first."""
 
-    def answer(self, given: MarketFilter, **path: str) -> bytes:
-        """Give one page."""
+    def answer(self, given: MarketParameters, **path: str) -> bytes:
+        """Return one page."""
         if given.source == "polymarket":
             return exchange.markets(self, given)
         rows, following = self._page(given, self._place(given))
@@ -39,24 +39,24 @@ class Markets(Reading):
         data = ",".join(rows)
         return f'{{"data":[{data}],"next_cursor":"{tail}","has_more":{"true" if tail else "false"}}}'.encode()
 
-    def _place(self, given: MarketFilter) -> Place:
+    def _place(self, given: MarketParameters) -> MarketCursor:
         meant = cursor.digest(msgspec.structs.replace(given, limit=50, offset=0, cursor=None))
         if given.cursor is None:
-            return Place(meant, self.read(queries.generation) or 0)
+            return MarketCursor(meant, self.read(queries.generation) or 0)
         if given.offset:
-            raise cursor.invalid("A cursor and an offset exclude each other")
-        place = self.service.cursors.read(given.cursor, Place)
+            raise cursor.invalid("A cursor and an offset cannot be combined")
+        place = self.service.cursors.read(given.cursor, MarketCursor)
         if place.filter != meant:
-            raise cursor.invalid("It belongs to a list with another filter")
+            raise cursor.invalid("It belongs to a list with a different filter")
         return place
 
-    def _page(self, given: MarketFilter, place: Place) -> tuple[list[str], Place | None]:
-        """Give a page's rows, and where the next begins if there is one."""
+    def _page(self, given: MarketParameters, place: MarketCursor) -> tuple[list[str], MarketCursor | None]:
+        """Return a page's rows and the position of the next page, if there is one."""
         wanted, skipped = given.limit, given.offset
         chosen = {name: getattr(given, name) for name in FILTERS}
         rows: list[str] = []
         if place.before is None:
-            ranked = self.planned(
+            ranked = self.rows_replanned(
                 queries.ranked,
                 generation=place.generation,
                 after=place.rank,
@@ -67,10 +67,10 @@ class Markets(Reading):
             rows = [record for _, record in ranked[:wanted]]
             if len(ranked) > wanted:
                 return rows, msgspec.structs.replace(place, rank=ranked[wanted - 1][0])
-            if skipped:  # what the ranked ones did not use up of it
+            if skipped:  # the part of the offset that the ranked markets did not use
                 skipped -= min(skipped, self.read(queries.count_ranked, generation=place.generation, **chosen))
             place = msgspec.structs.replace(place, before=ABOVE_ALL)
-        unranked = self.planned(
+        unranked = self.rows_replanned(
             queries.unranked,
             generation=place.generation,
             before=place.before,
@@ -78,9 +78,9 @@ class Markets(Reading):
             offset=skipped,
             **chosen,
         )
-        # Asked last: had the ranking been dropped before, markets would have been missed, or met twice as not ranked.
+        # Checked last: if the ranking was dropped meanwhile, markets were missed or returned twice as unranked.
         if place.generation and not self.read(queries.generation_kept, generation=place.generation):
-            raise cursor.invalid("It is too old: its ranking is no longer kept")
+            raise cursor.invalid("It is too old: its ranking is no longer stored")
         if len(unranked) <= wanted - len(rows):
             return rows + [record for _, record in unranked], None
         shown = unranked[: wanted - len(rows)]

@@ -1,4 +1,4 @@
-"""Prices of several markets, and prices over time."""
+"""Resources of prices and candles."""
 
 from __future__ import annotations
 
@@ -6,10 +6,17 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from api.data.lookup import spelt
-from api.endpoints.base.resource import AboutOutcome, ForCharts, Reading
+from api.data.lookup import normalized_id
+from api.endpoints.base.resource import ChartResource, OutcomeResource, ReadResource
 from api.errors import Problem
-from api.schemas.requests import EARLIEST, MOST_BUCKETS, CandlesOf, HistoryOf, Ids, TradesOf
+from api.schemas.requests import (
+    EARLIEST,
+    MAX_BUCKETS,
+    CandleParameters,
+    PriceHistoryParameters,
+    PriceParameters,
+    TradeParameters,
+)
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -17,25 +24,23 @@ if TYPE_CHECKING:
 
     import falcon
 
-    from api.server.middleware import Answer
+    from api.server.middleware import ApiResponse
 
-MOST_IDS = 100
-UNKNOWN, LONGEST_UNKNOWN = "X-Unknown-Ids", 2000
-UNKNOWN_IDS = {
-    UNKNOWN: "Ids that name no market, percent-encoded, separated by commas; if they are too many, the last is `...`"
-}
+MAX_IDS = 100
+UNKNOWN, MAX_HEADER_LENGTH = "X-Unknown-Ids", 2000
+UNKNOWN_IDS = {UNKNOWN: "Ids that match no market, percent-encoded, comma-separated; if too many, the last is `...`"}
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
 BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
 
 
-def cost_of_rows(given: HistoryOf | TradesOf) -> int:
-    """One credit for each started thousand."""
+def cost_of_rows(given: PriceHistoryParameters | TradeParameters) -> int:
+    """Return one credit per 1,000 rows of the limit, rounded up."""
     return -(-given.limit // 1000)
 
 
 def several(text: str, most: int, name: str = "ids") -> list[str]:
-    """Give the names in a comma-separated list, each once."""
+    """Return the distinct names of a comma-separated list; raise a Problem if there are too many or none."""
     ids = list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not 0 < len(ids) <= most:
         raise Problem(
@@ -47,49 +52,49 @@ def several(text: str, most: int, name: str = "ids") -> list[str]:
     return ids
 
 
-def cost_of_several(given: Ids) -> int:
-    """One credit for each started 25."""
-    return -(-len(several(given.ids, MOST_IDS)) // 25)
+def cost_of_several(given: PriceParameters) -> int:
+    """Return one credit per 25 ids, rounded up."""
+    return -(-len(several(given.ids, MAX_IDS)) // 25)
 
 
-class Prices(Reading):
-    """Live prices of several markets. The object has no place to say which ids name no market, so a header does."""
+class Prices(ReadResource):
+    """Live prices of several markets; the X-Unknown-Ids header lists ids that match no market."""
 
     def answer(self, given: str, **path: str) -> bytes:
-        """Give what was found."""
+        """Return the prices by id."""
         return given.encode()
 
-    def tell(self, req: falcon.Request, resp: Answer, body: bytes, tag: str) -> None:
-        """Name the unknown ids, too: they are kept behind the tag."""
+    def respond(self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str) -> None:
+        """Send the body with the X-Unknown-Ids header; the cache keeps those ids after the tag."""
         tag, _, unknown = tag.partition("@")
         if unknown:
             resp.set_header(UNKNOWN, unknown)
-        super().tell(req, resp, body, tag)
+        super().respond(req, resp, body, tag)
 
-    def _tagged(self, given: Ids, path: dict[str, str]) -> tuple[bytes, str]:  # type: ignore[override]
-        ids = several(given.ids, MOST_IDS)
-        text, unknown = self.read(ids=ids, names=[spelt(each) for each in ids])
-        body, tag = super()._tagged(text, path)
-        return body, f"{tag}@{listed(unknown)}" if unknown else tag
+    def _with_etag(self, given: PriceParameters, path: dict[str, str]) -> tuple[bytes, str]:  # type: ignore[override]
+        ids = several(given.ids, MAX_IDS)
+        text, unknown = self.read(ids=ids, names=[normalized_id(each) for each in ids])
+        body, tag = super()._with_etag(text, path)
+        return body, f"{tag}@{header_value(unknown)}" if unknown else tag
 
 
-def listed(unknown: list[str]) -> str:
-    """Name ids in a header: percent-encoded, separated by commas, and as many as servers in between surely let pass."""
+def header_value(unknown: list[str]) -> str:
+    """Return ids as a header value: percent-encoded, comma-separated, bounded to what proxies accept."""
     names, length = [], 0
     for each in unknown:
         names.append(quote(each, safe=""))
         length += len(names[-1]) + 1
-        if length > LONGEST_UNKNOWN:
+        if length > MAX_HEADER_LENGTH:
             names[-1] = "..."
             break
     return ",".join(names)
 
 
-class History(AboutOutcome):
+class PriceHistory(OutcomeResource):
     """Candles of an outcome."""
 
-    def answer(self, given: HistoryOf, **path: str) -> bytes:
-        """Give the newest candles of the range, oldest first."""
+    def answer(self, given: PriceHistoryParameters, **path: str) -> bytes:
+        """Return the newest candles of the range, oldest first."""
         market, outcome = self.outcome(given, path)
         step = STEPS[given.resolution]
         now = datetime.now(UTC)
@@ -103,7 +108,7 @@ class History(AboutOutcome):
             text = self.read(
                 candles.filled, resolution=given.resolution, step=f"{step} seconds", since=since, until=until, **of
             )
-            return self.found(text)
+            return self.required(text)
         excerpt = EXCERPTS[given.resolution]
         return newest(
             lambda since: self.read(excerpt, since=since, until=until, limit=given.limit, **of),
@@ -114,18 +119,18 @@ class History(AboutOutcome):
         )
 
 
-class Bars(ForCharts, AboutOutcome):
-    """Candles as charting libraries take them."""
+class CandleBars(ChartResource, OutcomeResource):
+    """Candles in the UDF column format of charting libraries."""
 
-    def answer(self, given: CandlesOf, **path: str) -> bytes:
-        """Give columns, or when the last bar before the range was."""
+    def answer(self, given: CandleParameters, **path: str) -> bytes:
+        """Return the columns, or the time of the last bar before the range."""
         market, outcome = self.outcome(given, path)
         step = int(given.resolution) * 60
         until = EARLIEST + timedelta(seconds=given.to) if given.to is not None else datetime.now(UTC)
         since = EARLIEST + timedelta(seconds=given.from_) if given.from_ is not None else back(until, 500 * step)
         bars, last = BARS[given.resolution]
         of = {"market_key": market.key, "outcome": outcome}
-        text, count = self.read(bars, step=f"{step} seconds", since=since, until=until, limit=MOST_BUCKETS, **of)
+        text, count = self.read(bars, step=f"{step} seconds", since=since, until=until, limit=MAX_BUCKETS, **of)
         if count:
             return str(text).encode()
         for before in (timedelta(days=31), timedelta(days=3660)):
@@ -138,7 +143,7 @@ class Bars(ForCharts, AboutOutcome):
 def newest(
     excerpt: Callable[[datetime], tuple[str, int]], since: datetime | None, until: datetime, span: timedelta, limit: int
 ) -> bytes:
-    """Give the newest rows of a range. Without a beginning, look back further and further: every look has an end."""
+    """Return the newest rows of a range. Without a start, query growing windows, so that every query is bounded."""
     if since is not None:
         return excerpt(since)[0].encode()
     text = "[]"
@@ -150,11 +155,11 @@ def newest(
 
 
 def ceiling(moment: datetime, step: int) -> datetime:
-    """Give the next beginning of a bucket, or this one."""
+    """Round a moment up to the start of a bucket of `step` seconds."""
     past = (moment - EARLIEST) % timedelta(seconds=step)
     return moment + (timedelta(seconds=step) - past) if past else moment
 
 
 def back(moment: datetime, seconds: float) -> datetime:
-    """Give a moment some time before, no earlier than there are any."""
+    """Return the moment `seconds` earlier, but not before EARLIEST."""
     return EARLIEST + max(moment - EARLIEST - timedelta(seconds=seconds), timedelta(0))

@@ -1,4 +1,4 @@
-"""`/replay/ws/market`: the exchange's market channel, out of our store."""
+"""`/replay/ws/market`: a replay of the exchange's market channel from stored data."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from typing import TYPE_CHECKING
 import gevent
 
 from api.endpoints.stream.resource import Stream
-from api.replay.market_channel import Channel
-from api.replay.sessions import Session, sender
-from api.replay.span import span_of
+from api.replay.market_channel import ReplayChannel
+from api.replay.sessions import ReplaySession, sender
+from api.replay.span import replay_span
 from api.stream.frames import frame
 
 if TYPE_CHECKING:
-    from api.endpoints.replay.requests import Replayed
+    from api.endpoints.replay.requests import ReplayParameters
     from api.metering.key import Key
     from api.stream.socket import Socket
 
 
 class MarketChannel(Stream):
-    """A client of the exchange hears a stretch of the past as if it were now."""
+    """Replays stored events in the exchange's market channel protocol."""
 
-    def check(self, given: Replayed) -> None:
-        """Refuse what makes no sense, before there is a socket."""
-        span_of(given.from_, given.to, given.speed)
+    def check(self, given: ReplayParameters) -> None:
+        """Validate the range before the WebSocket is accepted."""
+        replay_span(given.from_, given.to, given.speed)
 
-    def serve(self, socket: Socket, given: Replayed, key: Key) -> None:
-        """Play until the end, or until the client goes."""
-        span = span_of(given.from_, given.to, given.speed)
+    def serve(self, socket: Socket, given: ReplayParameters, key: Key) -> None:
+        """Play until the end of the range or until the client disconnects."""
+        span = replay_span(given.from_, given.to, given.speed)
         assert span is not None
-        channel = Channel(
+        channel = ReplayChannel(
             self.rows,
             span,
             send=sender(socket),
@@ -37,5 +37,5 @@ class MarketChannel(Stream):
             pause=lambda: gevent.sleep(0),
         )
         keys, text = self.service.keys, given.api_key
-        session = Session(socket, channel.player, lambda: keys.find(text) is not None)
-        self.service.replays.run(session, channel.hear)
+        session = ReplaySession(socket, channel.player, lambda: keys.find(text) is not None)
+        self.service.replays.run(session, channel.receive)

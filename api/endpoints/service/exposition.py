@@ -1,4 +1,4 @@
-"""The metrics of a server, as Prometheus reads them: of all its workers, whichever is asked."""
+"""Prometheus metrics of a server: of all its workers, whichever one is scraped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from api.errors import CATALOGUE, Problem
-from api.metrics.counts import Number
+from api.metrics.counts import Counter
 from sql.queries import pipeline, stream
 
 if TYPE_CHECKING:
@@ -24,31 +24,34 @@ if TYPE_CHECKING:
     from api.metrics.slots import EndpointSlots
     from api.service import Service
 
-KEPT_S = 1.0  # so long one look at the database does for all who ask
+SNAPSHOT_TTL_S = 1.0  # how long one database read serves all scrapes
 
 COUNTERS = {
-    Number.CREDITS_SPENT: ("presage_credits_spent", "Credits that answered requests cost"),
-    Number.LEASES_ASKED: ("presage_credit_lease_requests", "Times that credits were asked of the database"),
-    Number.FRAMES: ("presage_stream_frames", "Frames sent to subscribers of the stream"),
-    Number.SLOW_CLOSED: ("presage_stream_slow_consumers_closed", "Subscribers closed because they lagged"),
-    Number.CONNECTIONS_MADE: ("presage_database_connections_opened", "Connections opened to the database"),
-    Number.CONNECTIONS_LACKING: (
+    Counter.CREDITS_SPENT: ("presage_credits_spent", "Credits charged for answered requests"),
+    Counter.LEASES_ASKED: ("presage_credit_lease_requests", "Requests for credits to the database"),
+    Counter.FRAMES: ("presage_stream_frames", "Frames sent to subscribers of the stream"),
+    Counter.SLOW_CLOSED: (
+        "presage_stream_slow_consumers_closed",
+        "Subscribers disconnected because they were too slow",
+    ),
+    Counter.CONNECTIONS_MADE: ("presage_database_connections_opened", "Connections opened to the database"),
+    Counter.CONNECTIONS_LACKING: (
         "presage_database_pool_timeouts",
-        "Requests that found all connections to the database busy for too long",
+        "Requests that timed out waiting for a database connection",
     ),
 }
 GAUGES = {
-    Number.IN_FLIGHT: ("presage_http_requests_in_flight", "Requests being answered, open streams among them"),
-    Number.SUBSCRIBERS: ("presage_stream_subscribers", "Open streams"),
+    Counter.IN_FLIGHT: ("presage_http_requests_in_flight", "Requests in progress, including open streams"),
+    Counter.SUBSCRIBERS: ("presage_stream_subscribers", "Open streams"),
 }
-REFUSED = {"second": Number.REFUSED_SECOND, "month": Number.REFUSED_MONTH}
+REFUSED = {"second": Counter.REFUSED_SECOND, "month": Counter.REFUSED_MONTH}
 STATES = ("fresh", "late", "stale", "missing", "off")
-POOLS = {"reads": Number.READS_BUSY, "writes": Number.WRITES_BUSY, "events": Number.EVENTS_BUSY}
+POOLS = {"reads": Counter.READS_BUSY, "writes": Counter.WRITES_BUSY, "events": Counter.EVENTS_BUSY}
 
 
 @dataclass
-class Known:
-    """What the database says of stages and stream; None while it says nothing."""
+class PipelineSnapshot:
+    """Pipeline and stream state read from the database; `stages` is None while it is unreachable."""
 
     until: float = 0.0
     stages: list[tuple[str, str, float | None]] | None = None
@@ -56,27 +59,27 @@ class Known:
     clocks: list[tuple[str, float]] = field(default_factory=list)
 
 
-class Metrics(Collector):
-    """Gives each metric anew when it is asked for."""
+class MetricsCollector(Collector):
+    """Collects all metrics on each scrape."""
 
     def __init__(self, service: Service, slots: EndpointSlots) -> None:
         self._service, self._counts, self._slots = service, service.host.counts, slots
-        self._known = Known()
+        self._known = PipelineSnapshot()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
     def text(self) -> bytes:
-        """Give the exposition."""
+        """Return the metrics in the text exposition format."""
         return generate_latest(self._registry)
 
     def describe(self) -> Iterable[Metric]:
-        """Promise nothing beforehand: registering must not ask the database."""
+        """Return nothing, so that registering does not query the database."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Give every family."""
-        yield InfoMetricFamily("presage_build", "What is running", {"version": metadata.version("presage")})
-        yield GaugeMetricFamily("presage_workers", "Processes that answer", self._counts.workers())
+        """Yield every metric family."""
+        yield InfoMetricFamily("presage_build", "The running version", {"version": metadata.version("presage")})
+        yield GaugeMetricFamily("presage_workers", "Worker processes", self._counts.workers())
         yield from self._requests()
         yield from self._numbers()
         yield from self._ledger()
@@ -88,18 +91,16 @@ class Metrics(Collector):
         )
         took = HistogramMetricFamily(
             "presage_http_request_duration_seconds",
-            "From a request's headers to its answer's; streams are not among them",
+            "From receiving a request's headers to sending the response's; without streams",
             labels=["endpoint"],
         )
-        for place, name in enumerate(self._slots.names):
-            if (told := self._counts.answered(place)) is None:
+        for slot, name in enumerate(self._slots.names):
+            if (counts := self._counts.answered(slot)) is None:
                 continue
-            for status, count in told.statuses.items():
+            for status, count in counts.statuses.items():
                 answered.add_metric([name, status], count)
-            took.add_metric([name], told.buckets, told.seconds)
-        problems = CounterMetricFamily(
-            "presage_http_problems", "Failed requests by their problem's code", labels=["code"]
-        )
+            took.add_metric([name], counts.buckets, counts.seconds)
+        problems = CounterMetricFamily("presage_http_problems", "Failed requests, by problem code", labels=["code"])
         for code, count in zip(CATALOGUE, self._counts.problems(), strict=False):
             problems.add_metric([code], count)
         yield from (answered, took, problems)
@@ -111,36 +112,38 @@ class Metrics(Collector):
         for number, (name, about) in GAUGES.items():
             yield GaugeMetricFamily(name, about, counts.of(number))
         refused = CounterMetricFamily(
-            "presage_credits_refused", "Requests refused for want of credits of the second or month", labels=["window"]
+            "presage_credits_refused",
+            "Requests refused because the credits of the second or month were used up",
+            labels=["window"],
         )
         for window, number in REFUSED.items():
             refused.add_metric([window], counts.of(number))
-        busy = GaugeMetricFamily("presage_database_connections_busy", "Connections in use", labels=["pool"])
+        busy = GaugeMetricFamily("presage_database_connections_busy", "Database connections in use", labels=["pool"])
         for pool, number in POOLS.items():
             busy.add_metric([pool], counts.of(number))
         yield from (refused, busy)
 
     def _ledger(self) -> Iterator[Metric]:
         if self._service.ledger.opened:
-            leases, unspent = self._service.ledger().held()
-            yield GaugeMetricFamily("presage_credit_leases", "Keys for which this host holds credits", leases)
-            yield GaugeMetricFamily("presage_credits_leased", "Credits that this host holds and has not spent", unspent)
+            leases, unspent = self._service.ledger().totals()
+            yield GaugeMetricFamily("presage_credit_leases", "Keys for which this host has leased credits", leases)
+            yield GaugeMetricFamily("presage_credits_leased", "Leased credits that this host has not spent", unspent)
 
     def _database(self) -> Iterator[Metric]:
-        known = self._look()
-        yield GaugeMetricFamily("presage_database_up", "Whether the database answers", known.stages is not None)
+        known = self._snapshot()
+        yield GaugeMetricFamily("presage_database_up", "1 if the database is reachable", known.stages is not None)
         if known.stages is None:
             return
         lag = GaugeMetricFamily(
-            "presage_stage_lag_seconds", "How old a stage's newest data is; discovery: its last look", labels=["stage"]
+            "presage_stage_lag_seconds", "Age of a stage's newest data; discovery: of its last check", labels=["stage"]
         )
         fresh = GaugeMetricFamily(
             "presage_stage_fresh",
-            "Whether a stage is as fresh as it should be; none of one that is off",
+            "1 if a stage is fresh; absent for a stage that is off",
             labels=["stage"],
         )
         state = GaugeMetricFamily(
-            "presage_stage_status", "1 of the state that a stage is in", labels=["stage", "status"]
+            "presage_stage_status", "1 for a stage's current status, 0 for the others", labels=["stage", "status"]
         )
         for stage, status, seconds in known.stages:
             if status != "off":
@@ -151,32 +154,32 @@ class Metrics(Collector):
                 lag.add_metric([stage], seconds)
         clocks = GaugeMetricFamily(
             "presage_feed_clock_ahead_seconds",
-            "How far the clock of a feed's host is ahead of the database's; of its runs the furthest",
+            "How far the clock of a feed's host is ahead of the database's; the maximum over its runs",
             labels=["feed"],
         )
         for feed, ahead_s in known.clocks:
             clocks.add_metric([feed], ahead_s)
         yield from (lag, fresh, state, clocks)
         yield CounterMetricFamily(
-            "presage_stream_events", "Events of the stream ever written: the newest one's seq", known.head
+            "presage_stream_events", "Stream events ever written: the newest event's seq", known.head
         )
-        behind = [known.head - position for position in self._counts.each(Number.STREAM_POSITION) if position]
+        behind = [known.head - position for position in self._counts.each(Counter.STREAM_POSITION) if position]
         yield GaugeMetricFamily(
             "presage_stream_lag_events",
-            "Events that the worker furthest behind has not handed out yet; of workers with subscribers",
+            "Events not yet delivered by the slowest worker that has subscribers",
             max([0, *behind]),
         )
 
-    def _look(self) -> Known:
-        """Ask the database, unless that was done a moment ago; it may not answer."""
+    def _snapshot(self) -> PipelineSnapshot:
+        """Read the database, at most once a second; it may be unreachable."""
         if self._known.until < time.monotonic():
             try:
-                rows = self._service.reads.read(_told)
-                self._known = Known(time.monotonic() + KEPT_S, *rows)
+                rows = self._service.reads.read(_read_pipeline)
+                self._known = PipelineSnapshot(time.monotonic() + SNAPSHOT_TTL_S, *rows)
             except (psycopg.Error, Problem):
-                self._known = Known(time.monotonic() + KEPT_S)
+                self._known = PipelineSnapshot(time.monotonic() + SNAPSHOT_TTL_S)
         return self._known
 
 
-def _told(conn: Any) -> tuple[list[tuple[str, str, float | None]], int, list[tuple[str, float]]]:
+def _read_pipeline(conn: Any) -> tuple[list[tuple[str, str, float | None]], int, list[tuple[str, float]]]:
     return list(pipeline.lags(conn)), stream.head(conn) or 0, list(pipeline.clocks(conn))

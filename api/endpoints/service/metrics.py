@@ -1,32 +1,32 @@
-"""The server's metrics, for Prometheus."""
+"""The Prometheus metrics endpoint."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.errors import Problem
 
 if TYPE_CHECKING:
     import falcon
 
-    from api.endpoints.service.exposition import Metrics
+    from api.endpoints.service.exposition import MetricsCollector
     from api.schemas.requests import Parameters
 
 
-class MetricsPage(Reading):
-    """Metrics of all workers of the server, whichever is asked."""
+class MetricsPage(ReadResource):
+    """Metrics of all workers of the server, whichever one is scraped."""
 
-    metrics: Metrics  # made once the table is whole
+    metrics: MetricsCollector  # set after all routes are built
 
     def admit(self, req: falcon.Request) -> Any:
-        """Let in who may read them: anyone, unless it is said who."""
+        """Check the client's address: anyone may read the metrics unless readers are configured."""
         service = self.service
         origin = service.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
         if service.metrics_readers and origin not in service.metrics_readers:
-            raise Problem("forbidden", "The metrics are not open to this address")
-        return self.given(req)
+            raise Problem("forbidden", "This address may not read the metrics")
+        return self.parse(req)
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give them."""
+        """Return the metrics."""
         return self.metrics.text()

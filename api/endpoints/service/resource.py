@@ -1,4 +1,4 @@
-"""About the service itself: that it lives, what time it has, how fresh its data is."""
+"""Resources of the service itself: health, time, status, totals and documents."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from api.data import cache_server
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 
 if TYPE_CHECKING:
     import falcon
 
     from api.schemas.requests import Parameters
-    from api.server.middleware import Answer
+    from api.server.middleware import ApiResponse
 
 INDIA = timezone(timedelta(hours=5, minutes=30))
 
 
-class Health(Reading):
-    """That this process answers; it asks nobody else."""
+class HealthCheck(ReadResource):
+    """Liveness of this process; it queries nothing else."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Say so."""
+        """Return the process's identity and time."""
         return msgspec.json.encode(
             {
                 "status": "ok",
@@ -38,11 +38,11 @@ class Health(Reading):
         )
 
 
-class Time(Reading):
+class ServerClock(ReadResource):
     """The server's clock."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Tell the time."""
+        """Return the time in several formats."""
         now = datetime.now(UTC)
         return msgspec.json.encode(
             {
@@ -55,44 +55,44 @@ class Time(Reading):
         )
 
 
-class Pipeline(Reading):
-    """How fresh the data is."""
+class PipelineStatus(ReadResource):
+    """Freshness of each pipeline stage."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give every stage."""
-        return self.found(self.read(redis_up=cache_server.answers(self.service.redis_url)))
+        """Return the status of every stage."""
+        return self.required(self.read(redis_up=cache_server.is_up(self.service.redis_url)))
 
 
-class Platform(Reading):
-    """One row about everything."""
+class PlatformTotals(ReadResource):
+    """Totals of the platform."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give the row."""
-        return self.found(self.read())
+        """Return the totals."""
+        return self.required(self.read())
 
 
-class Document(Reading):
+class OpenApiDocument(ReadResource):
     """The OpenAPI document."""
 
-    text: bytes = b"{}"  # made once the table is whole
+    text: bytes = b"{}"  # set after all routes are built
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give the document."""
+        """Return the document."""
         return self.text
 
-    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
-        """Give the document, which anyone may keep for a while."""
+    def on_get(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
+        """Send the document, publicly cacheable for five minutes."""
         super().on_get(req, resp, **path)
         resp.set_header("Cache-Control", "public, max-age=300")
 
 
-class Reference(Document):
-    """The document as a page to be read, and tried."""
+class ReferenceDocument(OpenApiDocument):
+    """The API reference page, with a form to try each endpoint."""
 
-    policy = "default-src 'none'"  # what the page needs, once it is made
+    policy = "default-src 'none'"  # replaced by the page's own policy
 
-    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
-        """Give the page, and tell the browser to let it do no more than it needs."""
+    def on_get(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
+        """Send the page with a strict Content-Security-Policy."""
         super().on_get(req, resp, **path)
         resp.set_header("Content-Security-Policy", self.policy)
         resp.set_header("X-Content-Type-Options", "nosniff")

@@ -1,4 +1,4 @@
-"""Routes of the service itself: health, time, status, metrics and documents."""
+"""Routes of the service itself: health, time, totals, status, metrics and documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.service.metrics import MetricsPage
-from api.endpoints.service.resource import Document, Health, Pipeline, Platform, Reference, Time
+from api.endpoints.service.resource import (
+    HealthCheck,
+    OpenApiDocument,
+    PipelineStatus,
+    PlatformTotals,
+    ReferenceDocument,
+    ServerClock,
+)
 from api.schemas import records
 from sql.queries import markets, pipeline
 
@@ -14,67 +21,67 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="health",
         path="/health",
-        resource=Health,
+        resource=HealthCheck,
         answers=records.Health,
         key="none",
         credits=0,
         tag="Service",
-        summary="Whether the service lives",
-        description="Answers as long as this process does; `/v1/status/pipeline` tells whether its data is fresh.",
+        summary="Liveness check",
+        description="Succeeds while this process is running; `/v1/status/pipeline` reports whether the data is fresh.",
     ),
     Endpoint(
         name="time",
         path="/v1/time",
-        resource=Time,
+        resource=ServerClock,
         answers=records.Time,
         credits=0,
         tag="Service",
-        summary="The server's clock",
+        summary="Server time",
     ),
     Endpoint(
         name="stats",
         path="/v1/stats",
-        resource=Platform,
+        resource=PlatformTotals,
         query=markets.platform,
         answers=records.PlatformStats,
         cache_s=30,
         tag="Service",
-        summary="Everything, counted",
+        summary="Totals of the platform",
     ),
     Endpoint(
         name="pipeline_status",
         path="/v1/status/pipeline",
-        resource=Pipeline,
+        resource=PipelineStatus,
         query=pipeline.status,
         answers=records.Pipeline,
         credits=0,
         cache_s=1,
         tag="Service",
-        summary="How fresh the data is",
-        description="Lateness is computed from each stage's clock when asked: one that stops turns late, then stale.",
+        summary="Freshness of each pipeline stage",
+        description="Computed on request from each stage's latest data: a stage that stops becomes late, then stale.",
     ),
     Endpoint(
         name="openapi",
         path="/openapi.json",
-        resource=Document,
+        resource=OpenApiDocument,
         answers=dict,
         example={"openapi": "3.1.0", "info": {"title": "Presage", "version": "1.0.0"}, "paths": {}},
         key="none",
         credits=0,
         tag="Service",
-        summary="This document",
+        summary="OpenAPI document",
     ),
     Endpoint(
         name="reference",
         path="/docs",
-        resource=Reference,
+        resource=ReferenceDocument,
         answers=str,
         media="text/html; charset=utf-8",
         key="none",
         credits=0,
         tag="Service",
-        summary="This document as a page",
-        description="It needs nothing from anywhere else, and tries requests with a key that stays in the tab.",
+        summary="API reference page",
+        description="Self-contained. Can send test requests with a key that is kept only in the browser tab.",
     ),
     Endpoint(
         name="metrics",
@@ -86,7 +93,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         credits=0,
         errors=("forbidden",),
         tag="Service",
-        summary="Metrics of this server, for Prometheus",
-        description="Of all its processes. Whoever runs the service may limit who reads them.",
+        summary="Prometheus metrics of this server",
+        description="Of all worker processes. The operator can restrict which addresses may read them.",
     ),
 )

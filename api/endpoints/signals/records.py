@@ -1,4 +1,4 @@
-"""What endpoints of signals answer."""
+"""Responses of the signal endpoints."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from api.schemas.records import MarketId, Outcome, UnixMs
 
 
 class Signal(Struct):
-    """Something that stood out: a value beyond its threshold."""
+    """A signal: a value beyond its threshold."""
 
-    id: Annotated[str, Meta(description="In decimal; the same however often it is found", examples=["712094"])]
+    id: Annotated[
+        str, Meta(description="Decimal number; stable when the same signal is detected again", examples=["712094"])
+    ]
     type: SignalType
     market_id: MarketId
     outcome: Outcome
-    value: Annotated[float, Meta(ge=0, description="What was found, in the unit of its type", examples=[0.12])]
-    threshold: Annotated[float, Meta(gt=0, description="From where on it counts", examples=[0.05])]
+    value: Annotated[
+        float, Meta(ge=0, description="The measured value, in the unit of the signal's type", examples=[0.12])
+    ]
+    threshold: Annotated[float, Meta(gt=0, description="The value from which it counts as a signal", examples=[0.05])]
     score: Annotated[float, Meta(ge=0, description="value / threshold", examples=[2.4])]
     direction: Annotated[
-        Literal["up", "down"] | None, Meta(description="Where the outcome's price goes; null: nowhere in particular")
+        Literal["up", "down"] | None, Meta(description="Direction of the outcome's price; null: no direction")
     ]
-    window_s: Annotated[int, Meta(ge=0, description="Seconds up to `ts` that it was found in", examples=[3900])]
-    detail: Annotated[dict[str, Any], Meta(description="The figures behind it")]
+    window_s: Annotated[
+        int, Meta(ge=0, description="Length of the measured window before `ts`, in seconds", examples=[3900])
+    ]
+    detail: Annotated[dict[str, Any], Meta(description="The figures that it was computed from")]
     ts: UnixMs
 
 
 class TopSignals(Struct):
-    """Signals of the last 24 hours, the highest score first."""
+    """Signals of the last 24 hours, highest score first."""
 
     data: list[Signal]
-    count: Annotated[int, Meta(ge=0, description="How many there are in `data`")]
+    count: Annotated[int, Meta(ge=0, description="Number of records in `data`")]

@@ -1,4 +1,4 @@
-"""What signals can be asked for."""
+"""Parameters of the signal endpoints."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ SignalType = Literal["momentum", "volume_spike", "whale_alert", "spread_widening
 OfType = Annotated[SignalType | None, Meta(description="Only signals of this type")]
 
 
-class SignalsOf(Parameters, frozen=True, kw_only=True):
+class SignalParameters(Parameters, frozen=True, kw_only=True):
     """Signals of a market."""
 
     type: OfType = None
     from_: Annotated[
         Instant | None,
-        Meta(description="Only from this moment on: RFC 3339 or Unix milliseconds; 30 days ago when left out"),
+        Meta(description="Only from this moment on: RFC 3339 or Unix milliseconds; default: 30 days ago"),
     ] = msgspec.field(default=None, name="from")
     to: Annotated[Instant | None, Meta(description="Only before this moment: RFC 3339 or Unix milliseconds")] = None
     limit: Annotated[
         int,
-        Meta(ge=1, le=500, description="Signals in one answer; others of the last one's instant come along"),
+        Meta(
+            ge=1,
+            le=500,
+            description="Maximum number of signals in the response; others with the last one's `ts` are included",
+        ),
     ] = 100
 
 
-class HeldSignalsOf(Parameters, frozen=True, kw_only=True):
-    """Signals of a market, as they are held."""
+class RawSignalParameters(Parameters, frozen=True, kw_only=True):
+    """Signals of a market, in raw form."""
 
     type: OfType = None
 
 
-class StrongestSignals(Parameters, frozen=True, kw_only=True):
-    """The head of a ranking of signals."""
+class TopSignalParameters(Parameters, frozen=True, kw_only=True):
+    """The strongest signals."""
 
     type: OfType = None
-    limit: Annotated[int, Meta(ge=1, le=200, description="Signals in one answer")] = 20
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of signals in the response")] = 20

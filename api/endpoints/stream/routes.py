@@ -5,14 +5,14 @@ from __future__ import annotations
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.books.resource import PAST_COST, cost_of_stream
 from api.endpoints.stream.resource import Stream
-from api.schemas.requests import Connect
+from api.schemas.requests import StreamParameters
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="stream",
         path="/stream",
         resource=Stream,
-        parameters=Connect,
+        parameters=StreamParameters,
         answers=None,
         key="query",
         cost=cost_of_stream,
@@ -20,8 +20,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         status=101,
         errors=("forbidden", "invalid_parameter"),
         tag="Stream",
-        summary="Everything as it happens (WebSocket)",
-        description="Without a word from the client: all markets, all types. A frame holds one or more JSON messages, "
-        "separated by newlines. With `replay_from` it tells of what has been: of markets that the client names.",
+        summary="Live events (WebSocket)",
+        description="By default: all markets, all types. A frame holds one or more JSON messages, separated by "
+        "newlines. "
+        "With `replay_from` it replays past events, of the markets that the client subscribes to.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Records of trades' endpoints."""
+"""Responses of the trade endpoints."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Wallet = Annotated[str, Meta(examples=["0x" + "5d" * 20])]
 
 
 class RecentTrade(Trade):
-    """A trade, and who made it. Without a settlement on the chain the wallets are not known, and empty."""
+    """A trade with its wallets, which are empty until the trade is settled on the chain."""
 
     maker: Wallet
-    """Of several, the one of the largest part."""
+    """If there are several, the one with the largest share."""
     taker: Wallet
     makers: list[Wallet]
-    """Every wallet that the taker met, in the order of the match."""
+    """Every wallet that the taker was matched with, in order."""
     block_number: int | None

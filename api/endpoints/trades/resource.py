@@ -1,11 +1,11 @@
-"""Trades of a market."""
+"""Resources of trades."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from api.endpoints.base.resource import Reading
+from api.endpoints.base.resource import ReadResource
 from api.endpoints.exchange import resource as exchange
 from api.endpoints.prices.resource import cost_of_rows, newest
 from api.errors import Problem, invalid
@@ -13,34 +13,34 @@ from api.schemas.requests import ALL
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
-    from api.data.lookup import Market
-    from api.endpoints.trades.requests import Recent
-    from api.schemas.requests import TradesOf
+    from api.data.lookup import MarketRef
+    from api.endpoints.trades.requests import RecentTradeParameters
+    from api.schemas.requests import TradeParameters
 
 WINDOW = timedelta(days=1)
-LATELY = timedelta(hours=1)  # what all markets' newest trades are first looked for in
+LATELY = timedelta(hours=1)  # the first window in which the newest trades of all markets are searched
 
 
-def cost_of_trades(given: TradesOf) -> int:
-    """Give the same; what is asked of the exchange costs 2 at least."""
+def cost_of_trades(given: TradeParameters) -> int:
+    """Return the credits by rows; at least 2 if requested from the exchange."""
     return max(cost_of_rows(given), 1 if given.source == "local" else 2)
 
 
-def asked_for(market: Market, outcome: str) -> int | None:
-    """Give the index of an outcome said by index or name; None for all of them."""
+def asked_for(market: MarketRef, outcome: str) -> int | None:
+    """Return the index of an outcome given by index or name; None for all."""
     return None if outcome.casefold() == ALL else market.outcome(outcome)
 
 
-class Trades(Reading):
+class Trades(ReadResource):
     """Trades of an outcome or of all, newest first."""
 
-    def answer(self, given: TradesOf, **path: str) -> bytes:
-        """Give the newest trades of the range."""
+    def answer(self, given: TradeParameters, **path: str) -> bytes:
+        """Return the newest trades of the range."""
         if given.wallet is not None and given.source != "data-api":
             raise Problem(
                 "invalid_parameter",
                 "`wallet` needs `source=data-api`",
-                hint="The exchange's own tape does not say who traded",
+                hint="The exchange's trade feed does not include wallets",
                 errors=[{"name": "wallet", "detail": "needs source=data-api"}],
             )
         market = self.service.markets.of(path["id"])
@@ -61,15 +61,15 @@ class Trades(Reading):
         return newest(excerpt, given.from_, until, WINDOW, given.limit)
 
 
-class RecentTrades(Reading):
+class RecentTrades(ReadResource):
     """The newest trades of all markets, or of one."""
 
-    def answer(self, given: Recent, **path: str) -> bytes:
-        """Give them."""
+    def answer(self, given: RecentTradeParameters, **path: str) -> bytes:
+        """Return the trades."""
         until = datetime.now(UTC) + timedelta(minutes=1)
         if given.market_id is None:
             if given.outcome.casefold() != ALL:
-                raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the market named")
+                raise invalid("outcome", "needs `market_id`", f"`{ALL}`, or an outcome of the given market")
             return newest(
                 lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
             )

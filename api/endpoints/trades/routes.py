@@ -1,16 +1,16 @@
-"""Routes of trades."""
+"""Routes of the trade endpoints."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.trades.records import RecentTrade
-from api.endpoints.trades.requests import Recent
+from api.endpoints.trades.requests import RecentTradeParameters
 from api.endpoints.trades.resource import RecentTrades, Trades, cost_of_trades
 from api.schemas import records
-from api.schemas.requests import TradesOf
+from api.schemas.requests import TradeParameters
 from sql.queries import trades
 
-NO_MARKET = "There is no such market"
+NO_MARKET = "The market does not exist"
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -18,29 +18,30 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/markets/{id}/trades",
         resource=Trades,
         query=trades.of_outcome,
-        parameters=TradesOf,
+        parameters=TradeParameters,
         answers=list[records.Trade],
         cost=cost_of_trades,
         cost_rule="1 for each started 1,000 of `limit`; with `source=data-api` 2 at least",
         errors=("not_found", "upstream_unavailable"),
         missing=NO_MARKET,
         tag="Trades",
-        summary="Trades of an outcome or of all, newest first",
-        description="`outcome=all` gives those of all outcomes, as `wallet` does unless an outcome is named. The "
-        "newest `limit` trades from `from` on and before `to`: to go on, ask again with `to` set to the oldest `ts`.",
+        summary="Trades of one or all outcomes, newest first",
+        description="`outcome=all` returns trades of all outcomes, and so does `wallet` unless an outcome is given. "
+        "The "
+        "newest `limit` trades from `from` on and before `to`. For the next page, set `to` to the oldest `ts`.",
     ),
     Endpoint(
         name="recent_trades",
         path="/v1/trades/recent",
         resource=RecentTrades,
         query=trades.recent,
-        parameters=Recent,
+        parameters=RecentTradeParameters,
         answers=list[RecentTrade],
         errors=("not_found",),
         missing=NO_MARKET,
         cache_s=0.25,
         tag="Trades",
-        summary="The newest trades of all markets, with their wallets",
-        description="Wallets are empty as long as no settlement on the chain tells them.",
+        summary="Newest trades of all markets, with their wallets",
+        description="Wallets are empty until the trade is settled on the chain.",
     ),
 )

@@ -1,4 +1,4 @@
-"""What wallets' endpoints answer, for the document."""
+"""Responses of the wallet endpoints."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ from api.schemas.requests import Status
 
 Hash = Annotated[str, Meta(pattern="^0x[0-9a-f]{64}$", examples=["0x" + "c4" * 32])]
 Net = Annotated[
-    float, Meta(description="Shares held by all that is known; below 0: some came from before", examples=[150.5])
+    float,
+    Meta(
+        description="Shares held according to indexed data; negative: some were acquired before indexing began",
+        examples=[150.5],
+    ),
 ]
-NextCursor = Annotated[str, Meta(description="Ask again with `cursor` set to this; empty at the end")]
-Note = Annotated[str, Meta(description="Which blocks and instants this rests on")]
-KnownMarket = Annotated[MarketId | None, Meta(description="Null while the catalogue does not know the token")]
+NextCursor = Annotated[str, Meta(description="Pass as `cursor` to get the next page; empty on the last page")]
+Note = Annotated[str, Meta(description="The blocks and times that this is based on")]
+KnownMarket = Annotated[MarketId | None, Meta(description="Null while the token is not in the catalogue")]
 Earned = Annotated[float, Meta(description="US dollars, net of fees", examples=[12.5])]
 MarkSource = Annotated[
     Literal["resolution", "market", "exchange"] | None,
-    Meta(description="`resolution`: the payout; `market`: the live price; `exchange`: the exchange's last word"),
+    Meta(description="`resolution`: the payout; `market`: the live price; `exchange`: the exchange's last price"),
 ]
 
 
@@ -51,7 +55,7 @@ class Watched(Struct):
 
 
 class OnchainTrade(Struct):
-    """A fill as it was settled, seen from the wallet that was asked for."""
+    """A settled fill, from the requested wallet's perspective."""
 
     tx_hash: Hash
     log_index: Count
@@ -62,25 +66,25 @@ class OnchainTrade(Struct):
     outcome: Outcome | None
     maker: Address
     taker: Address
-    side: Annotated[Literal["BUY", "SELL"], Meta(description="What the wallet did")]
+    side: Annotated[Literal["BUY", "SELL"], Meta(description="The wallet's side")]
     price: Price01 | None
     size: Shares
     value_usd: Usd
-    fee_usd: Annotated[float, Meta(description="What the wallet paid, in US dollars")]
+    fee_usd: Annotated[float, Meta(description="Fee paid by the wallet, in US dollars")]
     exchange_contract: Address
     is_taker_order: bool
-    finalized: Annotated[bool, Meta(description="False: a reorganisation of the chain could still take it back")]
+    finalized: Annotated[bool, Meta(description="False: a chain reorganisation could still revert it")]
     ts: UnixMs
     address: Address
     role: Annotated[
         Literal["maker", "taker"],
-        Meta(description="A taker met several makers at once: `maker` is the one of the largest part"),
+        Meta(description="If a taker was matched with several makers, `maker` is the one with the largest share"),
     ]
     price_matched: bool
 
 
 class Activity(Struct):
-    """What was kept of a watched wallet, newest first."""
+    """Recorded fills of a watched wallet, newest first."""
 
     address: Address
     watching: bool
@@ -96,7 +100,7 @@ class Onchain(Struct):
     address: Address
     data: list[OnchainTrade]
     count: Count
-    since: Annotated[UnixMs, Meta(description="Where the answer's range begins: 14 days ago, or at a later `from`")]
+    since: Annotated[UnixMs, Meta(description="Start of the range: 14 days ago, or a later `from`")]
     next_cursor: NextCursor
     has_more: bool
 
@@ -109,7 +113,7 @@ class Fills(Struct):
 
 
 class WalletSummary(Struct):
-    """A wallet's fills, counted."""
+    """Totals of a wallet's fills."""
 
     address: Address
     watching: bool
@@ -124,7 +128,7 @@ class WalletSummary(Struct):
 
 
 class WalletMarket(Struct):
-    """What a wallet did with one outcome of a market."""
+    """A wallet's trading in one outcome of a market."""
 
     market_id: KnownMarket
     outcome: Outcome | None
@@ -143,7 +147,7 @@ class WalletMarket(Struct):
 
 
 class WalletMarkets(Struct):
-    """The outcomes a wallet traded, the one traded last first."""
+    """The outcomes that a wallet traded, latest first."""
 
     address: Address
     data: list[WalletMarket]
@@ -154,7 +158,7 @@ class WalletMarkets(Struct):
 
 
 class OpenPosition(Struct):
-    """An outcome of which a wallet holds something."""
+    """An open position of a wallet."""
 
     market_id: KnownMarket
     outcome: Outcome | None
@@ -165,7 +169,7 @@ class OpenPosition(Struct):
     bought: Shares
     sold: Shares
     net_position: Net
-    avg_cost: Annotated[float | None, Meta(description="US dollars a share, fees included")]
+    avg_cost: Annotated[float | None, Meta(description="US dollars per share, including fees")]
     mark_price: Price01 | None
     mark_source: MarkSource
     value_usd: Usd | None
@@ -175,7 +179,7 @@ class OpenPosition(Struct):
 
 
 class OpenPositions(Struct):
-    """What a wallet holds."""
+    """A wallet's open positions."""
 
     address: Address
     data: list[OpenPosition]
@@ -185,7 +189,7 @@ class OpenPositions(Struct):
 
 
 class Profit(Struct):
-    """What a wallet has earned with one outcome."""
+    """A wallet's profit in one outcome."""
 
     market_id: KnownMarket
     outcome: Outcome | None
@@ -195,17 +199,19 @@ class Profit(Struct):
     bought: Shares
     sold: Shares
     net_position: Net
-    avg_cost: Annotated[float | None, Meta(description="US dollars a share, fees included")]
+    avg_cost: Annotated[float | None, Meta(description="US dollars per share, including fees")]
     realized_pnl: Earned
-    unrealized_pnl: Annotated[float | None, Meta(description="Null while nothing tells what a share is worth")]
+    unrealized_pnl: Annotated[float | None, Meta(description="Null while a share's value is unknown")]
     mark_price: Price01 | None
     mark_source: MarkSource
-    settled: Annotated[bool, Meta(description="The market is resolved: what is held counts as realized at its payout")]
-    has_cost_basis: Annotated[bool, Meta(description="False: something is left out; not in the totals")]
+    settled: Annotated[bool, Meta(description="The market is resolved: held shares count as realized at their payout")]
+    has_cost_basis: Annotated[
+        bool, Meta(description="False: part of the cost is unknown, and the row is not in the totals")
+    ]
 
 
 class WalletPnl(Struct):
-    """What a wallet has earned, by average cost."""
+    """A wallet's profit, by average cost."""
 
     address: Address
     data: list[Profit]
@@ -218,7 +224,7 @@ class WalletPnl(Struct):
 
 
 class Leader(Struct):
-    """A wallet's place."""
+    """A wallet's rank."""
 
     rank: Annotated[int, Meta(ge=1)]
     address: Address
@@ -228,21 +234,22 @@ class Leader(Struct):
     pnl_usd: Annotated[
         float | None,
         Meta(
-            description="Profit, realized and not, of the positions that the wallet traded in the window, since they "
-            "were opened; null on boards by volume, and of who traded none"
+            description="Realized and unrealized profit of the positions that the wallet traded in the window, since "
+            "they "
+            "were opened; null on boards by volume, and for wallets that traded none"
         ),
     ]
     window_pnl_usd: Annotated[
         float | None,
         Meta(
-            description="Profit made within the window: realized, and by the change of what positions are worth; null "
-            "on boards by volume, and where nothing tells what a position was worth at the start or is worth now"
+            description="Profit made within the window: realized, and from changes in the value of positions; null "
+            "on boards by volume, and where a position's value at the start or now is unknown"
         ),
     ]
 
 
 class Leaderboard(Struct):
-    """The head of a leaderboard."""
+    """The top of a leaderboard."""
 
     window: Annotated[str, Meta(examples=["7d"])]
     by: Annotated[str, Meta(examples=["volume"])]
@@ -251,8 +258,8 @@ class Leaderboard(Struct):
     window_start: Annotated[
         UnixMs | None,
         Meta(
-            description="Null: since indexing began. By `window_pnl` the profit counts from here, later than the "
-            "window's start where older settlements are no longer kept"
+            description="Null: since indexing began. With `window_pnl`, profit counts from here, later than the "
+            "window's start where older settlements are no longer stored"
         ),
     ]
     computed_at: UnixSeconds | None

@@ -1,4 +1,4 @@
-"""Wallets: watching them, and what they did, hold and have earned."""
+"""Resources of wallets: watching, activity, positions, profit and the leaderboard."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from api.data import cursor
-from api.endpoints.base.resource import Reading
-from api.endpoints.keys.resource import Writing, body
+from api.endpoints.base.resource import ReadResource
+from api.endpoints.keys.resource import WriteResource, body
 from api.errors import Problem
 from api.schemas.requests import EARLIEST, LATEST
 from sql.queries import wallets as queries
@@ -20,32 +20,37 @@ if TYPE_CHECKING:
     import falcon
     import psycopg
 
-    from api.endpoints.wallets.requests import Board, MarketsOf, OfWallet, TradesOf
+    from api.endpoints.wallets.requests import (
+        LeaderboardParameters,
+        WalletHistoryParameters,
+        WalletMarketParameters,
+        WalletTradeParameters,
+    )
     from api.schemas.requests import Parameters
-    from api.server.middleware import Answer
+    from api.server.middleware import ApiResponse
 
-MOST_WATCHED = 1000
+MAX_WATCHED = 1000
 ONCHAIN = timedelta(days=14)
 AHEAD = timedelta(minutes=1)  # the chain's clock may be ahead of ours
-ABOVE_ALL = 1 << 60  # no block has such a number
+ABOVE_ALL = 1 << 60  # greater than any block number
 ADDRESS = re.compile(r"0[xX][0-9a-fA-F]{40}\Z")
 
 
 class WatchBody(Struct, frozen=True):
-    """Which wallet."""
+    """The wallet to watch."""
 
     address: Annotated[
         str,
         Meta(
             pattern="^0[xX][0-9a-fA-F]{40}$",
-            description="The wallet's address; upper and lower case are alike",
+            description="The wallet's address; case-insensitive",
             examples=["0x" + "5d" * 20],
         ),
     ]
 
 
 def wallet(address: str) -> bytes:
-    """Read an address as stored; a checksum in its capitals is not looked at."""
+    """Parse an address to bytes; a checksum in its letter case is ignored."""
     if not ADDRESS.match(address):
         detail = "Expected 0x and 40 hexadecimal digits"
         raise Problem(
@@ -56,69 +61,69 @@ def wallet(address: str) -> bytes:
     return bytes.fromhex(address[2:])
 
 
-def said(address: bytes) -> str:
-    """Write an address as answers have it."""
+def formatted(address: bytes) -> str:
+    """Format an address for a response."""
     return f"0x{address.hex()}"
 
 
-class Watch(Writing):
-    """Begin to watch a wallet."""
+class Watch(WriteResource):
+    """Start watching a wallet."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Watch it; again changes nothing."""
+        """Watch the wallet; idempotent."""
         self.admit(req)
         address = wallet(body(req, WatchBody).address)
         account = req.context.grant.key.account_id
         if self.write(lambda conn: _watch(conn, account, address)) is None:
             raise Problem(
                 "invalid_parameter",
-                f"{MOST_WATCHED:,} wallets can be watched at once",
-                hint="DELETE /v1/wallets/{address}/watch ends watching one",
-                errors=[{"name": "address", "detail": f"{MOST_WATCHED} are watched already"}],
+                f"At most {MAX_WATCHED:,} wallets can be watched at once",
+                hint="DELETE /v1/wallets/{address}/watch stops watching a wallet",
+                errors=[{"name": "address", "detail": f"{MAX_WATCHED} are already watched"}],
             )
-        self.say(resp, {"address": said(address), "watching": True})
+        self.respond(resp, {"address": formatted(address), "watching": True})
 
 
 def _watch(conn: psycopg.Connection[Any], account: int, address: bytes) -> bool | None:
     with conn.transaction():
         queries.hold_watching(conn)
-        watched: bool | None = queries.watch(conn, account_id=account, wallet=address, most=MOST_WATCHED)
+        watched: bool | None = queries.watch(conn, account_id=account, wallet=address, most=MAX_WATCHED)
     return watched
 
 
-class Unwatch(Writing):
-    """Watch a wallet no more."""
+class Unwatch(WriteResource):
+    """Stop watching a wallet."""
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, address: str) -> None:
-        """End watching it, if it was watched."""
+        """Stop watching the wallet, if it was watched."""
         self.admit(req)
         which, account = wallet(address), req.context.grant.key.account_id
         self.write(lambda conn: queries.unwatch(conn, account_id=account, wallet=which))
-        self.say(resp, {"address": said(which), "watching": False})
+        self.respond(resp, {"address": formatted(which), "watching": False})
 
 
-class OfAccount(Reading):
-    """What depends on whose key it is asked with."""
+class AccountResource(ReadResource):
+    """An endpoint whose response depends on the key's account."""
 
-    def on_get(self, req: falcon.Request, resp: Answer, **path: str) -> None:
-        """Answer a question of somebody."""
-        key = self.holder(req)
+    def on_get(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
+        """Answer a GET request for the key's account."""
+        key = self.authenticate(req)
         assert key is not None
         super().on_get(req, resp, **path, account_id=str(key.account_id))
 
 
-class Watched(OfAccount):
+class Watched(AccountResource):
     """The wallets that an account watches."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give them; those just changed as well, so from where they were written."""
+        """Return the wallets, read from the primary so that recent changes are included."""
         account = int(path["account_id"])
         with self.service.writes.connection() as conn:
-            return self.found(queries.watched(conn, account_id=account))
+            return self.required(queries.watched(conn, account_id=account))
 
 
-class Filter(msgspec.Struct, frozen=True):
-    """What a walk was asked for."""
+class HistoryFilter(msgspec.Struct, frozen=True):
+    """The filter of a paginated wallet history."""
 
     of: str
     address: str
@@ -127,8 +132,8 @@ class Filter(msgspec.Struct, frozen=True):
     market_key: int | None
 
 
-class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk of trades stands: the last row shown, or an instant before which it begins."""
+class WalletTradeCursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position in a list of trades: the last row returned, or the time before which the list begins."""
 
     filter: bytes
     ts: datetime
@@ -137,59 +142,61 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     maker: bool = False
 
 
-class MarketPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where a walk of outcomes stands: the last one shown."""
+class WalletMarketCursor(msgspec.Struct, frozen=True, array_like=True):
+    """A position in a list of outcomes: the last one returned."""
 
     filter: bytes
     ts: datetime = LATEST
     token_key: int = 0
 
 
-P = TypeVar("P", Place, MarketPlace)
+P = TypeVar("P", WalletTradeCursor, WalletMarketCursor)
 
 
-class Walked(OfAccount):
-    """A list of a wallet's history, newest first, a page at a time."""
+class PaginatedHistory(AccountResource):
+    """A paginated list of a wallet's history, newest first."""
 
-    def begun(self, given: OfWallet, start: P) -> P:
-        """Give the place where this page begins."""
+    def begun(self, given: WalletHistoryParameters, start: P) -> P:
+        """Return the position where this page begins."""
         if given.cursor is None:
             return start
         place = self.service.cursors.read(given.cursor, type(start))
         if place.filter != start.filter:
-            raise cursor.invalid("It belongs to a list with another filter")
+            raise cursor.invalid("It belongs to a list with a different filter")
         return place
 
-    def filter(self, given: OfWallet, address: str, market_key: int | None) -> bytes:
-        """Give the digest of what was asked for, whichever page."""
+    def filter(self, given: WalletHistoryParameters, address: str, market_key: int | None) -> bytes:
+        """Return the digest of the request's filter, which is the same for all pages."""
         since, until = (None if each is None else each.timestamp() for each in (given.from_, given.to))
-        return cursor.digest(Filter(self.endpoint.name, address, since, until, market_key))
+        return cursor.digest(HistoryFilter(self.endpoint.name, address, since, until, market_key))
 
-    def market(self, given: OfWallet) -> int | None:
-        """Give the key of the market that was asked for."""
+    def market(self, given: WalletHistoryParameters) -> int | None:
+        """Return the key of the requested market, or None."""
         return None if given.market_id is None else self.service.markets.of(given.market_id).key
 
-    def page(self, rows: list[tuple[Any, ...]], limit: int, place: P, **said: str) -> bytes:
-        """Write a page: one row more than shown means that there is another page."""
+    def page(self, rows: list[tuple[Any, ...]], limit: int, place: P, **formatted: str) -> bytes:
+        """Encode a page; one row beyond the limit means that there is another page."""
         shown, tail = rows[:limit], ""
         if len(rows) > limit:
             tail = self.service.cursors.write(type(place)(place.filter, *shown[-1][:-1]))
         data = ",".join(row[-1] for row in shown)
-        more = "".join(f',"{name}":{value}' for name, value in said.items())
+        more = "".join(f',"{name}":{value}' for name, value in formatted.items())
         return (
             f'"data":[{data}],"count":{len(shown)}{more},'
             f'"next_cursor":"{tail}","has_more":{"true" if tail else "false"}}}'
         ).encode()
 
 
-class Trades(Walked):
+class Trades(PaginatedHistory):
     """A wallet's trades."""
 
-    def asked(self, given: TradesOf, address: str, since: datetime) -> tuple[Place, dict[str, Any]]:
-        """Give where a page begins, and what is asked of the database."""
+    def asked(
+        self, given: WalletTradeParameters, address: str, since: datetime
+    ) -> tuple[WalletTradeCursor, dict[str, Any]]:
+        """Return the position where the page begins, and the query arguments."""
         key, which = self.market(given), wallet(address)
         latest = datetime.fromtimestamp(self.service.clock(), UTC) + AHEAD
-        start = Place(self.filter(given, said(which), key), min(given.to or latest, latest))
+        start = WalletTradeCursor(self.filter(given, formatted(which), key), min(given.to or latest, latest))
         place = self.begun(given, start)
         asked: dict[str, Any] = {
             "wallet": which,
@@ -206,7 +213,7 @@ class Trades(Walked):
         return place, asked
 
     def _narrow(self, asked: dict[str, Any], market_key: int) -> None:
-        # Fills are found by wallet and instant: what lies outside the time in which it traded the market is not read.
+        # Fills are indexed by wallet and time: read only the time range in which the wallet traded the market.
         which = asked["wallet"]
         keys, first, last, known_until = self.read(queries.traded, wallet=which, market_key=market_key)
         asked["token_keys"] = keys
@@ -221,39 +228,39 @@ class Trades(Walked):
 
 
 class Activity(Trades):
-    """What was kept of a wallet."""
+    """Recorded activity of a watched wallet."""
 
-    def answer(self, given: TradesOf, **path: str) -> bytes:
-        """Give a page of it."""
+    def answer(self, given: WalletTradeParameters, **path: str) -> bytes:
+        """Return a page of the activity."""
         place, asked = self.asked(given, path["address"], EARLIEST)
         account = int(path["account_id"])
         watching, kept = self.read(queries.watching, account_id=account, wallet=asked["wallet"]) or (False, False)
         rows = self.rows(queries.activity, account_id=account, **asked) if kept else []
-        begin = f'{{"address":"{said(asked["wallet"])}","watching":{"true" if watching else "false"},'
+        begin = f'{{"address":"{formatted(asked["wallet"])}","watching":{"true" if watching else "false"},'
         return begin.encode() + self.page(rows, given.limit, place)
 
 
-class Summary(OfAccount):
-    """A wallet in a few numbers."""
+class Summary(AccountResource):
+    """Totals of a wallet."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give them."""
-        return self.found(self.read(account_id=int(path["account_id"]), wallet=wallet(path["address"])))
+        """Return the totals."""
+        return self.required(self.read(account_id=int(path["account_id"]), wallet=wallet(path["address"])))
 
 
-class WholeOfWallet(Reading):
-    """What is the same for whoever asks, in one piece."""
+class WalletRow(ReadResource):
+    """An unpaginated row of a wallet that does not depend on the account."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
-        """Give it."""
-        return self.found(self.read(wallet=wallet(path["address"])))
+        """Return the row."""
+        return self.required(self.read(wallet=wallet(path["address"])))
 
 
 class Onchain(Trades):
-    """Fills of the last days."""
+    """Fills of the last 14 days."""
 
-    def answer(self, given: TradesOf, **path: str) -> bytes:
-        """Give a page of them."""
+    def answer(self, given: WalletTradeParameters, **path: str) -> bytes:
+        """Return a page."""
         since = datetime.fromtimestamp(self.service.clock(), UTC) - ONCHAIN
         place, asked = self.asked(given, path["address"], since)
         begins_ms = int(max(given.from_ or since, since).timestamp() * 1000)
@@ -262,17 +269,17 @@ class Onchain(Trades):
         if first is not None:
             del asked["since"]
             rows = self.rows(queries.onchain, from_ts=first, to_ts=last, **asked)
-        begin = f'{{"address":"{said(asked["wallet"])}",'.encode()
+        begin = f'{{"address":"{formatted(asked["wallet"])}",'.encode()
         return begin + self.page(rows, given.limit, place, since=str(begins_ms))
 
 
-class Markets(Walked):
+class Markets(PaginatedHistory):
     """The outcomes that a wallet traded."""
 
-    def answer(self, given: MarketsOf, **path: str) -> bytes:
-        """Give a page of them."""
+    def answer(self, given: WalletMarketParameters, **path: str) -> bytes:
+        """Return a page."""
         which, key = wallet(path["address"]), self.market(given)
-        place = self.begun(given, MarketPlace(self.filter(given, said(which), key)))
+        place = self.begun(given, WalletMarketCursor(self.filter(given, formatted(which), key)))
         rows = self.rows(
             queries.markets,
             wallet=which,
@@ -284,12 +291,12 @@ class Markets(Walked):
             limit=given.limit + 1,
         )
         note = msgspec.json.encode(self.read(queries.note)).decode()
-        return f'{{"address":"{said(which)}",'.encode() + self.page(rows, given.limit, place, note=note)
+        return f'{{"address":"{formatted(which)}",'.encode() + self.page(rows, given.limit, place, note=note)
 
 
-class Leaderboard(Reading):
-    """The head of a board."""
+class Leaderboard(ReadResource):
+    """The top of a leaderboard."""
 
-    def answer(self, given: Board, **path: str) -> bytes:
-        """Give it."""
-        return self.found(self.read(span=given.window, by=given.by, limit=given.limit))
+    def answer(self, given: LeaderboardParameters, **path: str) -> bytes:
+        """Return the row."""
+        return self.required(self.read(span=given.window, by=given.by, limit=given.limit))

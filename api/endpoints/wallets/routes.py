@@ -1,10 +1,10 @@
-"""Wallets: watched ones, what any of them did, holds and has earned, and who is first."""
+"""Routes of the wallet and leaderboard endpoints."""
 
 from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.wallets import records
-from api.endpoints.wallets.requests import Board, MarketsOf, TradesOf
+from api.endpoints.wallets.requests import LeaderboardParameters, WalletMarketParameters, WalletTradeParameters
 from api.endpoints.wallets.resource import (
     Activity,
     Leaderboard,
@@ -12,15 +12,15 @@ from api.endpoints.wallets.resource import (
     Onchain,
     Summary,
     Unwatch,
+    WalletRow,
     Watch,
     WatchBody,
     Watched,
-    WholeOfWallet,
 )
 from sql.queries import wallets
 
-WALLET = {"address": "The wallet's address: 0x and 40 hexadecimal digits, upper and lower case alike"}
-WALKED = "Following `next_cursor` gives each trade of the range once, whatever comes meanwhile."
+WALLET = {"address": "The wallet's address: 0x and 40 hexadecimal digits, case-insensitive"}
+WALKED = "Following `next_cursor` returns each trade of the range once, even while new ones are added."
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
@@ -28,15 +28,15 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/leaderboard",
         resource=Leaderboard,
         query=wallets.leaderboard,
-        parameters=Board,
+        parameters=LeaderboardParameters,
         answers=records.Leaderboard,
         credits=2,
         cache_s=2,
         tag="Wallets",
-        summary="Who traded most",
-        description="From final settlements: both sides of a fill count with its value. Computed once a minute, by "
-        "profit every five or, where there is much to count, less often; `computed_at` says when. Positions with fills "
-        "whose cost is unknown count by volume only.",
+        summary="Leaderboard of wallets",
+        description="From finalized settlements: a fill's value counts for both sides. Recomputed once a minute, by "
+        "profit every five minutes or, with much data, less often; `computed_at` says when. Positions with fills "
+        "of unknown cost count by volume only.",
     ),
     Endpoint(
         name="watch_wallet",
@@ -48,8 +48,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=("invalid_body", "missing_parameter", "body_too_large"),
         tag="Wallets",
         summary="Watch a wallet",
-        description="From the next block on its fills are kept for 90 days, and told on the stream as "
-        "`wallet_activity`. Up to 1,000 wallets an account.",
+        description="From the next block on, its fills are stored for 90 days and published on the stream as "
+        "`wallet_activity`. Up to 1,000 wallets per account.",
     ),
     Endpoint(
         name="watched_wallets",
@@ -57,7 +57,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=Watched,
         answers=records.Watched,
         tag="Wallets",
-        summary="The wallets that are watched",
+        summary="List watched wallets",
     ),
     Endpoint(
         name="unwatch_wallet",
@@ -66,36 +66,37 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         resource=Unwatch,
         answers=records.Watching,
         errors=("invalid_parameter",),
-        explained=WALLET,
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="Watch a wallet no more",
-        description="What was kept stays for its 90 days. Again, or of a wallet that was not watched: the same answer.",
+        summary="Stop watching a wallet",
+        description="Stored fills are kept for their 90 days. Idempotent: a wallet that is not watched gives the "
+        "same response.",
     ),
     Endpoint(
         name="wallet_activity",
         path="/v1/wallets/{address}/activity",
         resource=Activity,
         query=wallets.activity,
-        parameters=TradesOf,
+        parameters=WalletTradeParameters,
         answers=records.Activity,
         errors=("invalid_parameter", "invalid_cursor", "not_found"),
-        missing="There is no such market",
-        explained=WALLET,
+        missing="The market does not exist",
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="What a watched wallet did",
-        description=f"Its fills from when watching began, kept for 90 days, newest first. {WALKED}",
+        summary="Activity of a watched wallet",
+        description=f"Its fills since watching began, stored for 90 days, newest first. {WALKED}",
     ),
     Endpoint(
         name="wallet_onchain",
         path="/v1/wallets/{address}/onchain",
         resource=Onchain,
         query=wallets.onchain,
-        parameters=TradesOf,
+        parameters=WalletTradeParameters,
         answers=records.Onchain,
         credits=5,
         errors=("invalid_parameter", "invalid_cursor", "not_found"),
-        missing="There is no such market",
-        explained=WALLET,
+        missing="The market does not exist",
+        path_descriptions=WALLET,
         tag="Wallets",
         summary="A wallet's settled trades of the last 14 days",
         description=f"As maker or taker, newest first; of any wallet, watched or not. {WALKED}",
@@ -108,54 +109,55 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=records.WalletSummary,
         credits=5,
         errors=("invalid_parameter",),
-        explained=WALLET,
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="A wallet in a few numbers",
-        description="Of all its fills since indexing began, whether it is watched or not; `note` says which blocks.",
+        summary="Totals of a wallet",
+        description="Over all its fills since indexing began, whether it is watched or not; `note` names the blocks.",
     ),
     Endpoint(
         name="wallet_markets",
         path="/v1/wallets/{address}/markets",
         resource=Markets,
         query=wallets.markets,
-        parameters=MarketsOf,
+        parameters=WalletMarketParameters,
         answers=records.WalletMarkets,
         credits=5,
         errors=("invalid_parameter", "invalid_cursor", "not_found"),
-        missing="There is no such market",
-        explained=WALLET,
+        missing="The market does not exist",
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="What a wallet traded, last first",
-        description="One row an outcome. `bought` and `sold` are shares of its fills; `net_position` also has what "
-        "splits, merges, conversions, redemptions and transfers changed. `from` and `to` are about the last trade of "
-        "each. Following `next_cursor` gives each row once; an outcome that is traded meanwhile moves to the front.",
+        summary="Outcomes that a wallet traded, latest first",
+        description="One row per outcome. `bought` and `sold` are shares from fills; `net_position` also includes "
+        "splits, merges, conversions, redemptions and transfers. `from` and `to` apply to the last trade of "
+        "each. Following `next_cursor` returns each row once; an outcome that is traded meanwhile moves to the front.",
     ),
     Endpoint(
         name="wallet_open_positions",
         path="/v1/wallets/{address}/positions/open",
-        resource=WholeOfWallet,
+        resource=WalletRow,
         query=wallets.open_positions,
         answers=records.OpenPositions,
         credits=5,
         errors=("invalid_parameter",),
-        explained=WALLET,
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="What a wallet holds, by its settlements",
-        description="Outcomes of which more came than went, since indexing began: an approximation, as what a wallet "
-        "had before is not known. `GET /v1/positions` asks the exchange.",
+        summary="Open positions of a wallet, from settlements",
+        description="Outcomes with a positive net position since indexing began: an approximation, since earlier "
+        "holdings "
+        "are unknown. `GET /v1/positions` requests positions from the exchange.",
     ),
     Endpoint(
         name="wallet_pnl",
         path="/v1/wallets/{address}/pnl",
-        resource=WholeOfWallet,
+        resource=WalletRow,
         query=wallets.pnl,
         answers=records.WalletPnl,
         credits=10,
         errors=("invalid_parameter",),
-        explained=WALLET,
+        path_descriptions=WALLET,
         tag="Wallets",
-        summary="What a wallet has earned",
-        description="By average cost, fees included, one row an outcome. Resolved markets are settled at the stored "
-        "outcome prices. Rows whose cost is not wholly known say so, and are not in the totals.",
+        summary="Profit and loss of a wallet",
+        description="By average cost, including fees, one row per outcome. Resolved markets are settled at the stored "
+        "outcome prices. Rows whose cost is partly unknown are flagged and not in the totals.",
     ),
 )

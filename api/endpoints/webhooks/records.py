@@ -1,4 +1,4 @@
-"""What webhooks' endpoints answer, for the document."""
+"""Responses of the webhook endpoints."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Id = Annotated[str, Meta(examples=["7f0c2f5e-3a0b-4f0e-9a54-6f0c7d0c1f3a"])]
 Secret = Annotated[
     str,
     Meta(
-        description="Verifies the signatures. It is shown this once",
+        description="Verifies signatures. Shown only once",
         examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
     ),
 ]
 
 
 class Webhook(Struct):
-    """Where an account has itself told of what."""
+    """A webhook: its URL, events and filters."""
 
     id: Id
     url: Annotated[str, Meta(examples=["https://example.com/hook"])]
@@ -29,18 +29,18 @@ class Webhook(Struct):
     wallets: list[Address] | None
     min_usd: Usd | None
     enabled: bool
-    disabled_reason: Annotated[str | None, Meta(description="Why, where it was not its owner", examples=[None])]
+    disabled_reason: Annotated[str | None, Meta(description="The reason, if the service disabled it", examples=[None])]
     disabled_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
-    rotating: Annotated[bool, Meta(description="Two secrets sign: a rotation was begun and not finished")]
-    waiting: Annotated[Count, Meta(description="Deliveries that are not over")]
-    next_at: Annotated[UnixSeconds | None, Meta(description="When the first of them is tried: Unix seconds")]
+    rotating: Annotated[bool, Meta(description="A secret rotation is in progress: both secrets sign")]
+    waiting: Annotated[Count, Meta(description="Number of pending deliveries")]
+    next_at: Annotated[UnixSeconds | None, Meta(description="When the first of them is attempted: Unix seconds")]
     created_at: UnixSeconds
     updated_at: UnixSeconds
     secret: Secret | UnsetType = UNSET
 
 
 class WebhookPage(Struct):
-    """The account's webhooks, in the order in which they were made."""
+    """The account's webhooks, in order of creation."""
 
     data: list[Webhook]
     next_cursor: str
@@ -48,42 +48,44 @@ class WebhookPage(Struct):
 
 
 class Removed(Struct):
-    """A webhook that is no more."""
+    """A removed webhook."""
 
     id: Id
     removed: bool
 
 
 class SecretRotation(Struct):
-    """How a rotation of secrets stands."""
+    """The state of a secret rotation."""
 
     id: Id
     rotating: Annotated[bool, Meta(description="Both secrets sign")]
     message: str
-    secret: Annotated[Secret | UnsetType, Meta(description="After `begin`: the new one")] = UNSET
+    secret: Annotated[Secret | UnsetType, Meta(description="The new secret, after `begin`")] = UNSET
 
 
 class Attempt(Struct):
-    """One try."""
+    """A delivery attempt."""
 
     ts: UnixMs
-    status: Annotated[int | None, Meta(description="What the receiver answered; null: nothing")]
-    error: Annotated[str | None, Meta(description="Why there was no answer")]
+    status: Annotated[int | None, Meta(description="The receiver's HTTP status; null: no response")]
+    error: Annotated[str | None, Meta(description="Why there was no response")]
     duration_ms: Count
-    answer: Annotated[str, Meta(description="The beginning of the answer's body")]
+    answer: Annotated[str, Meta(description="The beginning of the response body")]
 
 
 class Delivery(Struct):
-    """One message to one webhook."""
+    """A delivery: one message to one webhook."""
 
     id: Id
     webhook_id: Id
-    message_id: Annotated[str, Meta(description="`webhook-id` of every attempt", examples=["msg_7f0c2f5e3a0b"])]
+    message_id: Annotated[
+        str, Meta(description="The `webhook-id` header of every attempt", examples=["msg_7f0c2f5e3a0b"])
+    ]
     type: Annotated[str, Meta(examples=["signal.whale_alert"])]
-    seq: Annotated[int | None, Meta(description="The event's place in the stream; null: a test")]
+    seq: Annotated[int | None, Meta(description="The event's `seq` in the stream; null: a test message")]
     state: Literal["waiting", "delivered", "failed"]
     attempts: Count
-    next_at: Annotated[UnixSeconds | None, Meta(description="When it may be tried next: Unix seconds")]
+    next_at: Annotated[UnixSeconds | None, Meta(description="When the next attempt is due: Unix seconds")]
     created_at: UnixSeconds
     ended_at: UnixSeconds | None
     log: Annotated[list[Attempt], Meta(description="The latest attempts, oldest first")]
@@ -93,7 +95,7 @@ class Delivery(Struct):
 
 
 class DeliveryPage(Struct):
-    """Deliveries, the newest first."""
+    """A page of deliveries, newest first."""
 
     data: list[Delivery]
     next_cursor: str

@@ -1,4 +1,4 @@
-"""What webhooks can be asked, and made of."""
+"""Parameters and bodies of the webhook endpoints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from api.schemas.requests import CursorText, Parameters
 
-MOST_NAMED = 500  # markets, and wallets, of one webhook: what fits a body
+MAX_NAMED = 500  # markets, and likewise wallets, of one webhook: what fits in a body
 EventName = Literal[
     "trade",
     "onchain_trade",
@@ -31,7 +31,7 @@ Url = Annotated[
     Meta(
         min_length=1,
         max_length=2000,
-        description="Where to: https or http, on the public internet, of visible ASCII characters",
+        description="The receiver: https or http, on the public internet, in visible ASCII characters",
         examples=["https://example.com/hooks/presage"],
     ),
 ]
@@ -40,7 +40,7 @@ Events = Annotated[
     Meta(
         min_length=1,
         max_length=20,
-        description="What to be told of; `signal` and `market` stand for all that begins with them",
+        description="The events to deliver; `signal` and `market` include all events that begin with them",
         examples=[["signal.whale_alert", "market.resolved"]],
     ),
 ]
@@ -48,17 +48,17 @@ MarketNames = Annotated[
     list[Annotated[str, Meta(min_length=1, max_length=500)]],
     Meta(
         min_length=1,
-        max_length=MOST_NAMED,
-        description="Only of these markets: condition ids, slugs or the exchange's numbers; null: of any",
+        max_length=MAX_NAMED,
+        description="Only these markets: condition ids, slugs or the exchange's numeric ids; null: all",
     ),
 ]
 WalletNames = Annotated[
     list[Annotated[str, Meta(pattern="^0[xX][0-9a-fA-F]{40}$", max_length=42)]],
     Meta(
         min_length=1,
-        max_length=MOST_NAMED,
+        max_length=MAX_NAMED,
         description="Only `onchain_trade` and `wallet_activity` of these wallets, watched or not; null: on-chain "
-        "trades of any, and activity of those that the account watches",
+        "trades of all wallets, and activity of those that the account watches",
         examples=[["0x" + "5d" * 20]],
     ),
 ]
@@ -67,14 +67,14 @@ MinUsd = Annotated[
     Meta(
         gt=0,
         le=1e9,
-        description="Only trades, on-chain trades, activity and whale alerts of this many US dollars or more",
+        description="Only trades, on-chain trades, activity and whale alerts of at least this many US dollars",
         examples=[1000],
     ),
 ]
 
 
 class WebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to tell of what."""
+    """A new webhook: the receiver and the events to deliver."""
 
     url: Url
     events: Events
@@ -84,7 +84,7 @@ class WebhookBody(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WebhookChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What to change; what is left out stays, null takes a filter away."""
+    """Changes to a webhook; omitted fields are unchanged, null removes a filter."""
 
     url: Url | UnsetType = UNSET
     events: Events | UnsetType = UNSET
@@ -93,34 +93,32 @@ class WebhookChanges(Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     min_usd: MinUsd | UnsetType | None = UNSET
     enabled: Annotated[
         bool | UnsetType,
-        Meta(description="False: nothing is queued or delivered; what waits is kept. True: from now on again"),
+        Meta(description="False: nothing is queued or delivered, pending deliveries are kept. True: delivery resumes"),
     ] = UNSET
 
 
 class RotationBody(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which of the two steps."""
+    """A step of a secret rotation."""
 
     step: Annotated[
         Literal["begin", "finish", "cancel"],
         Meta(
-            description="`begin`: a new secret signs beside the old one; `finish`: from now on the new one alone; "
-            "`cancel`: the old one alone, as before"
+            description="`begin`: a new secret signs in addition to the old one; `finish`: only the new one signs; "
+            "`cancel`: only the old one signs, as before"
         ),
     ] = "begin"
 
 
-class PageOf(Parameters, frozen=True, kw_only=True):
+class PageParameters(Parameters, frozen=True, kw_only=True):
     """A page of a list."""
 
-    limit: Annotated[int, Meta(ge=1, le=200, description="Rows in one answer")] = 50
-    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the answer before, to go on after it")] = (
-        None
-    )
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of rows in the response")] = 50
+    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the previous page")] = None
 
 
-class DeliveriesOf(PageOf, frozen=True, kw_only=True):
+class DeliveryParameters(PageParameters, frozen=True, kw_only=True):
     """Which deliveries to list."""
 
     state: Annotated[
-        Literal["waiting", "delivered", "failed"] | None, Meta(description="Only deliveries in this state")
+        Literal["waiting", "delivered", "failed"] | None, Meta(description="Only deliveries with this state")
     ] = None

@@ -1,4 +1,4 @@
-"""Webhooks: made, changed, tried, and what became of each delivery. They are delivered elsewhere."""
+"""Resources that manage webhooks and list their deliveries. The orchestration delivers them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import falcon
 import msgspec
 from msgspec import UNSET, Struct
 
-from api.endpoints.keys.resource import Writing, body, invalid
-from api.endpoints.wallets.resource import OfAccount
+from api.endpoints.keys.resource import WriteResource, body, invalid
+from api.endpoints.wallets.resource import AccountResource
 from api.endpoints.webhooks.requests import RotationBody, WebhookBody, WebhookChanges
 from api.errors import Problem
 from sql.database import micro
@@ -24,57 +24,57 @@ from upstream.transport import addresses
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from api.endpoints.base.resource import Reading
-    from api.endpoints.webhooks.requests import DeliveriesOf, PageOf
+    from api.endpoints.base.resource import ReadResource
+    from api.endpoints.webhooks.requests import DeliveryParameters, PageParameters
     from api.metering.key import Key
 
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
-MOST_WALLETS = 5000  # named by all webhooks of an account, as on the stream
+MAX_WALLETS = 5000  # in all webhooks of an account together, as on the stream
 TEST = "webhook.test"
-MOST_TESTS = 100  # waiting, of a webhook
+MAX_TESTS = 100  # pending, per webhook
 OFF = "The webhook is disabled"
 ABOVE_ALL = 2**62
 COLUMNS = ("url", "events", "market_ids", "wallets", "min_usd")
 
 
-class Place(Struct, frozen=True, array_like=True):
-    """Where a walk of a list stands; the list is named, so that a cursor is of no use for another."""
+class WebhookCursor(Struct, frozen=True, array_like=True):
+    """A position in a list, with the list's name, so that a cursor is valid for that list only."""
 
     of: str
     number: int
 
 
 def identity(text: str, what: str = "webhook") -> UUID:
-    """Read an id; there is nothing by any other text."""
+    """Parse an id; raise `not_found` for any other text."""
     if not ID.match(text):
-        raise Problem("not_found", f"There is no such {what}", hint="Its `id` is 36 characters long, in lower case")
+        raise Problem("not_found", f"The {what} does not exist", hint="An `id` is 36 characters long, in lower case")
     return UUID(text)
 
 
 def new_secret() -> str:
-    """Make a secret: 256 random bits, as Standard Webhooks writes them."""
+    """Return a new secret: 256 random bits in the Standard Webhooks format."""
     return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-class Owned(Writing):
-    """What an account does to its own webhooks."""
+class WebhookResource(WriteResource):
+    """A write endpoint for the account's own webhooks."""
 
-    def wish(self, req: falcon.Request) -> Key:
-        """Admit the request, and tell whose it is."""
+    def authorize(self, req: falcon.Request) -> Key:
+        """Admit the request and return its key."""
         self.admit(req)
         key: Key = req.context.grant.key
         return key
 
     def shown(self, conn: Any, key: Key, webhook_id: UUID) -> dict[str, Any]:
-        """Give the webhook as it is now."""
+        """Return the webhook's current record."""
         text = queries.record(conn, account_id=key.account_id, webhook_id=webhook_id)
         if text is None:
-            raise Problem("not_found", "There is no such webhook", hint="GET /v1/webhooks lists yours")
+            raise Problem("not_found", "The webhook does not exist", hint="GET /v1/webhooks lists your webhooks")
         record: dict[str, Any] = msgspec.json.decode(text)
         return record
 
     def columns(self, asked: WebhookBody | WebhookChanges) -> dict[str, Any]:
-        """Give what was said as it is stored; what was left out is left out."""
+        """Return the given fields as stored columns; omitted fields are omitted."""
         said = {name: value for name, value in msgspec.structs.asdict(asked).items() if value is not UNSET}
         readers: dict[str, Callable[[Any], Any]] = {
             "url": self.checked_url,
@@ -87,19 +87,19 @@ class Owned(Writing):
         return {names.get(name, name): read(said[name]) for name, read in readers.items() if name in said}
 
     def checked_url(self, url: str) -> str:
-        """Refuse what nobody is to be sent to; each connection is judged anew."""
+        """Refuse forbidden addresses; each connection is checked again at delivery."""
         try:
             read = addresses.parse(url)
             port = read.port or addresses.PORTS[read.scheme]
-            addresses.checked(read.raw_host.decode(), port, self.service.webhook_networks)
-        except addresses.Forbidden as refusal:
+            addresses.resolve_allowed(read.raw_host.decode(), port, self.service.webhook_networks)
+        except addresses.ForbiddenAddress as refusal:
             raise invalid("url", str(refusal)) from None
-        except OSError:  # no such name, for now: that is found out when it is to be delivered to
+        except OSError:  # the name does not resolve now: checked again at delivery
             pass
         return url
 
     def market_ids(self, names: Sequence[str] | None) -> list[str] | None:
-        """Give the condition ids of markets."""
+        """Return the condition ids of markets."""
         if names is None:
             return None
         try:
@@ -107,27 +107,27 @@ class Owned(Writing):
         except Problem as refusal:
             if refusal.problem != "not_found":
                 raise
-            raise invalid("markets", "there is no such market", hint=refusal.hint) from None
+            raise invalid("markets", "the market does not exist", hint=refusal.hint) from None
 
     def make_room(self, conn: Any, key: Key, wallets: Sequence[bytes] | None, webhook_id: UUID | None = None) -> None:
-        """Hold the account to its tier. Its changes take turns from here on."""
+        """Enforce the tier's limits. Locks the account, so its changes are serialised from here on."""
         queries.hold_account(conn, account_id=key.account_id)
         others, named, most = queries.room(conn, account_id=key.account_id, key_id=key.key_id, webhook_id=webhook_id)
         if webhook_id is None and most is not None and others >= most:
             raise Problem(
                 "forbidden",
                 f"The tier allows {most:,} webhooks, and the account has {others:,}",
-                hint="DELETE /v1/webhooks/{id} makes room",
+                hint="Remove one with DELETE /v1/webhooks/{id}",
             )
-        if named + len(wallets or ()) > MOST_WALLETS:
-            raise invalid("wallets", f"an account's webhooks name at most {MOST_WALLETS:,} wallets")
+        if named + len(wallets or ()) > MAX_WALLETS:
+            raise invalid("wallets", f"an account's webhooks can list at most {MAX_WALLETS:,} wallets")
 
 
-class Webhooks(OfAccount):
+class WebhookList(AccountResource):
     """The account's webhooks."""
 
-    def answer(self, given: PageOf, **path: str) -> bytes:
-        """Give a page of them; those just changed as well, so from where they were written."""
+    def answer(self, given: PageParameters, **path: str) -> bytes:
+        """Return a page, read from the primary so that recent changes are included."""
         account = int(path["account_id"])
         return page(
             self,
@@ -138,12 +138,12 @@ class Webhooks(OfAccount):
         )
 
 
-class Create(Owned):
-    """A new webhook."""
+class CreateWebhook(WebhookResource):
+    """Creation of a webhook."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Make it; its secret is shown this once."""
-        key = self.wish(req)
+        """Create the webhook; its secret is shown only once."""
+        key = self.authorize(req)
         asked = body(req, WebhookBody)
         columns, secret = self.columns(asked), new_secret()
 
@@ -155,25 +155,25 @@ class Create(Owned):
                 queries.changed(conn)
                 return {**self.shown(conn, key, webhook_id), "secret": secret}
 
-        self.say(resp, self.write(work), falcon.HTTP_201)
+        self.respond(resp, self.write(work), falcon.HTTP_201)
 
 
-class One(OfAccount):
-    """A webhook."""
+class WebhookDetail(AccountResource):
+    """One webhook."""
 
     def answer(self, given: Any, **path: str) -> bytes:
-        """Give it."""
+        """Return the webhook."""
         webhook_id, account = identity(path["id"]), int(path["account_id"])
         with self.service.writes.connection() as conn:
-            return self.found(queries.record(conn, account_id=account, webhook_id=webhook_id))
+            return self.required(queries.record(conn, account_id=account, webhook_id=webhook_id))
 
 
-class Change(Owned):
-    """A webhook, otherwise."""
+class ChangeWebhook(WebhookResource):
+    """Change of a webhook."""
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
-        """Change what is said, and leave the rest."""
-        key = self.wish(req)
+        """Change the given fields and leave the rest."""
+        key = self.authorize(req)
         webhook_id = identity(id)
         asked = body(req, WebhookChanges) if req.content_length else WebhookChanges()
         changes = self.columns(asked)
@@ -194,15 +194,15 @@ class Change(Owned):
                 queries.changed(conn)
                 return self.shown(conn, key, webhook_id)
 
-        self.say(resp, self.write(work))
+        self.respond(resp, self.write(work))
 
 
-class Remove(Owned):
-    """A webhook, no more."""
+class RemoveWebhook(WebhookResource):
+    """Removal of a webhook."""
 
     def on_delete(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
-        """End it, and forget its deliveries."""
-        key = self.wish(req)
+        """Remove the webhook and its deliveries."""
+        key = self.authorize(req)
         webhook_id = identity(id)
 
         def work(conn: Any) -> None:
@@ -212,15 +212,15 @@ class Remove(Owned):
                 queries.changed(conn)
 
         self.write(work)
-        self.say(resp, {"id": str(webhook_id), "removed": True})
+        self.respond(resp, {"id": str(webhook_id), "removed": True})
 
 
-class Test(Owned):
-    """A message to try a webhook with."""
+class SendTest(WebhookResource):
+    """A test message to a webhook."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
-        """Queue it before all that waits."""
-        key = self.wish(req)
+        """Queue a test message ahead of all pending deliveries."""
+        key = self.authorize(req)
         webhook_id = identity(id)
         now = datetime.fromtimestamp(self.service.clock(), UTC)
         message = {
@@ -237,27 +237,27 @@ class Test(Owned):
                 text = msgspec.json.encode(message).decode()
                 queries.hold(conn, webhook_id=webhook_id)
                 delivery_id = queries.add_test(
-                    conn, webhook_id=webhook_id, type=TEST, body=text, now=now, most=MOST_TESTS
+                    conn, webhook_id=webhook_id, type=TEST, body=text, now=now, most=MAX_TESTS
                 )
                 if delivery_id is None:
                     raise Problem(
                         "burst_exceeded",
-                        f"{MOST_TESTS} tests of this webhook wait already",
-                        hint="GET /v1/webhooks/{id}/deliveries tells what became of them",
+                        f"{MAX_TESTS} tests of this webhook are already pending",
+                        hint="GET /v1/webhooks/{id}/deliveries shows their state",
                         headers={"Retry-After": "60"},
                     )
                 queries.go_on(conn, webhook_id=webhook_id, more=1, now=now)
                 return _delivery(conn, key, webhook_id, delivery_id)
 
-        self.say(resp, self.write(work), falcon.HTTP_202)
+        self.respond(resp, self.write(work), falcon.HTTP_202)
 
 
-class RotateSecret(Owned):
-    """Another secret, in two steps."""
+class RotateSecret(WebhookResource):
+    """Rotation of a webhook's secret, in two steps."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
-        """Take a step."""
-        key = self.wish(req)
+        """Begin, finish or cancel a rotation."""
+        key = self.authorize(req)
         webhook_id = identity(id)
         step = body(req, RotationBody).step if req.content_length else "begin"
         which: dict[str, Any] = {"account_id": key.account_id, "webhook_id": webhook_id}
@@ -277,25 +277,27 @@ class RotateSecret(Owned):
 
         if not self.write(work):
             if step == "begin":
-                raise invalid("step", "a rotation was begun already", hint='First {"step": "finish"} or "cancel"')
-            raise invalid("step", "no rotation was begun", hint='First {"step": "begin"}')
-        told = {
-            "begin": "Both secrets sign now. Have your receiver take the new one, then finish.",
-            "finish": "The new secret alone signs now.",
-            "cancel": "The old secret alone signs, as before.",
+                raise invalid(
+                    "step", "a rotation is already in progress", hint='First send {"step": "finish"} or "cancel"'
+                )
+            raise invalid("step", "no rotation is in progress", hint='First send {"step": "begin"}')
+        messages = {
+            "begin": "Both secrets sign now. Configure the new one in your receiver, then finish.",
+            "finish": "Only the new secret signs now.",
+            "cancel": "Only the old secret signs, as before.",
         }
-        self.say(resp, {**answer, "message": told[step]})
+        self.respond(resp, {**answer, "message": messages[step]})
 
 
-class Deliveries(OfAccount):
-    """What became of each message."""
+class Deliveries(AccountResource):
+    """The deliveries of a webhook."""
 
-    def answer(self, given: DeliveriesOf, **path: str) -> bytes:
-        """Give a page, the newest first."""
+    def answer(self, given: DeliveryParameters, **path: str) -> bytes:
+        """Return a page, newest first."""
         webhook_id, account = identity(path["id"]), int(path["account_id"])
         which: dict[str, Any] = {"account_id": account, "webhook_id": webhook_id}
         with self.service.writes.connection() as conn:
-            self.found(queries.record(conn, **which))
+            self.required(queries.record(conn, **which))
         return page(
             self,
             f"deliveries of {webhook_id} {given.state}",
@@ -307,12 +309,12 @@ class Deliveries(OfAccount):
         )
 
 
-class Redeliver(Owned):
-    """A message once more."""
+class Redeliver(WebhookResource):
+    """Redelivery of a message."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response, id: str, delivery_id: str) -> None:  # noqa: A002
-        """Queue what is over; try what waits at once, when its turn is there."""
-        key = self.wish(req)
+        """Requeue a finished delivery; attempt a pending one as soon as it is next in order."""
+        key = self.authorize(req)
         webhook_id, which = identity(id), identity(delivery_id, "delivery")
         now = datetime.fromtimestamp(self.service.clock(), UTC)
 
@@ -324,20 +326,20 @@ class Redeliver(Owned):
                 queries.go_on(conn, webhook_id=webhook_id, more=more or 0, now=now)
                 return _delivery(conn, key, webhook_id, which)
 
-        self.say(resp, self.write(work), falcon.HTTP_202)
+        self.respond(resp, self.write(work), falcon.HTTP_202)
 
 
-def page(reading: Reading, of: str, given: PageOf, start: int, query: Any) -> bytes:
-    """Give a page of a list that is walked by number."""
-    cursors, place = reading.service.cursors, Place(of, start)
+def page(reading: ReadResource, of: str, given: PageParameters, start: int, query: Any) -> bytes:
+    """Return a page of a list that is ordered by number."""
+    cursors, place = reading.service.cursors, WebhookCursor(of, start)
     if given.cursor is not None:
-        place = cursors.read(given.cursor, Place)
+        place = cursors.read(given.cursor, WebhookCursor)
         if place.of != of:
-            raise Problem("invalid_cursor", "It belongs to another list", hint="Start again without a cursor")
+            raise Problem("invalid_cursor", "It belongs to a different list", hint="Start again without a cursor")
     with reading.service.writes.connection() as conn:
         rows = list(query(conn, place.number))
     shown = rows[: given.limit]
-    tail = cursors.write(Place(of, shown[-1][0])) if len(rows) > len(shown) else ""
+    tail = cursors.write(WebhookCursor(of, shown[-1][0])) if len(rows) > len(shown) else ""
     data = ",".join(record for _, record in shown)
     return f'{{"data":[{data}],"next_cursor":"{tail}","has_more":{"true" if tail else "false"}}}'.encode()
 
@@ -348,12 +350,14 @@ def _wallets(given: Sequence[str] | None) -> list[bytes] | None:
 
 def _enabled(webhook: dict[str, Any]) -> None:
     if not webhook["enabled"]:
-        raise Problem("forbidden", OFF, hint='PATCH {"enabled": true} first')
+        raise Problem("forbidden", OFF, hint='Enable it with PATCH {"enabled": true}')
 
 
 def _delivery(conn: Any, key: Key, webhook_id: UUID, delivery_id: UUID) -> dict[str, Any]:
     text = queries.delivery(conn, account_id=key.account_id, webhook_id=webhook_id, delivery_id=delivery_id)
     if text is None:
-        raise Problem("not_found", "There is no such delivery", hint="GET /v1/webhooks/{id}/deliveries lists them")
+        raise Problem(
+            "not_found", "The delivery does not exist", hint="GET /v1/webhooks/{id}/deliveries lists deliveries"
+        )
     record: dict[str, Any] = msgspec.json.decode(text)
     return record

@@ -1,4 +1,4 @@
-"""Webhooks: being told of what happens instead of asking. Managing them costs no credits."""
+"""Routes that manage webhooks. They cost no credits."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from functools import partial
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.webhooks import records
-from api.endpoints.webhooks.requests import DeliveriesOf, PageOf, RotationBody, WebhookBody, WebhookChanges
+from api.endpoints.webhooks.requests import (
+    DeliveryParameters,
+    PageParameters,
+    RotationBody,
+    WebhookBody,
+    WebhookChanges,
+)
 from api.endpoints.webhooks.resource import (
-    Change,
-    Create,
+    ChangeWebhook,
+    CreateWebhook,
     Deliveries,
-    One,
     Redeliver,
-    Remove,
+    RemoveWebhook,
     RotateSecret,
-    Test,
-    Webhooks,
+    SendTest,
+    WebhookDetail,
+    WebhookList,
 )
 
-NONE = "There is no such webhook"
+NONE = "The webhook does not exist"
 webhook = partial(
     Endpoint,
     tag="Webhooks",
     credits=0,
-    explained={"id": "The webhook's `id`", "delivery_id": "The delivery's `id`"},
+    path_descriptions={"id": "The webhook's `id`", "delivery_id": "The delivery's `id`"},
 )
 BODY = ("invalid_body", "missing_parameter", "body_too_large")
 
@@ -32,69 +38,73 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     webhook(
         name="webhooks",
         path="/v1/webhooks",
-        resource=Webhooks,
-        parameters=PageOf,
+        resource=WebhookList,
+        parameters=PageParameters,
         answers=records.WebhookPage,
         errors=("invalid_cursor",),
-        summary="The account's webhooks",
-        description="In the order in which they were made.",
+        summary="List webhooks",
+        description="The account's webhooks, in order of creation.",
     ),
     webhook(
         name="create_webhook",
         method="POST",
         path="/v1/webhooks",
-        resource=Create,
+        resource=CreateWebhook,
         body=WebhookBody,
         answers=records.Webhook,
         status=201,
         errors=(*BODY, "forbidden"),
-        summary="Have events sent to an address",
-        description="Each event that it asks for is sent as a `POST`, signed as Standard Webhooks 1.0.0 has it: "
-        "`secret`, shown this once, verifies it. Events come one after the other in the order of the stream; one that "
-        "does not arrive (any answer but 2xx) is tried ten times within 76 hours, and the next ones wait for it. "
+        summary="Create a webhook",
+        description="Each selected event is sent as a `POST`, signed as Standard Webhooks 1.0.0 defines: `secret`, "
+        "shown only "
+        "once, verifies it. Events are delivered one at a time in stream order; a failed delivery (any response but "
+        "2xx) "
+        "is attempted ten times within 76 hours, and later events wait for it. "
         "Addresses that are not on the public internet are refused.",
     ),
     webhook(
         name="webhook",
         path="/v1/webhooks/{id}",
-        resource=One,
+        resource=WebhookDetail,
         answers=records.Webhook,
         errors=("not_found",),
         missing=NONE,
-        summary="A webhook",
+        summary="Get a webhook",
     ),
     webhook(
         name="change_webhook",
         method="PATCH",
         path="/v1/webhooks/{id}",
-        resource=Change,
+        resource=ChangeWebhook,
         body=WebhookChanges,
         answers=records.Webhook,
         errors=(*BODY, "not_found"),
         summary="Change, disable or enable a webhook",
-        description="What is left out stays as it is; null takes a filter away. What happens while it is disabled is "
-        "not told later; what waited before is kept, and delivered once it is enabled.",
+        description="Omitted fields are unchanged; null removes a filter. Events that occur while it is disabled are "
+        "never "
+        "delivered; deliveries pending before are kept, and delivered once it is enabled.",
     ),
     webhook(
         name="remove_webhook",
         method="DELETE",
         path="/v1/webhooks/{id}",
-        resource=Remove,
+        resource=RemoveWebhook,
         answers=records.Removed,
         errors=("not_found",),
-        summary="End a webhook",
-        description="What waits is not delivered any more, and the log is forgotten.",
+        summary="Remove a webhook",
+        description="Pending deliveries are discarded and the log is deleted.",
     ),
     webhook(
         name="test_webhook",
         method="POST",
         path="/v1/webhooks/{id}/test",
-        resource=Test,
+        resource=SendTest,
         answers=records.Delivery,
         status=202,
         errors=("not_found", "forbidden"),
         summary="Send a test message",
-        description="`webhook.test`, before all that waits, and tried once: the delivery tells what came of it.",
+        description="Sends `webhook.test` ahead of all pending deliveries, with a single attempt; the delivery shows "
+        "the result.",
     ),
     webhook(
         name="rotate_webhook_secret",
@@ -104,20 +114,21 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         body=RotationBody,
         answers=records.SecretRotation,
         errors=(*BODY, "not_found"),
-        summary="Replace a webhook's secret, in two steps",
-        description="`begin` gives a new secret, and both sign; when the receiver has it, `finish` ends the old one. "
-        "`cancel` ends the new one instead. Without a body: `begin`.",
+        summary="Rotate a webhook's secret, in two steps",
+        description="`begin` returns a new secret, and both sign; once the receiver has it, `finish` retires the old "
+        "one. "
+        "`cancel` discards the new one instead. Without a body: `begin`.",
     ),
     webhook(
         name="webhook_deliveries",
         path="/v1/webhooks/{id}/deliveries",
         resource=Deliveries,
-        parameters=DeliveriesOf,
+        parameters=DeliveryParameters,
         answers=records.DeliveryPage,
         errors=("not_found", "invalid_cursor"),
         missing=NONE,
-        summary="What became of each message",
-        description="The newest first, each with its attempts. Kept for a while after they are over.",
+        summary="List a webhook's deliveries",
+        description="Newest first, each with its attempts. Finished deliveries are kept for a limited time.",
     ),
     webhook(
         name="redeliver",
@@ -127,8 +138,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         answers=records.Delivery,
         status=202,
         errors=("not_found", "forbidden"),
-        summary="Send a message once more",
-        description="With the same `webhook-id`. What is over goes behind what waits and has ten attempts again; what "
-        "waits is tried at once, when its turn is there.",
+        summary="Redeliver a message",
+        description="With the same `webhook-id`. A finished delivery is queued behind the pending ones with ten new "
+        "attempts; "
+        "a pending one is attempted as soon as it is next in order.",
     ),
 )

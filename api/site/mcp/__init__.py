@@ -1,1 +1,1 @@
-"""The service for language models: tools and documentation by the Model Context Protocol."""
+"""The service for language models: tools and documentation over the Model Context Protocol."""

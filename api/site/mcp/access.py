@@ -1,4 +1,4 @@
-"""Who may come in: no page of others, no endless body, and with a key only one that the API knows."""
+"""Access control of the MCP endpoints: origin and host checks, body limits and API key validation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 
-from api.site.feeds import failure
+from api.site.feeds import error_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -25,74 +25,78 @@ if TYPE_CHECKING:
 
     from api.site.backend import Backend
 
-A_KEY = re.compile(r"psg_[\w-]{1,100}", re.ASCII)
-KNOWN_S, UNKNOWN_S = 30.0, 5.0  # how long a key is remembered, and that there is none
-MOST_KEYS = 10_000
-LONGEST_BODY = 64 << 10
-BODY_WITHIN_S = 20.0
-LATER = "Try again in a moment"
-REFUSALS = {
-    403: ("forbidden", "Pages of other origins are let in by PRESAGE_MCP_ORIGINS"),
-    404: ("not_found", "The session has ended: open another one"),
+KEY_PATTERN = re.compile(r"psg_[\w-]{1,100}", re.ASCII)
+VALID_TTL_S, INVALID_TTL_S = 30.0, 5.0  # how long a valid or invalid key is cached
+MAX_CACHED_KEYS = 10_000
+MAX_BODY_BYTES = 64 << 10
+BODY_TIMEOUT_S = 20.0
+RETRY_HINT = "Try again in a moment"
+ERRORS = {
+    403: ("forbidden", "Allow other origins with PRESAGE_MCP_ORIGINS"),
+    404: ("not_found", "The session has ended: open a new one"),
     405: ("method_not_allowed", "POST JSON-RPC messages"),
-    413: ("body_too_large", f"A message has {LONGEST_BODY >> 10} KiB at most"),
-    421: ("misdirected", "Ask by the site's own address, or name the host in PRESAGE_MCP_HOSTS"),
+    413: ("body_too_large", f"A message may have at most {MAX_BODY_BYTES >> 10} KiB"),
+    421: ("misdirected", "Use the site's own address, or add the host to PRESAGE_MCP_HOSTS"),
 }
-EXPOSED = ["MCP-Protocol-Version", "Retry-After"]
+EXPOSED_HEADERS = ["MCP-Protocol-Version", "Retry-After"]
 
 
 def guarded(app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> ASGIApp:
-    """Let in only who asks for a host of ours, and no page of others: a browser may be led here by a name of theirs."""
-    app = RequestBodyLimitMiddleware(app, LONGEST_BODY)
-    app = _InOurWords(HostOriginGuardMiddleware(_Prompt(app), [*hosts], [*origins], mode="strict"))
+    """Wrap an app so that it accepts only our hosts and allowed origins, against DNS rebinding from other pages."""
+    app = RequestBodyLimitMiddleware(app, MAX_BODY_BYTES)
+    app = _JsonErrors(HostOriginGuardMiddleware(_BodyTimeout(app), [*hosts], [*origins], mode="strict"))
     if not origins:
         return app
     return CORSMiddleware(
-        app, allow_origins=[*origins], allow_methods=["GET", "POST"], allow_headers=["*"], expose_headers=EXPOSED
+        app,
+        allow_origins=[*origins],
+        allow_methods=["GET", "POST"],
+        allow_headers=["*"],
+        expose_headers=EXPOSED_HEADERS,
     )
 
 
-class _InOurWords:
-    """Says what the layers within refuse by a bare text as the site says it."""
+class _JsonErrors:
+    """Converts plain-text errors of the inner layers to the site's JSON errors."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        bare: Message | None = None
+        plain: Message | None = None
 
-        async def said(message: Message) -> None:
-            nonlocal bare
+        async def wrapped_send(message: Message) -> None:
+            nonlocal plain
             if message["type"] == "http.response.start" and message["status"] >= 400 and not _is_json(message):
-                bare = message
+                plain = message
                 return
-            if bare is None:
+            if plain is None:
                 await send(message)
                 return
-            status, headers = bare["status"], MutableHeaders(raw=bare["headers"])
-            code, hint = REFUSALS.get(status, ("invalid_body", "See /guides/mcp"))
-            no = failure(status, code, message.get("body", b"").decode() or HTTPStatus(status).phrase, hint=hint)
-            del no.headers["Access-Control-Allow-Origin"]  # pages of others learn nothing here
+            status, headers = plain["status"], MutableHeaders(raw=plain["headers"])
+            code, hint = ERRORS.get(status, ("invalid_body", "See /guides/mcp"))
+            no = error_response(status, code, message.get("body", b"").decode() or HTTPStatus(status).phrase, hint=hint)
+            del no.headers["Access-Control-Allow-Origin"]  # other origins get no readable error
             if "allow" in headers:
                 no.headers["Allow"] = headers["allow"]
             await no(scope, receive, send)
 
-        await self._app(scope, receive, said)
+        await self._app(scope, receive, wrapped_send)
 
 
 def _is_json(start: Message) -> bool:
     return "json" in Headers(raw=start["headers"]).get("content-type", "")
 
 
-class _Prompt:
-    """Waits for a body only so long, and reads headers as they are meant."""
+class _BodyTimeout:
+    """Limits the time for receiving a body, and strips blanks around header values."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        until = asyncio.get_running_loop().time() + BODY_WITHIN_S
-        # Blanks around a value are not part of it; not every server takes them away.
+        until = asyncio.get_running_loop().time() + BODY_TIMEOUT_S
+        # Blanks around a value are not part of it; not every server strips them.
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
         whole = False
 
@@ -110,45 +114,49 @@ class _Prompt:
         except TimeoutError:
             if whole:
                 raise
-            await failure(408, "invalid_body", "The body did not come", hint="Send it at once")(scope, receive, send)
+            await error_response(
+                408, "invalid_body", "The body was not received in time", hint="Send it without delay"
+            )(scope, receive, send)
 
 
 def key_in_header(request: Request) -> str:
-    """Give the API key of a request; empty where it has none."""
+    """Return a request's API key; empty if it has none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
 
 
-class Keys:
-    """Which keys are valid, as the API says."""
+class KeyChecker:
+    """Validates keys against the API, with a short cache."""
 
     def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
         self._backend, self._clock = backend, clock
         self._known: OrderedDict[str, tuple[float, bool]] = OrderedDict()
 
-    def known(self, key: str) -> bool:
-        """Tell whether a key was valid a moment ago."""
+    def is_cached(self, key: str) -> bool:
+        """Return whether a key is cached as valid."""
         until, valid = self._known.get(key, (0.0, False))
         return valid and until > self._clock()
 
-    async def refused(self, key: str | None) -> Response | None:
-        """Say why a key does not open; None where it does. The question costs its holder no credit."""
+    async def refusal(self, key: str | None) -> Response | None:
+        """Return the error for a missing or invalid key; None if it is valid. The check costs its owner no credits."""
         if not key:
-            hint = "POST /register gives a key; then open /sse?key=KEY"
-            return failure(401, "invalid_api_key", "The API key is missing", hint=hint)
-        no = failure(401, "invalid_api_key", "The API key is not valid", hint="POST /register gives one")
-        if not A_KEY.fullmatch(key):
+            hint = "Get a key by POST /register, then open /sse?key=KEY"
+            return error_response(401, "invalid_api_key", "The API key is missing", hint=hint)
+        no = error_response(401, "invalid_api_key", "The API key is not valid", hint="Get a key by POST /register")
+        if not KEY_PATTERN.fullmatch(key):
             return no
         until, valid = self._known.get(key, (0.0, False))
         if until <= self._clock():
             answer = await self._backend.request("GET", "/v1/time", key=key)
             if answer.status >= 500:
-                return failure(503, "overloaded", "The API does not answer", hint=LATER, headers={"Retry-After": "2"})
-            valid = answer.ok or answer.status in {402, 429}  # of one whose credits are used up
+                return error_response(
+                    503, "overloaded", "The API does not answer", hint=RETRY_HINT, headers={"Retry-After": "2"}
+                )
+            valid = answer.ok or answer.status in {402, 429}  # a valid key without credits left
             self._remember(key, valid=valid)
         return None if valid else no
 
     def _remember(self, key: str, *, valid: bool) -> None:
-        self._known[key] = self._clock() + (KNOWN_S if valid else UNKNOWN_S), valid
-        if len(self._known) > MOST_KEYS:
+        self._known[key] = self._clock() + (VALID_TTL_S if valid else INVALID_TTL_S), valid
+        if len(self._known) > MAX_CACHED_KEYS:
             self._known.popitem(last=False)

@@ -1,4 +1,4 @@
-"""The MCP endpoints of the site: `/api/mcp` for anyone, and with a key for all; `/sse?key=` for older clients."""
+"""The site's MCP endpoints: `/api/mcp`, public or with a key, and `/sse?key=` for older clients."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 from starlette.routing import Route
 
 from api.site.mcp import servers
-from api.site.mcp.access import Keys, guarded
-from api.site.mcp.sse import Sessions
-from api.site.mcp.streamable import Streamable
+from api.site.mcp.access import KeyChecker, guarded
+from api.site.mcp.sse import SseSessions
+from api.site.mcp.streamable import StreamableHttp
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
 
 
 class Mcp:
-    """Both endpoints: `routes` belong into the site's application, `running` around its life."""
+    """Both endpoints: add `routes` to the site's application and enter `running` in its lifespan."""
 
     def __init__(self, backend: Backend, guides: Guides, given: Settings) -> None:
-        keys, complete = Keys(backend), servers.complete(backend, guides)
+        keys, complete = KeyChecker(backend), servers.complete(backend, guides)
         anyone, holders = over_http(servers.public(backend, guides)), over_http(complete)
         over_sse = complete.http_app(path="/open", transport="sse")
         self._apps = [anyone, holders, over_sse]
-        sessions = Sessions(over_sse, keys, most=given.mcp_sessions)
+        sessions = SseSessions(over_sse, keys, max_sessions=given.mcp_sessions)
         hosts = {*_listed(given.mcp_hosts), urlsplit(given.public_site_url).hostname or ""} - {""}
         origins = _listed(given.mcp_origins)
         self.routes = [
-            Route("/api/mcp", guarded(Streamable(anyone, holders, keys), hosts, origins)),
+            Route("/api/mcp", guarded(StreamableHttp(anyone, holders, keys), hosts, origins)),
             *(Route(path, guarded(sessions, hosts, origins)) for path in ("/sse", "/sse/")),
             Route("/sse/{session}/messages/", guarded(sessions.message, hosts, origins)),
         ]
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Start what the endpoints need, and stop it."""
+        """Run the lifespans of the endpoints' applications."""
         async with AsyncExitStack() as stack:
             for app in self._apps:
                 await stack.enter_async_context(app.lifespan(app))
@@ -51,7 +51,7 @@ class Mcp:
 
 
 def over_http(server: FastMCP[Any]) -> StarletteWithLifespan:
-    """Serve over Streamable HTTP, each request on its own. The guard stands before it, not in it."""
+    """Serve over stateless StreamableHttp HTTP. `guarded` wraps it, so its own host protection is off."""
     return server.http_app(path="/api/mcp", stateless_http=True, json_response=True, host_origin_protection=False)
 
 

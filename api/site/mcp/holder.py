@@ -1,4 +1,4 @@
-"""Whose call it is: known where the request comes in, needed where the API is asked."""
+"""The caller's API key, passed from the request to the API call by a context variable."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Holder:
-    """Whoever calls with a key of the API."""
+    """A caller with an API key."""
 
     key: str
-    topics: frozenset[str] = frozenset()  # tools are listed of these only; none given: of all
+    topics: frozenset[str] = frozenset()  # only tools of these topics are listed; empty: all
 
 
-holder: ContextVar[Holder | None] = ContextVar("holder", default=None)  # None: anyone, without a key
+holder: ContextVar[Holder | None] = ContextVar("holder", default=None)  # None: an anonymous caller

@@ -1,4 +1,4 @@
-"""What tools take and give, as JSON schemas that stand alone: cut from the API's own document."""
+"""Input and output JSON schemas of tools: self-contained, extracted from the API's OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 Schema = dict[str, Any]
 SCHEMAS, PARAMETERS = "#/components/schemas/", "#/components/parameters/"
-WRAPPED = "x-fastmcp-wrap-result"  # clients of fastmcp unwrap `result` by it
+WRAPPED = "x-fastmcp-wrap-result"  # tells fastmcp clients to unwrap `result`
 
 
 @dataclass(frozen=True)
 class Input:
-    """What a tool takes, and where in the request each of it goes; the rest goes into the query."""
+    """A tool's input schema, and which arguments go into the path and body; the rest go into the query."""
 
     schema: Schema
     in_path: frozenset[str]
     in_body: frozenset[str]
 
 
-def taken(operation: Schema, components: Schema) -> Input:
-    """Describe an operation's parameters and its body as one object."""
+def input_of(operation: Schema, components: Schema) -> Input:
+    """Return an operation's parameters and body as one object schema."""
     properties: Schema = {}
     required: list[str] = []
     in_path: set[str] = set()
@@ -34,7 +34,7 @@ def taken(operation: Schema, components: Schema) -> Input:
             in_path.add(name)
     body: Schema = {}
     if "requestBody" in operation:
-        body = _looked_up(operation["requestBody"]["content"]["application/json"]["schema"], components)
+        body = _resolved(operation["requestBody"]["content"]["application/json"]["schema"], components)
         required += body.get("required", [])
     whole = {
         "type": "object",
@@ -42,25 +42,25 @@ def taken(operation: Schema, components: Schema) -> Input:
         "required": required,
         "additionalProperties": False,
     }
-    return Input(standing_alone(whole, components), frozenset(in_path), frozenset(body.get("properties", ())))
+    return Input(self_contained(whole, components), frozenset(in_path), frozenset(body.get("properties", ())))
 
 
-def given(operation: Schema, components: Schema) -> Schema | None:
-    """Describe what an operation answers: an object, as the protocol wants it; None where it is not JSON."""
-    success = next(said for status, said in operation["responses"].items() if status.startswith("2"))
+def output_of(operation: Schema, components: Schema) -> Schema | None:
+    """Return an operation's response as an object schema, which the protocol requires; None if it is not JSON."""
+    success = next(response for status, response in operation["responses"].items() if status.startswith("2"))
     for content in success.get("content", {}).values():
         schema = content["schema"]
-        whole = _looked_up(schema, components)
+        whole = _resolved(schema, components)
         if whole.get("type") == "object" or "allOf" in whole:
-            return standing_alone({**whole, "type": "object"}, components)
+            return self_contained({**whole, "type": "object"}, components)
         if whole.get("type") != "string":
             wrapped = {"type": "object", "properties": {"result": schema}, "required": ["result"], WRAPPED: True}
-            return standing_alone(wrapped, components)
+            return self_contained(wrapped, components)
     return None
 
 
-def standing_alone(schema: Schema, components: Schema) -> Schema:
-    """Give a schema with all that it refers to inside of it."""
+def self_contained(schema: Schema, components: Schema) -> Schema:
+    """Return a schema with everything that it refers to in `$defs`."""
     needed: Schema = {}
 
     def moved(part: Any) -> Any:
@@ -71,7 +71,7 @@ def standing_alone(schema: Schema, components: Schema) -> Schema:
         if isinstance(reference := part.get("$ref"), str):
             name = reference.removeprefix(SCHEMAS)
             if name not in needed:
-                needed[name] = {}  # one that refers to itself is met again
+                needed[name] = {}  # placeholder, so that a self-reference ends the recursion
                 needed[name] = moved(components["schemas"][name])
             return {**part, "$ref": f"#/$defs/{name}"}
         return {key: moved(value) for key, value in part.items()}
@@ -80,7 +80,7 @@ def standing_alone(schema: Schema, components: Schema) -> Schema:
     return {**whole, "$defs": dict(sorted(needed.items()))} if needed else whole
 
 
-def _looked_up(schema: Schema, components: Schema) -> Schema:
+def _resolved(schema: Schema, components: Schema) -> Schema:
     found: Schema = components["schemas"][schema["$ref"].removeprefix(SCHEMAS)] if "$ref" in schema else schema
     return found
 

@@ -1,12 +1,12 @@
-// The chart of a market: bars from the data feed, volume below, drawn by lightweight-charts.
+// Price and volume chart of a market: bars from the data feed, drawn by lightweight-charts.
 import { Datafeed } from "./udf.js";
 import * as words from "./words.js";
 
 const WIDTH = { "1": 60, "5": 300, "15": 900, "60": 3600, "240": 14400, "1D": 86400 };
-const FETCHED = 400;
-const ENOUGH = 40; // bars that make a chart worth looking at; with fewer, a finer one is taken
+const BARS_PER_REQUEST = 400;
+const MIN_BARS = 40; // minimum bars for a useful chart; with fewer, a finer resolution is used
 
-// Colours as they are right now, as something that a canvas understands.
+// The theme's current colours, resolved for use on a canvas.
 function colours(element) {
   const probe = document.createElement("span");
   probe.hidden = true;
@@ -20,7 +20,7 @@ function colours(element) {
   return found;
 }
 
-// A scale reaches beyond 0 and 1, to leave room for volumes; no price does.
+// The axis extends beyond 0 and 1 to leave room for volumes; prices do not, so it has no labels there.
 const onAxis = (price) => (price < -1e-9 || price > 1 + 1e-9 ? "" : words.cents(Math.abs(price)));
 
 export class Chart {
@@ -43,11 +43,11 @@ export class Chart {
 
   async start() {
     const state = (name, said = "") => { this.#element.dataset.state = name; this.#element.dataset.said = said; };
-    if (!globalThis.LightweightCharts) return state("missing", "The chart's library is not installed");
+    if (!globalThis.LightweightCharts) return state("missing", "The chart library is not installed");
     state("loading", "Loading…");
     try {
       await this.#feed.onReady();
-      const symbol = this.#element.dataset.symbol; // the page's pass is for this spelling
+      const symbol = this.#element.dataset.symbol; // the page's pass is valid for this spelling only
       this.#symbol = { ...(await this.#feed.resolveSymbol(symbol)), ticker: symbol };
       this.#chart = LightweightCharts.createChart(this.#element, {
         autoSize: true,
@@ -68,9 +68,9 @@ export class Chart {
 
   pulse() { this.#feed.pulse(); }
 
-  // The widest bars of which there are enough.
+  // Return the widest resolution with enough bars.
   async #fitting() {
-    for (const resolution of ["60", "5"]) if ((await this.#before(resolution, this.#end())).length >= ENOUGH) return resolution;
+    for (const resolution of ["60", "5"]) if ((await this.#before(resolution, this.#end())).length >= MIN_BARS) return resolution;
     return "1";
   }
 
@@ -85,14 +85,14 @@ export class Chart {
     this.#feed.subscribeBars(this.#symbol, resolution, (bar) => this.#update(bar), "chart");
     await this.#mark();
     this.#element.dataset.state = this.#bars.length ? "drawn" : "empty";
-    this.#element.dataset.said = "No trade yet";
+    this.#element.dataset.said = "No trades yet";
     this.#element.dataset.bars = this.#bars.length;
   }
 
   #end() { return Math.floor(Date.now() / 1000) + 60; }
 
   async #before(resolution, to) {
-    const { bars } = await this.#feed.getBars(this.#symbol, resolution, { from: to - FETCHED * WIDTH[resolution], to, countBack: FETCHED });
+    const { bars } = await this.#feed.getBars(this.#symbol, resolution, { from: to - BARS_PER_REQUEST * WIDTH[resolution], to, countBack: BARS_PER_REQUEST });
     return bars;
   }
 
@@ -104,7 +104,7 @@ export class Chart {
       const more = (await this.#before(this.#resolution, first)).filter((bar) => bar.time < first);
       this.#whole = !more.length;
       if (more.length) { this.#bars = [...more, ...this.#bars]; this.#fill(); }
-    } catch { /* it is asked again when one looks there again */ } finally { this.#loading = false; }
+    } catch { /* requested again on the next scroll */ } finally { this.#loading = false; }
   }
 
   #draw() {
@@ -119,7 +119,7 @@ export class Chart {
   }
 
   #paint() {
-    if (!this.#price) return; // nothing is drawn yet; what will be has the colours of then
+    if (!this.#price) return; // nothing drawn yet; colours are resolved when it is
     const found = colours(this.#element);
     this.#chart.applyOptions({
       layout: { textColor: found.muted },
@@ -155,7 +155,7 @@ export class Chart {
     this.#element.dataset.state = "drawn";
   }
 
-  // States of the market and large trades, each on the bar that it fell into.
+  // Show status changes and large trades, each on the bar of its time.
   async #mark() {
     if (!this.#bars.length) return;
     const marks = await this.#feed.getMarks(this.#symbol, this.#bars[0].time, this.#end(), this.#resolution);

@@ -1,4 +1,4 @@
-// How much stands up to each price, as steps: bids to the left, asks to the right.
+// Depth chart: cumulative size by price as steps, bids on the left, asks on the right.
 const NS = "http://www.w3.org/2000/svg";
 const WIDTH = 400;
 const HEIGHT = 100;
@@ -14,7 +14,7 @@ export function depth(element, { bids, asks }) {
   const svg = document.createElementNS(NS, "svg");
   svg.setAttribute("viewBox", `0 0 ${WIDTH} ${HEIGHT}`);
   svg.setAttribute("preserveAspectRatio", "none");
-  svg.setAttribute("aria-hidden", "true"); // the book beside it says the same in words
+  svg.setAttribute("aria-hidden", "true"); // the book beside it has the same figures as text
   if (every.length) {
     const low = Math.min(...every.map((level) => level.price));
     const high = Math.max(...every.map((level) => level.price));

@@ -1,5 +1,5 @@
-// The site's live events. A page that nobody looks at lets go of its connection: a browser has six for a whole site.
-export function follow({ markets, types, outcome = 0 }, heard) {
+// Live events over EventSource. Hidden pages close their connection: browsers allow six per site.
+export function follow({ markets, types, outcome = 0 }, handlers) {
   const query = new URLSearchParams({ markets: markets.join(","), types: types.join(","), outcome, pass: document.body.dataset.pass });
   let source = null;
   const lamp = document.getElementById("lamp");
@@ -9,7 +9,7 @@ export function follow({ markets, types, outcome = 0 }, heard) {
     source = new EventSource(`/live?${query}`);
     source.addEventListener("hello", () => lit(true));
     source.addEventListener("error", () => lit(false));
-    for (const [kind, hear] of Object.entries(heard)) source.addEventListener(kind, (event) => hear(JSON.parse(event.data)));
+    for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
   };
   const close = () => { source?.close(); source = null; lit(false); };
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -1,4 +1,4 @@
-// A market's page: the chart, and all that changes while one looks.
+// A market's page: the chart and all live parts.
 import { Chart } from "./chart.js";
 import { depth } from "./depth.js";
 import { follow } from "./live.js";
@@ -8,8 +8,8 @@ import * as words from "./words.js";
 const page = document.querySelector("[data-market-page]");
 const market = page.dataset.marketPage;
 const outcome = Number(page.dataset.outcome);
-const LEVELS = 15;
-const TRADES = 30;
+const MAX_LEVELS = 15;
+const MAX_TRADES = 30;
 
 function row(cells) {
   const line = document.createElement("tr");
@@ -27,7 +27,7 @@ function book(found) {
   const none = !found.bids.length && !found.asks.length;
   for (const side of ["bids", "asks"]) {
     let total = 0;
-    const rows = found[side].slice(0, LEVELS).map((level) => {
+    const rows = found[side].slice(0, MAX_LEVELS).map((level) => {
       total += level.size;
       return row([[words.cents(level.price), side === "bids" ? "up num" : "down num"], [words.number(level.size), "r"], [words.number(total), "r muted optional"]]);
     });
@@ -47,7 +47,7 @@ function trade(found) {
   ]);
   line.classList.add(found.side === "BUY" ? "rose" : "fell");
   list.prepend(line);
-  while (list.children.length > TRADES) list.lastElementChild.remove();
+  while (list.children.length > MAX_TRADES) list.lastElementChild.remove();
   document.getElementById("no-trades").hidden = true;
 }
 

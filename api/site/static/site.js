@@ -1,14 +1,14 @@
-// What every page may use: live prices, times that go on, parts that renew themselves, copying.
+// Shared by all pages: live prices, relative times, sections that refresh themselves, copy buttons.
 import * as words from "./words.js";
 import { follow } from "./live.js";
 
-const OFFERED = new Set(["bid", "ask", "spread"]); // there may be none: then a dash is shown
+const NULLABLE = new Set(["bid", "ask", "spread"]); // a dash is shown while there is none
 const FIELDS = { mid: "cents", bid: "cents", ask: "cents", last: "cents", chance: "chance", spread: "cents", volume_24h_usd: "usd" };
 
 function show(element, price) {
   const field = element.dataset.live;
   const value = field === "chance" ? price.mid ?? price.last : price[field];
-  if (value == null && !OFFERED.has(field)) return;
+  if (value == null && !NULLABLE.has(field)) return;
   const text = words[FIELDS[field]](value);
   if (text === element.textContent) return;
   const before = Number(element.dataset.value);
@@ -17,7 +17,7 @@ function show(element, price) {
   element.dataset.value = value;
   if (!Number.isNaN(before) && before !== value) {
     element.classList.remove("rose", "fell");
-    void element.offsetWidth; // begin the animation anew
+    void element.offsetWidth; // restart the animation
     element.classList.add(value > before ? "rose" : "fell");
   }
 }
@@ -29,7 +29,7 @@ function prices() {
     shown.set(key, [...(shown.get(key) || []), element]);
   }
   const page = document.querySelector("[data-market-page]");
-  if (page || !shown.size) return; // the market's own page has a script of its own
+  if (page || !shown.size) return; // a market's page has its own script
   const markets = [...new Set([...shown.keys()].map((key) => key.split(":")[0]))].slice(0, 100);
   const price = (found) => { for (const element of shown.get(`${found.market_id}:${found.outcome}`) || []) show(element, found); };
   const market = (change) => { if (change.to_status !== "ACTIVE") price({ market_id: change.market_id, outcome: 0 }); };
@@ -51,7 +51,7 @@ async function renew(part) {
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const fresh = page.getElementById(part.id);
     if (fresh) part.replaceChildren(...fresh.childNodes);
-  } catch { /* the next turn may do better */ }
+  } catch { /* retried on the next interval */ }
 }
 
 function copying() {
@@ -59,7 +59,7 @@ function copying() {
     button.addEventListener("click", async () => {
       const text = document.getElementById(button.dataset.copy).textContent;
       const said = button.textContent;
-      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "Select it, and copy"; }
+      try { await navigator.clipboard.writeText(text); button.textContent = "Copied"; } catch { button.textContent = "Select and copy it"; }
       setTimeout(() => { button.textContent = said; }, 2000);
     });
   }
@@ -80,7 +80,7 @@ function firstCall() {
       try { shown = JSON.stringify(JSON.parse(text), null, 2); } catch { /* it is not JSON */ }
       const left = answer.headers.get("X-Credits-Remaining");
       output.textContent = `${answer.status} in ${Math.round(performance.now() - began)} ms, ${left} credits left\n\n${shown.slice(0, 20000)}`;
-    } catch (error) { output.textContent = `The API cannot be reached from here: ${error}`; }
+    } catch (error) { output.textContent = `The API cannot be reached from this browser: ${error}`; }
   });
 }
 

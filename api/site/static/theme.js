@@ -1,4 +1,4 @@
-// Loaded before anything is painted, so that a chosen theme does not flash. Everything else waits.
+// Loaded before the first paint, so that the chosen theme does not flash. All other scripts are deferred.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -10,8 +10,8 @@
   };
   apply();
   const dark = () => (root.dataset.theme || (system.matches ? "dark" : "light")) === "dark";
-  const told = () => root.dispatchEvent(new Event("themechange"));
-  system.addEventListener("change", told);
+  const notify = () => root.dispatchEvent(new Event("themechange"));
+  system.addEventListener("change", notify);
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const say = () => { button.setAttribute("aria-label", dark() ? "Light theme" : "Dark theme"); };
@@ -19,12 +19,12 @@
     say();
     button.addEventListener("click", () => {
       const wanted = dark() ? "light" : "dark";
-      // What the system prefers anyway need not be kept.
+      // A choice equal to the system's preference is not stored.
       const same = wanted === (system.matches ? "dark" : "light");
       try { if (same) localStorage.removeItem("theme"); else localStorage.setItem("theme", wanted); } catch { root.dataset.theme = wanted; }
       apply();
       say();
-      told();
+      notify();
     });
     system.addEventListener("change", say);
   });

@@ -1,6 +1,6 @@
-// A data feed by TradingView's UDF protocol, with the calls that its charting library documents: onReady, searchSymbols,
-// resolveSymbol, getBars, subscribeBars, unsubscribeBars, getMarks, getTimescaleMarks, getServerTime. It takes nothing on
-// trust: an answer that is not as the protocol has it is an error.
+// A data feed over TradingView's UDF protocol, with the calls that its charting library documents: onReady, searchSymbols,
+// resolveSymbol, getBars, subscribeBars, unsubscribeBars, getMarks, getTimescaleMarks, getServerTime. It
+// validates every response: one that violates the protocol is an error.
 const COLUMNS = ["t", "o", "h", "l", "c"];
 
 export class Datafeed {
@@ -45,7 +45,7 @@ export class Datafeed {
     return found;
   }
 
-  // Bars from `from` on and before `to` (Unix seconds), at least `countBack` where there are so many, oldest first.
+  // Return bars from `from` to before `to` (Unix seconds), at least `countBack` if available, oldest first.
   async getBars(symbol, resolution, { from, to, countBack }) {
     if (!this.#configuration?.supported_resolutions.includes(resolution)) throw new Error(`no resolution ${resolution}`);
     const found = await this.#ask("history", { symbol: symbol.ticker, resolution, from, to, countback: countBack });
@@ -72,7 +72,7 @@ export class Datafeed {
     return this.#ask("timescale_marks", { symbol: symbol.ticker, from, to, resolution });
   }
 
-  // Tells of the newest bar whenever it has changed, and of those that came between.
+  // Call `onBar` with the newest bar whenever it changes, and with any bars in between.
   subscribeBars(symbol, resolution, onBar, id) {
     this.unsubscribeBars(id);
     const subscription = { symbol, resolution, onBar, last: null, asking: false };
@@ -85,7 +85,7 @@ export class Datafeed {
     this.#subscribed.delete(id);
   }
 
-  // Look now: something is known to have happened.
+  // Poll now: something has happened.
   pulse() {
     for (const subscription of this.#subscribed.values()) this.#pulse(subscription);
   }
@@ -102,7 +102,7 @@ export class Datafeed {
         subscription.last = bar;
         subscription.onBar(bar);
       }
-    } catch { /* the next turn may do better */ } finally { subscription.asking = false; }
+    } catch { /* retried on the next interval */ } finally { subscription.asking = false; }
   }
 
   async #ask(route, params = {}) {

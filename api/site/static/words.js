@@ -1,4 +1,4 @@
-// How figures are written; words.py writes them alike.
+// Number, price and time formatting; identical to `formatting.py`.
 const NOTHING = "–";
 const group = (value, digits) =>
   value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });

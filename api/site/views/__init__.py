@@ -1,1 +1,1 @@
-"""The pages: each a function from a visit to what is to be shown."""
+"""The pages: each a function from a Visit to a Page."""

@@ -1,4 +1,4 @@
-"""What is to be read: guides, the API's reference, prices; and all of it for agents."""
+"""Document pages: guides, API reference and pricing; and their text versions for agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import PlainTextResponse
 
-from api.site.guides import rendered
+from api.site.guides import render_markdown
+from api.site.middleware import content_security_policy
 from api.site.rendering import NAVIGATION, origin
 from api.site.visit import Page, Refusal
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 KEEP_S = 60
 ABOUT = {
     "/markets": "every market with its live price; search by `?q=`, rank by `?sort=`",
-    "/wallets": "who trades and earns most; one wallet's profit and positions at `/wallets/0x….md`",
-    "/status": "how fresh the data is, what is held and what is missing",
+    "/wallets": "leading wallets by volume and profit; one wallet's profit and positions at `/wallets/0x….md`",
+    "/status": "data freshness, coverage and gaps",
     "/guides": "how to use and run it",
     "/reference": "every operation of the API",
     "/pricing": "tiers, and what each request costs",
@@ -31,7 +32,7 @@ SUMMARY = (
     "> A self-hosted data service for prediction markets: live prices, order books, trades, candles, signals and "
     "wallets over REST, a WebSocket stream, webhooks and MCP."
 )
-PAGES = "Every page here is Markdown by `Accept: text/markdown`, or with `.md` at its address's end."
+PAGES = "Every page is available as Markdown with `Accept: text/markdown`, or with `.md` appended to its URL."
 
 
 async def guides(visit: Visit) -> Page:
@@ -49,7 +50,7 @@ async def guide(visit: Visit) -> Page:
     """Show one guide."""
     found = visit.site.guides.by_name.get(visit.request.path_params["name"])
     if found is None:
-        raise Refusal(404, "There is no such guide", "The list of all: /guides")
+        raise Refusal(404, "There is no such guide", "All guides: /guides")
     return Page(
         template="document",
         title=found.title,
@@ -59,8 +60,13 @@ async def guide(visit: Visit) -> Page:
             "markdown": visit.site.guides.markdown(found),
             "links": [(each.url, each.title) for each in visit.site.guides.listed],
             "up": ("/guides", "Guides"),
+            "has_diagram": found.has_diagram,
         },
         keep_s=KEEP_S,
+        # Mermaid styles what it draws with <style> elements and attributes.
+        headers={"Content-Security-Policy": content_security_policy(visit.site.api_url, inline_styles=True)}
+        if found.has_diagram
+        else {},
     )
 
 
@@ -69,11 +75,11 @@ async def reference(visit: Visit) -> Page:
     return Page(
         template="reference",
         title="API reference",
-        description="Every operation of the API, with its parameters, answers and price.",
+        description="Every operation of the API, with its parameters, responses and cost.",
         data={
             "groups": visit.site.reference.groups,
             "introduction": visit.site.reference.document["info"]["description"],
-            "introduction_html": rendered(visit.site.reference.document["info"]["description"]),
+            "introduction_html": render_markdown(visit.site.reference.document["info"]["description"]),
         },
         keep_s=KEEP_S,
     )
@@ -83,7 +89,7 @@ async def operation(visit: Visit) -> Page:
     """Show one operation of the API."""
     found = visit.site.reference.operations.get(visit.request.path_params["name"])
     if found is None:
-        raise Refusal(404, "There is no such operation", "The list of all: /reference")
+        raise Refusal(404, "There is no such operation", "All operations: /reference")
     text = visit.site.reference.markdown(found, visit.site.api_url)
     beside = next(group for group in visit.site.reference.groups if group[0] == found.tag)
     return Page(
@@ -91,17 +97,18 @@ async def operation(visit: Visit) -> Page:
         title=f"{found.summary}: {found.method} {found.path}",
         description=f"{found.method} {found.path}: {found.summary}.",
         data={
-            "html": rendered(text),
+            "html": render_markdown(text),
             "markdown": text,
             "links": [(each.url, each.summary) for each in beside[2]],
             "up": ("/reference", "API reference"),
+            "has_diagram": False,
         },
         keep_s=KEEP_S,
     )
 
 
 async def pricing(visit: Visit) -> Page:
-    """Show the tiers, and what requests cost."""
+    """Show the tiers and the cost of requests."""
     costs: dict[str, list[str]] = {}
     for each in visit.site.reference.operations.values():
         if each.path.startswith("/v1/"):
@@ -116,14 +123,14 @@ async def pricing(visit: Visit) -> Page:
 
 
 def agents(site: Site, request: Request) -> Response:
-    """List what there is to be read, as llms.txt has it."""
+    """Serve llms.txt: the list of pages, guides and operations."""
     at = origin(request, site.url)
     lines = [
         "# Presage",
         "",
         SUMMARY,
         "",
-        f"The API is at {site.api_url} and wants a key in the header `X-API-Key` (see {at}/register.md). {PAGES}",
+        f"The API is at {site.api_url} and requires a key in the header `X-API-Key` (see {at}/register.md). {PAGES}",
         "",
         f"MCP without a key: {at}/api/mcp. With a key and all tools: {at}/sse?key=KEY.",
         *(["", site.notice] if site.notice else []),
@@ -138,7 +145,7 @@ def agents(site: Site, request: Request) -> Response:
         "",
         "## API",
         "",
-        f"- [OpenAPI 3.1]({site.api_url}/openapi.json): the whole of it for machines",
+        f"- [OpenAPI 3.1]({site.api_url}/openapi.json): the complete machine-readable specification",
         *(
             f"- [{each.method} {each.path}]({at}{each.url}.md): {each.summary}"
             for each in site.reference.operations.values()
@@ -147,16 +154,16 @@ def agents(site: Site, request: Request) -> Response:
         "",
         "## Optional",
         "",
-        f"- [All guides and the whole reference in one]({at}/llms-full.txt)",
+        f"- [All guides and the whole reference in one file]({at}/llms-full.txt)",
         "",
     ]
     return _text("\n".join(lines))
 
 
 def all_for_agents(site: Site, request: Request) -> Response:
-    """Give all guides and the whole reference at once."""
+    """Serve llms-full.txt: all guides and the whole reference."""
     at = origin(request, site.url)
-    parts = [f"# Presage\n\nThis is all there is to be read at {at}; see {at}/llms.txt for a list.\n"]
+    parts = [f"# Presage\n\nAll guides and the reference of {at}; see {at}/llms.txt for a list.\n"]
     parts += [f"Source: {at}{each.url}\n\n{site.guides.markdown(each)}" for each in site.guides.by_name.values()]
     parts += [
         f"Source: {at}{each.url}\n\n{site.reference.markdown(each, site.api_url)}"
@@ -166,13 +173,13 @@ def all_for_agents(site: Site, request: Request) -> Response:
 
 
 def robots(site: Site, request: Request) -> Response:
-    """Let pages be found, and keep crawlers from what never ends."""
+    """Serve robots.txt: crawlers may read pages, but not endless feeds and queries."""
     at = origin(request, site.url)
     return _text(f"User-agent: *\nDisallow: /udf/\nDisallow: /live\nDisallow: /*?\n\nSitemap: {at}/sitemap.xml\n")
 
 
 def sitemap(site: Site, request: Request) -> Response:
-    """List the pages that stay."""
+    """Serve the sitemap of permanent pages."""
     at = origin(request, site.url)
     paths = ["/", "/register", *(url for url, _ in NAVIGATION)]
     paths += [each.url for each in site.guides.by_name.values()]

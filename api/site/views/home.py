@@ -1,4 +1,4 @@
-"""The first page."""
+"""The home page."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from api.site.visit import Page
 if TYPE_CHECKING:
     from api.site.visit import Visit
 
-LISTED, SHORT = 8, 5
+TOP_MARKETS, SHORT_LIST = 8, 5
 
 
 async def home(visit: Visit) -> Page:
-    """Say what this is, and show that it lives; while the API is away the words remain."""
+    """Show the introduction and live figures; without the API, the introduction alone."""
     stats, pipeline, top, trending, breaking = await asyncio.gather(
-        visit.perhaps("/v1/stats", fresh_s=10),
-        visit.perhaps("/v1/status/pipeline"),
-        visit.perhaps("/v1/markets/top", by="volume", period="24h", limit=LISTED, fresh_s=5),
-        visit.perhaps("/v1/markets/trending", limit=SHORT, fresh_s=5),
-        visit.perhaps("/v1/markets/breaking", limit=SHORT, fresh_s=5),
+        visit.fetch_optional("/v1/stats", max_age_s=10),
+        visit.fetch_optional("/v1/status/pipeline"),
+        visit.fetch_optional("/v1/markets/top", by="volume", period="24h", limit=TOP_MARKETS, max_age_s=5),
+        visit.fetch_optional("/v1/markets/trending", limit=SHORT_LIST, max_age_s=5),
+        visit.fetch_optional("/v1/markets/breaking", limit=SHORT_LIST, max_age_s=5),
     )
     return Page(
         template="home",
@@ -30,7 +30,7 @@ async def home(visit: Visit) -> Page:
         data={
             "stats": stats,
             "pipeline": pipeline,
-            "top": await visit.priced(top or []),
+            "top": await visit.with_prices(top or []),
             "trending": (trending or {}).get("data", []),
             "breaking": (breaking or {}).get("data", []),
             "operations": len(visit.site.reference.operations),

@@ -1,4 +1,4 @@
-"""Getting a key, by a form that needs no script."""
+"""Registration for an API key, by a form that needs no script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from api.site.visit import Visit
 
 FIELDS = ("app_name", "email", "use_case")
-MOST_BYTES = 16_384
+MAX_FORM_BYTES = 16_384
 
 
 async def form(visit: Visit) -> Page:
@@ -24,7 +24,7 @@ async def form(visit: Visit) -> Page:
 
 
 async def submitted(visit: Visit) -> Page:
-    """Ask the API for a key, and show it this once."""
+    """Request a key from the API and show it once."""
     given = await _fields(visit.request)
     answer = await visit.site.backend.request(
         "POST",
@@ -36,7 +36,7 @@ async def submitted(visit: Visit) -> Page:
         return Page(
             template="registered",
             title="Your key",
-            description="Shown this once.",
+            description="Shown only once.",
             data={"key": answer.data},
             headers={"Cache-Control": "no-store"},
         )
@@ -45,7 +45,7 @@ async def submitted(visit: Visit) -> Page:
         wrong = {each["name"]: each["detail"] for each in problem.get("errors", [])}
         said = "" if wrong else ". ".join(each for each in (problem["detail"], problem["hint"]) if each)
         return _page(visit, given, said, wrong, answer.status)
-    raise Refusal(503, "Keys cannot be given out right now", "Try again in a moment.")
+    raise Refusal(503, "Keys cannot be issued right now", "Try again in a moment.")
 
 
 def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str], status: int = 200) -> Page:
@@ -53,7 +53,7 @@ def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str],
     return Page(
         template="register",
         title="Get a key",
-        description="A free key for the API, at once and without a card.",
+        description="A free API key, issued immediately and without a card.",
         data={
             "given": dict.fromkeys(FIELDS, "") | given,
             "said": said,
@@ -68,12 +68,12 @@ def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str],
 async def _fields(request: Request) -> dict[str, str]:
     """Read a submitted form."""
     if not request.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
-        raise Refusal(415, "This is the form's address", "Programs ask the API: POST /register with JSON.")
+        raise Refusal(415, "This URL is for the form", "Programs use the API: POST /register with JSON.")
     body = b""
     async for part in request.stream():
         body += part
-        if len(body) > MOST_BYTES:
-            raise Refusal(413, "That is too much")
+        if len(body) > MAX_FORM_BYTES:
+            raise Refusal(413, "The form is too large")
     try:
         read = parse_qs(body.decode(), max_num_fields=10)
     except (UnicodeDecodeError, ValueError):
@@ -82,7 +82,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 def _forwarded(request: Request) -> str:
-    """Say for whom this is asked, as a proxy does."""
+    """Return the X-Forwarded-For value with the client's address appended, as a proxy does."""
     before = request.headers.get("X-Forwarded-For")
     remote = request.client.host if request.client else "127.0.0.1"
     return f"{before}, {remote}" if before else remote

@@ -1,4 +1,4 @@
-"""How the service is doing."""
+"""The status page."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from api.site.visit import Page
 if TYPE_CHECKING:
     from api.site.visit import Visit
 
-WORDS = {
-    "fresh": "Everything is fresh",
-    "late": "Something is late",
-    "stale": "Something is stale",
-    "missing": "Something has not brought any data yet",
+MESSAGES = {
+    "fresh": "All stages are fresh",
+    "late": "At least one stage is late",
+    "stale": "At least one stage is stale",
+    "missing": "At least one stage has no data yet",
 }
 
 
 async def status(visit: Visit) -> Page:
-    """Show how late each stage is, what is held, and what is missing from it."""
+    """Show each stage's lag, and the data's coverage and gaps."""
     pipeline, stats, coverage = await asyncio.gather(
-        visit.perhaps("/v1/status/pipeline"),
-        visit.perhaps("/v1/stats", fresh_s=5),
-        visit.perhaps("/v1/coverage", fresh_s=5),
+        visit.fetch_optional("/v1/status/pipeline"),
+        visit.fetch_optional("/v1/stats", max_age_s=5),
+        visit.fetch_optional("/v1/coverage", max_age_s=5),
     )
     whole = pipeline["status"] if pipeline else "down"
     return Page(
         template="status",
         title="Status",
-        description="How fresh the data is, stage by stage; what is held, and what is missing from it.",
+        description="Data freshness by stage; coverage and gaps.",
         data={
             "whole": whole,
-            "words": WORDS.get(whole, "The API does not answer"),
+            "words": MESSAGES.get(whole, "The API is not available"),
             "pipeline": pipeline,
             "stats": stats,
             "coverage": coverage,

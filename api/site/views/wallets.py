@@ -1,4 +1,4 @@
-"""Wallets: who trades most, and what one did, holds and has earned."""
+"""The wallet leaderboard and the page of one wallet."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
 
 ADDRESS = re.compile(r"0x[0-9a-f]{40}\Z")
 WINDOWS = {"1d": "24 hours", "7d": "7 days", "30d": "30 days", "all": "All time"}
-BY = {"volume": "Volume", "window_pnl": "Profit in the window", "pnl": "Profit of what was traded"}
-LEADERS, FILLS, ROWS = 50, 50, 100
+BY = {"volume": "Volume", "window_pnl": "Profit in the window", "pnl": "Profit of positions traded"}
+MAX_LEADERS, MAX_FILLS, MAX_ROWS = 50, 50, 100
 
 
 async def leaderboard(visit: Visit) -> Page:
-    """Show who traded or earned most; or go to the wallet that was asked for."""
-    asked = visit.given("address").lower()
+    """Show the leaderboard, or redirect to the requested wallet."""
+    asked = visit.param("address").lower()
     if asked:
         if not ADDRESS.match(asked):
-            raise Refusal(400, "That is not a wallet's address", "0x and 40 hexadecimal digits.")
-        raise Moved(f"/wallets/{asked}")
+            raise Refusal(400, "Not a wallet address", "Expected 0x and 40 hexadecimal digits.")
+        raise Redirect(f"/wallets/{asked}")
     window = visit.choice("window", WINDOWS, "7d")
     by = visit.choice("by", BY, "volume")
-    board = await visit.ask("/v1/leaderboard", window=window, by=by, limit=LEADERS, fresh_s=10)
+    board = await visit.fetch("/v1/leaderboard", window=window, by=by, limit=MAX_LEADERS, max_age_s=10)
     return Page(
         template="wallets",
         title="Wallets",
-        description="Who traded and earned most, by the settlements on the chain.",
+        description="Wallets ranked by volume and profit, from on-chain settlements.",
         data={"board": board, "window": window, "by": by, "windows": WINDOWS, "ways": BY},
     )
 
 
-class Moved(Exception):  # noqa: N818 (where to go, not a mistake)
-    """The page asked for has an address of its own."""
+class Redirect(Exception):  # noqa: N818 (a redirect, not an error)
+    """A redirect to another page."""
 
     def __init__(self, to: str) -> None:
         super().__init__(to)
@@ -44,16 +44,16 @@ class Moved(Exception):  # noqa: N818 (where to go, not a mistake)
 
 
 async def wallet(visit: Visit) -> Page:
-    """Show what a wallet did, holds and has earned."""
+    """Show a wallet's trades, positions and profit."""
     address = visit.request.path_params["address"].lower()
     if not ADDRESS.match(address):
-        raise Refusal(404, "That is not a wallet's address", "0x and 40 hexadecimal digits.")
+        raise Refusal(404, "Not a wallet address", "Expected 0x and 40 hexadecimal digits.")
     of = f"/v1/wallets/{address}"
     summary, pnl, positions, fills = await asyncio.gather(
-        visit.ask(f"{of}/summary", fresh_s=5),
-        visit.ask(f"{of}/pnl", fresh_s=5),
-        visit.ask(f"{of}/positions/open", fresh_s=5),
-        visit.ask(f"{of}/onchain", limit=FILLS, fresh_s=5),
+        visit.fetch(f"{of}/summary", max_age_s=5),
+        visit.fetch(f"{of}/pnl", max_age_s=5),
+        visit.fetch(f"{of}/positions/open", max_age_s=5),
+        visit.fetch(f"{of}/onchain", limit=MAX_FILLS, max_age_s=5),
     )
     named = {
         row["market_id"]: row for row in [*pnl["data"], *positions["data"]] if row["market_id"] and row["question"]
@@ -66,8 +66,8 @@ async def wallet(visit: Visit) -> Page:
             "address": address,
             "summary": summary,
             "pnl": pnl,
-            "rows": pnl["data"][:ROWS],
-            "positions": positions["data"][:ROWS],
+            "rows": pnl["data"][:MAX_ROWS],
+            "positions": positions["data"][:MAX_ROWS],
             "fills": fills["data"],
             "named": named,
         },

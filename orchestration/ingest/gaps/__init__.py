@@ -1,1 +1,1 @@
-"""Gaps: spans in which messages may be missing, and what fills them."""
+"""Gaps: spans in which messages may be missing, and how they are filled."""

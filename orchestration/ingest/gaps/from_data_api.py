@@ -1,4 +1,4 @@
-"""Gaps filled after all: by a run that heard what another missed, and from the exchange's settled trades."""
+"""Fills gaps afterwards: with what another run received, and from the exchange's settled trades (Data API)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -6,35 +6,35 @@ from typing import Any
 
 import msgspec
 
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.gaps.naming import Naming
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.gaps.naming import TokenResolver
 from orchestration.ingest.gaps.starts import LISTED, READING
-from orchestration.ingest.storage.rows import Batch, Trade
+from orchestration.ingest.storage.rows import TradeRow, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from sql import database
 from sql.queries import feed as queries
 from upstream.transport.errors import UpstreamError
 
-AROUND_MS = 1_000  # looked at on both sides of a gap: what is there already stays as it is
-MANY_MARKETS = 200  # asked for by name; beyond it all trades of the span are walked
-AT_ONCE = 5_000
-SPAN_MS = 600_000
+MARGIN_MS = 1_000  # margin on both sides of a gap: rows already stored stay unchanged
+MAX_NAMED_MARKETS = 200  # requested by name; with more, all trades of the span are read
+MAX_TRADES_PER_COMMIT = 5_000
+MAX_SPAN_MS = 600_000
 RETRY_S = 30.0
-MAX_UNKNOWN = 200  # markets kept with a gap, so that the next attempt asks for their trades alone
+MAX_UNKNOWN = 200  # stored with a gap, so that the next attempt requests only their trades
 
 
-class Gap(msgspec.Struct, frozen=True):
+class CoverageGap(msgspec.Struct, frozen=True):
     """Rows of `coverage_gaps` that share their span."""
 
     gap_ids: tuple[int, ...]
     market_keys: frozenset[int] | None  # None: every market
     from_ms: int
     to_ms: int | None  # None: still open
-    unknown: frozenset[str] = frozenset()  # condition ids that an earlier attempt left: all else is filled
+    unknown: frozenset[str] = frozenset()  # condition ids left by an earlier attempt: all else is filled
 
 
-def together(rows: Iterable[Sequence[Any]]) -> list[Gap]:
-    """Join rows (id, market, from, to[, markets unknown]) of one span: a loss is written as a row a market and kind."""
+def group_gaps(rows: Iterable[Sequence[Any]]) -> list[CoverageGap]:
+    """Group rows (id, market, from, to[, unknown markets]) by span: a loss is written as a row per market and kind."""
     spans: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     for row in rows:
         from_ms, to_ms, *unknown = row[2:]
@@ -43,42 +43,42 @@ def together(rows: Iterable[Sequence[Any]]) -> list[Gap]:
     for (from_ms, to_ms, left), members in spans.items():
         keys = {row[1] for row in members}
         gap_ids = tuple(row[0] for row in members)
-        gaps.append(Gap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms, left))
+        gaps.append(CoverageGap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms, left))
     return gaps
 
 
-def unknown_fault(unknown: Counter[str]) -> str:
-    """Say which trades cannot be stored, as no catalogue knows their markets."""
+def unknown_markets_fault(unknown: Counter[str]) -> str:
+    """Return the fault text for trades of markets that no catalogue knows."""
     sample = ", ".join(market or "no market" for market, _ in unknown.most_common(3))
     return f"{unknown.total()} trades of {len(unknown)} markets that the catalogue does not know: {sample}"
 
 
-class Filler:
-    """Writes what was missed, over a connection of its own; every call blocks."""
+class GapFiller:
+    """Writes missed rows, over a connection of its own; every call blocks."""
 
-    def __init__(self, url: str, feed: str, run_id: str, exchange: Exchange) -> None:
+    def __init__(self, url: str, feed: str, run_id: str, exchange: ExchangeClient) -> None:
         self.run_id = run_id
         self._url = url
         self._feed = feed
         self._exchange = exchange
         self._writer: Writer | None = None
-        self.stopped = False  # somebody waits for this to end
+        self.stopped = False  # set to end a fill early
 
     @property
     def writer(self) -> Writer:
-        """The writer, on a new connection when the last one was lost."""
+        """The writer, on a new connection if the last one was lost."""
         if self._writer is None or self._writer.conn.closed:
             conn = database.connect(self._url, autocommit=True, name=f"presage feed {self._feed}: gaps")
             self._writer = Writer(conn)
         return self._writer
 
-    def gaps_of_others(self) -> list[Gap]:
+    def gaps_of_others(self) -> list[CoverageGap]:
         """List recent gaps that another run left."""
-        return together(queries.gaps_to_fill(self.writer.conn, run_id=self.run_id, besides=[LISTED, READING]))
+        return group_gaps(queries.gaps_to_fill(self.writer.conn, run_id=self.run_id, besides=[LISTED, READING]))
 
-    def from_ring(self, gap: Gap, heard: Batch, to_ms: int, *, whole: bool) -> None:
-        """Write what our own sockets heard within a gap; it is filled when they missed nothing."""
-        written = self.writer.write(heard, fill=True)
+    def from_ring(self, gap: CoverageGap, received: WriteBatch, to_ms: int, *, whole: bool) -> None:
+        """Write what our own sockets received within a gap; mark it filled if they missed nothing."""
+        written = self.writer.write(received, fill=True)
         if whole:
             detail = {"trades": written.trades, "events": written.events}
             self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
@@ -93,37 +93,37 @@ class Filler:
         ):
             attempts[gap_id] = tried
             rows.append((gap_id, market_key, from_ms, to_ms, unknown))
-        naming = Naming(self._exchange)
-        for gap in together(rows):
+        resolver = TokenResolver(self._exchange)
+        for gap in group_gaps(rows):
             next_s = RETRY_S * 2 ** attempts[gap.gap_ids[0]]
             try:
-                added += self._fetch(gap, naming, next_s)
+                added += self._fetch(gap, resolver, next_s)
             except UpstreamError as fault:
-                said = f"{type(fault).__name__}: {fault}"
+                fault_text = f"{type(fault).__name__}: {fault}"
                 queries.mark_attempt(
-                    self.writer.conn, gap_ids=list(gap.gap_ids), next_s=next_s, fault=said, detail="{}"
+                    self.writer.conn, gap_ids=list(gap.gap_ids), next_s=next_s, fault=fault_text, detail="{}"
                 )
         if refusals := self._exchange.take_refusals():
-            self.writer.write(Batch(refusals=refusals), fill=True)
+            self.writer.write(WriteBatch(refusals=refusals), fill=True)
         return added
 
-    def _fetch(self, gap: Gap, naming: Naming, next_s: float) -> int:
+    def _fetch(self, gap: CoverageGap, resolver: TokenResolver, next_s: float) -> int:
         conn, gap_ids = self.writer.conn, list(gap.gap_ids)
         named = set(gap.unknown)
         if not named and gap.market_keys is not None:
             named = {row[0] for row in queries.markets_of(conn, market_keys=sorted(gap.market_keys))}
-        markets = named if len(named) <= MANY_MARKETS else ()
-        from_ms, end_ms = gap.from_ms - AROUND_MS, (gap.to_ms or gap.from_ms) + AROUND_MS
+        markets = named if len(named) <= MAX_NAMED_MARKETS else ()
+        from_ms, end_ms = gap.from_ms - MARGIN_MS, (gap.to_ms or gap.from_ms) + MARGIN_MS
         listed = added = 0
         unknown: Counter[str] = Counter()
-        queries.count_added(conn, gap_ids=gap_ids, trades=0)  # 0 is said, too
-        # A long gap is walked in short spans: what is held in memory, and what one commit spans, stays small.
+        queries.count_added(conn, gap_ids=gap_ids, trades=0)  # 0 is recorded, too
+        # A long gap is read in short spans, to bound memory and the span of a commit.
         while (named or gap.market_keys is None) and from_ms < end_ms and not self.stopped:
-            to_ms = min(from_ms + SPAN_MS, end_ms)
+            to_ms = min(from_ms + MAX_SPAN_MS, end_ms)
             found = self._exchange.listed(markets, from_ms, to_ms)
             if named:
                 found = [trade for trade in found if trade.market in named]
-            tokens = naming.tokens(conn, found)
+            tokens = resolver.tokens(conn, found)
             unknown.update(trade.market for trade in found if trade.token_id not in tokens)
             listed += len(found)
             added += self._add(self._exchange.rows(tokens, found), gap_ids)
@@ -136,17 +136,17 @@ class Filler:
             if few:
                 detail["filled_to_ms"] = end_ms
             queries.mark_attempt(
-                conn, gap_ids=gap_ids, next_s=next_s, fault=unknown_fault(unknown), detail=_json(detail)
+                conn, gap_ids=gap_ids, next_s=next_s, fault=unknown_markets_fault(unknown), detail=_json(detail)
             )
         else:
             self._mark(gap_ids, end_ms, "data_api", {"listed": listed})
         return added
 
-    def _add(self, trades: list[Trade], gap_ids: Sequence[int] = ()) -> int:
+    def _add(self, trades: list[TradeRow], gap_ids: Sequence[int] = ()) -> int:
         added, writer = 0, self.writer
-        for start in range(0, len(trades), AT_ONCE):
+        for start in range(0, len(trades), MAX_TRADES_PER_COMMIT):
             with writer.conn.transaction():
-                new = writer.write(Batch(trades=trades[start : start + AT_ONCE]), fill=True).trades
+                new = writer.write(WriteBatch(trades=trades[start : start + MAX_TRADES_PER_COMMIT]), fill=True).trades
                 if gap_ids and new:
                     queries.count_added(writer.conn, gap_ids=list(gap_ids), trades=new)
             added += new
@@ -162,7 +162,7 @@ class Filler:
         )
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._writer is not None:
             self._writer.conn.close()
 

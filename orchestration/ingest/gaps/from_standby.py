@@ -1,4 +1,4 @@
-"""What a run does about gaps of others: it was listening too, and may have heard what they missed."""
+"""Fills gaps of other runs from this run's ring: it was listening too, and may have received what they missed."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -6,75 +6,75 @@ from typing import Any
 
 import psycopg
 
-from orchestration.ingest.gaps.from_data_api import AROUND_MS, Filler, Gap
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.sockets.subscriptions import Following
+from orchestration.ingest.gaps.from_data_api import MARGIN_MS, CoverageGap, GapFiller
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.storage.backlog import Backlog
-from orchestration.ingest.token_state import Track
+from orchestration.ingest.token_state import TokenState
 
-SETTLED_MS = 1_500  # what was sent within a gap has arrived on our sockets by then
-GIVE_UP_MS = 60_000
-BUSY = 1.0  # messages a second: from such a socket one hears soon whether it still speaks
+SETTLED_MS = 1_500  # by then, messages sent within a gap have arrived on our sockets
+MAX_WAIT_MS = 60_000
+BUSY_RATE = 1.0  # messages a second: at this rate a dead socket is noticed soon
 NEVER = 1 << 62
 
 
-class Helping:
+class StandbyGapFiller:
     """Fills gaps of other runs from the ring."""
 
     def __init__(
         self,
-        tracker: Tracker,
-        following: Following,
+        normalizer: Normalizer,
+        subscriptions: Subscriptions,
         backlog: Backlog,
-        filler: Filler,
+        filler: GapFiller,
         in_filler: Callable[..., Awaitable[Any]],
     ) -> None:
-        self.needed_since_ms = NEVER  # the ring is not to be shortened beyond this
-        self._tracker = tracker
-        self._following = following
+        self.needed_since_ms = NEVER  # the ring must keep everything since then
+        self._normalizer = normalizer
+        self._subscriptions = subscriptions
         self._backlog = backlog
         self._filler = filler
         self._in_filler = in_filler
         self._tried: set[tuple[int, ...]] = set()
 
-    async def look(self, now_ms: int) -> None:
-        """Fill, as a standby, what the leader missed and has since closed."""
+    async def fill_closed_gaps(self, now_ms: int) -> None:
+        """Fill, as a standby, gaps that the leader has since closed."""
         gaps = [gap for gap in await self._in_filler(self._filler.gaps_of_others) if gap.gap_ids not in self._tried]
-        needed = [gap.from_ms - AROUND_MS for gap in gaps if gap.from_ms > now_ms - GIVE_UP_MS]
+        needed = [gap.from_ms - MARGIN_MS for gap in gaps if gap.from_ms > now_ms - MAX_WAIT_MS]
         self.needed_since_ms = min(needed, default=NEVER)
         for gap in gaps:
             if gap.to_ms is None or now_ms < gap.to_ms + SETTLED_MS:
                 continue
-            tracks = self._tracks(gap)
-            if self._still_listening(tracks, gap.to_ms) or now_ms > gap.to_ms + GIVE_UP_MS:
-                await self._fill(gap, tracks, gap.to_ms)
+            states = self._states(gap)
+            if self._still_listening(states, gap.to_ms) or now_ms > gap.to_ms + MAX_WAIT_MS:
+                await self._fill(gap, states, gap.to_ms)
 
-    async def inherit(self, now_ms: int) -> None:
-        """Fill, as the new leader, what the last one missed: while the ring still holds it."""
-        with suppress(psycopg.Error):  # the lead matters more; trades can still be had from the exchange
+    async def fill_on_takeover(self, now_ms: int) -> None:
+        """Fill, as the new leader, the last leader's gaps while the ring still holds the data."""
+        with suppress(psycopg.Error):  # taking the lead matters more; trades can still be fetched from the exchange
             gaps = await self._in_filler(self._filler.gaps_of_others)
             for gap in gaps:
-                await self._fill(gap, self._tracks(gap), gap.to_ms or now_ms)
+                await self._fill(gap, self._states(gap), gap.to_ms or now_ms)
         self.needed_since_ms = NEVER
 
-    async def _fill(self, gap: Gap, tracks: list[Track], to_ms: int) -> None:
-        tokens = {track.token.token_id for track in tracks if track.whole_since_ms is not None}
-        heard = self._backlog.window(tokens, gap.from_ms - AROUND_MS, to_ms + AROUND_MS)
-        our_ms = self._tracker.exchange.ours(gap.from_ms)
-        whole = bool(tracks) and self._backlog.since_ms <= our_ms
-        whole = whole and all(track.whole_since(our_ms) for track in tracks)
-        if whole or len(heard):
-            await self._in_filler(self._filler.from_ring, gap, heard, to_ms, whole=whole)
+    async def _fill(self, gap: CoverageGap, states: list[TokenState], to_ms: int) -> None:
+        tokens = {state.token.token_id for state in states if state.complete_since_ms is not None}
+        received = self._backlog.window(tokens, gap.from_ms - MARGIN_MS, to_ms + MARGIN_MS)
+        local_ms = self._normalizer.exchange.to_local_ms(gap.from_ms)
+        whole = bool(states) and self._backlog.since_ms <= local_ms
+        whole = whole and all(state.complete_since(local_ms) for state in states)
+        if whole or len(received):
+            await self._in_filler(self._filler.from_ring, gap, received, to_ms, whole=whole)
         self._tried.add(gap.gap_ids)
 
-    def _tracks(self, gap: Gap) -> list[Track]:
-        tracks = self._tracker.tracks.values()
-        return [track for track in tracks if gap.market_keys is None or track.token.market_key in gap.market_keys]
+    def _states(self, gap: CoverageGap) -> list[TokenState]:
+        states = self._normalizer.states.values()
+        return [state for state in states if gap.market_keys is None or state.token.market_key in gap.market_keys]
 
-    def _still_listening(self, tracks: Iterable[Track], to_ms: int) -> bool:
-        """Tell whether the sockets of these tokens were heard after an instant, as far as they are busy."""
-        listeners = {self._following.of_token.get(track.token.token_id) for track in tracks}
+    def _still_listening(self, states: Iterable[TokenState], to_ms: int) -> bool:
+        """Return whether the busy sockets among those of these tokens received data after an instant."""
+        listeners = {self._subscriptions.of_token.get(state.token.token_id) for state in states}
         return all(
-            listener is not None and listener.open and (listener.newest_ms >= to_ms or listener.pulse.rate < BUSY)
+            listener is not None and listener.open and (listener.newest_ms >= to_ms or listener.pulse.rate < BUSY_RATE)
             for listener in listeners
         )

@@ -1,4 +1,4 @@
-"""Spans in which messages may have been missed: known at once, written to `coverage_gaps` by whoever leads."""
+"""Losses: spans in which messages may have been missed, written to `coverage_gaps` by the leader."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -8,19 +8,19 @@ from typing import Any, Self
 import msgspec
 import psycopg
 
-from orchestration.ingest.clock import steady
+from orchestration.ingest.clock import steady_s
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 
 KINDS = ("books", "trades")
-MANY = 2_000  # markets: a loss of more is written as one of all
-MAX_UNSAVED = 1_000  # losses that are over and wait to be written; beyond it neighbours are joined
-JOINED = 10  # neighbours joined to one
+MAX_MARKETS_PER_LOSS = 2_000  # a loss of more is written as one of all markets
+MAX_UNSAVED = 1_000  # closed losses waiting to be written; beyond it neighbours are joined
+LOSSES_PER_JOIN = 10  # neighbouring losses joined into one
 UNCHANGED = "nothing missed: books unchanged"
 
 
 class Loss(msgspec.Struct, eq=False):
-    """One loss. It is open until every book it concerns stands again."""
+    """One loss. It is open until every book it concerns is synced again."""
 
     cause: str
     from_ms: int
@@ -28,22 +28,22 @@ class Loss(msgspec.Struct, eq=False):
     market_keys: frozenset[int] | None
     kinds: tuple[str, ...] = KINDS
     to_ms: int | None = None
-    missed: bool = True  # False: the books, when they came again, were the same
-    tolerated_ms: int = 0  # one that is over sooner is no gap
+    missed: bool = True  # False: the books were unchanged when they were synced again
+    tolerated_ms: int = 0  # a shorter loss is no gap
     gap_ids: list[int] = []
     closed_in_database: bool = False
-    saving: bool = False  # it is being written, or it is written: what it says then may not change any more
-    noted_at: float = msgspec.field(default_factory=monotonic)
+    saving: bool = False  # it is being or was written: what was written may not change any more
+    created_at: float = msgspec.field(default_factory=monotonic)
 
-    def a_gap(self, to_ms: int) -> bool:
-        """Tell whether it is a gap, if it lasts until an instant."""
+    def is_gap(self, to_ms: int) -> bool:
+        """Return whether it counts as a gap if it ends at an instant."""
         return self.missed and to_ms - self.from_ms >= self.tolerated_ms
 
     @classmethod
     def of(
         cls, cause: str, tokens: Iterable[Token], from_ms: int, to_ms: int | None = None, kinds: tuple[str, ...] = KINDS
     ) -> Self:
-        """Make a loss of some tokens."""
+        """Create a loss of some tokens."""
         concerned = list(tokens)
         return cls(
             cause,
@@ -56,14 +56,14 @@ class Loss(msgspec.Struct, eq=False):
 
 
 class Saving(msgspec.Struct):
-    """What is to be written of some losses, as they stood: others go on while it is."""
+    """Losses to write, as a snapshot: others may be added while it is written."""
 
     new: list[tuple[Loss, int | None]] = []  # losses without a row, and their ends
     over: list[tuple[Loss, int]] = []  # losses whose rows are still open, and their ends
 
 
 class Losses:
-    """The losses of this run that are not yet settled."""
+    """This run's losses that are not fully written yet."""
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
@@ -71,7 +71,7 @@ class Losses:
         self._join_at = MAX_UNSAVED
 
     def add(self, loss: Loss) -> Loss:
-        """Take note of a loss."""
+        """Record a loss."""
         self.all.append(loss)
         if len(self.all) > self._join_at:
             self._join()
@@ -79,7 +79,7 @@ class Losses:
         return loss
 
     def extend(self, cause: str, from_ms: int, to_ms: int) -> None:
-        """Take note that all of a span was lost, as a part of the last such loss while that is not written."""
+        """Record that a whole span was lost, merged into the last such loss while that is not written."""
         for loss in reversed(self.all):
             if loss.cause == cause and loss.token_ids is None and loss.to_ms is not None and not loss.saving:
                 loss.from_ms, loss.to_ms = min(loss.from_ms, from_ms), max(loss.to_ms, to_ms)
@@ -87,24 +87,24 @@ class Losses:
         self.add(Loss(cause, from_ms, None, None, to_ms=to_ms))
 
     def open(self) -> list[Loss]:
-        """Losses whose books do not all stand again."""
+        """Return losses whose books are not all synced again."""
         return [loss for loss in self.all if loss.to_ms is None]
 
     def since(self, ms: int) -> list[Loss]:
-        """Losses that reach beyond an instant."""
+        """Return losses that end after an instant, or are open."""
         return [loss for loss in self.all if loss.to_ms is None or loss.to_ms > ms]
 
     def forget(self, before_ms: int) -> None:
-        """Forget, as a standby, what was over before an instant: the leader heard it."""
+        """Drop, on a standby, losses that ended before an instant: the leader committed that span."""
         self.all = self.since(before_ms)
 
     def begin_saving(self, now_ms: int | None = None) -> Saving:
-        """Give what is to be written by now (of the exchange's time); what is over and was no loss is forgotten."""
-        now_ms = int(steady() * 1000) if now_ms is None else now_ms
-        self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.a_gap(loss.to_ms)]
+        """Return what to write by now (exchange time); closed losses that are no gap are dropped."""
+        now_ms = int(steady_s() * 1000) if now_ms is None else now_ms
+        self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.is_gap(loss.to_ms)]
         saving = Saving()
         for loss in self.all:
-            if not loss.gap_ids and not loss.a_gap(loss.to_ms or now_ms):
+            if not loss.gap_ids and not loss.is_gap(loss.to_ms or now_ms):
                 continue
             if not loss.gap_ids:
                 loss.saving = True
@@ -114,7 +114,7 @@ class Losses:
         return saving
 
     def write(self, conn: psycopg.Connection[Any], saving: Saving) -> None:
-        """Write it, each kind in one statement; blocks."""
+        """Write losses, each kind in one statement; blocks."""
         if saving.new:
             rows = [(nth, *row) for nth, (loss, to_ms) in enumerate(saving.new) for row in _rows(loss, to_ms)]
             numbers, kinds, market_keys, from_ms, to_ms, causes = (list(column) for column in zip(*rows, strict=True))
@@ -144,37 +144,37 @@ class Losses:
                 loss.closed_in_database = True
 
     def end_saving(self) -> None:
-        """Forget what is over and written; what could not be written is tried again."""
+        """Drop losses that are closed and written; the others are retried."""
         self.all = [loss for loss in self.all if not loss.closed_in_database]
         for loss in self.all:
             loss.saving = bool(loss.gap_ids)
 
     def save(self, conn: psycopg.Connection[Any]) -> None:
-        """Write what is new, as the leader; what is over and written is forgotten."""
+        """Write what is new, as the leader, and drop losses that are closed and written."""
         self.write(conn, self.begin_saving())
         self.end_saving()
 
     def unsaved_ms(self) -> int | None:
-        """Tell where the first loss begins that is not over and written; None: all are."""
+        """Return the start of the earliest loss that is not closed and written; None: all are."""
         return min((loss.from_ms for loss in self.all), default=None)
 
     def _join(self) -> None:
-        """Join neighbours of one cause among those that wait to be written, so that memory is bounded."""
+        """Join neighbouring unwritten losses of one cause, to bound memory."""
         waiting: dict[tuple[str, tuple[str, ...]], list[Loss]] = defaultdict(list)
         kept = []
         for loss in self.all:
             if loss.to_ms is None or loss.saving:
                 kept.append(loss)
-            elif loss.a_gap(loss.to_ms):
+            elif loss.is_gap(loss.to_ms):
                 waiting[loss.cause, loss.kinds].append(loss)
         for group in waiting.values():
             group.sort(key=lambda loss: loss.from_ms)
-            kept += [_joined(group[start : start + JOINED]) for start in range(0, len(group), JOINED)]
+            kept += [_joined(group[start : start + LOSSES_PER_JOIN]) for start in range(0, len(group), LOSSES_PER_JOIN)]
         self.all = kept
 
 
 def _joined(losses: Sequence[Loss]) -> Loss:
-    """Make one loss of several that are over: of all their tokens, from the first to the last."""
+    """Merge several closed losses into one: all their tokens, from the first start to the last end."""
     first = losses[0]
     token_ids: frozenset[str] | None = frozenset()
     market_keys: frozenset[int] | None = frozenset()
@@ -186,6 +186,6 @@ def _joined(losses: Sequence[Loss]) -> Loss:
 
 
 def _rows(loss: Loss, to_ms: int | None) -> Iterable[tuple[str, int | None, int, int | None, str]]:
-    few = loss.market_keys is not None and len(loss.market_keys) <= MANY
+    few = loss.market_keys is not None and len(loss.market_keys) <= MAX_MARKETS_PER_LOSS
     market_keys: list[int | None] = [*sorted(loss.market_keys)] if few and loss.market_keys else [None]
     return [(kind, key, loss.from_ms, to_ms, loss.cause) for kind in loss.kinds for key in market_keys]

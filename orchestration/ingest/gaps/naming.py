@@ -1,4 +1,4 @@
-"""Tokens of listed trades: from our catalogue, and from the exchange's where ours lacks them."""
+"""Resolves the tokens of listed trades from our catalogue and, where missing, from the exchange."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from orchestration.ingest.exchange import Exchange
-    from upstream.polymarket.data_api.client import Trade
+    from orchestration.ingest.exchange import ExchangeClient
+    from upstream.polymarket.data_api.client import DataApiTrade
 
-MAX_LOOKUPS = 10_000  # markets asked for in one pass; the others stay unknown until the next
+MAX_LOOKUPS = 10_000  # markets requested per pass; the others stay unknown until the next
 
 
-class Naming:
-    """Names tokens during one pass; a market is asked for once."""
+class TokenResolver:
+    """Resolves tokens during one pass; each market is requested once."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: ExchangeClient) -> None:
         self._exchange = exchange
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
-    def tokens(self, conn: psycopg.Connection[Any], listed: Sequence[Trade]) -> dict[str, Token]:
-        """Give the tokens of listed trades by their ids; those that neither catalogue knows are absent."""
+    def tokens(self, conn: psycopg.Connection[Any], listed: Sequence[DataApiTrade]) -> dict[str, Token]:
+        """Return the tokens of listed trades by id; those in neither catalogue are absent."""
         token_ids = list({trade.token_id for trade in listed})
         found = _named(conn, token_ids)
-        markets = {trade.market for trade in listed if trade.token_id not in found} - self._asked - {""}
-        asked = sorted(markets)[: MAX_LOOKUPS - len(self._asked)]
-        if not asked:
+        markets = {trade.market for trade in listed if trade.token_id not in found} - self._requested - {""}
+        requested = sorted(markets)[: MAX_LOOKUPS - len(self._requested)]
+        if not requested:
             return found
-        rows, events = self._exchange.markets(asked)
-        self._asked.update(asked)
-        for new_to_all in (True, False):  # a market that is over is told to nobody as new
-            told = [row for row in rows if (row["status"] == "ACTIVE") == new_to_all]
-            catalogue.store(conn, told, cause="traded", events=events, announce_new=new_to_all)
+        rows, events = self._exchange.markets(requested)
+        self._requested.update(requested)
+        for active in (True, False):  # a market that is over is not announced as new
+            group = [row for row in rows if (row["status"] == "ACTIVE") == active]
+            catalogue.store(conn, group, cause="traded", events=events, announce_new=active)
         return _named(conn, token_ids)
 
 

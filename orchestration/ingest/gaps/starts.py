@@ -1,4 +1,4 @@
-"""Starts of markets: from its listing until its books stood here, what happened in a market may be missing."""
+"""Gaps at the start of markets: from its listing until its books are synced, a market's data may be missing."""
 
 from time import monotonic
 from typing import Any
@@ -6,59 +6,61 @@ from typing import Any
 import msgspec
 import psycopg
 
-from orchestration.ingest.gaps.losses import KINDS, MANY
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.token_state import BOOKLESS, Track
+from orchestration.ingest.gaps.losses import KINDS, MAX_MARKETS_PER_LOSS
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.token_state import NO_BOOK_ATTEMPTS, TokenState
 from sql.queries import feed as queries
 
 LISTED = "listed before it was followed"
 READING = "the catalogue was being read for the first time"
-NEVER_FOLLOWED_S = 60.0  # the catalogue is looked at every few seconds: what is not followed by then has closed
+NEVER_FOLLOWED_S = 60.0  # the catalogue is read every few seconds: a market not followed by then has closed
 MAX_ANNOUNCED = 10_000
 
 
-class Start(msgspec.Struct, eq=False):
-    """A gap of one market, or of all (None); open until the books of its tokens stand."""
+class StartGap(msgspec.Struct, eq=False):
+    """A gap of one market, or of all (None); open until the books of its tokens are synced."""
 
     market_key: int | None
     token_ids: list[str]
     from_ms: int
     to_ms: int | None
     gap_ids: list[int] = []
-    noted_at: float = msgspec.field(default_factory=monotonic)
+    created_at: float = msgspec.field(default_factory=monotonic)
 
 
-class Starts:
-    """Notes and closes them, as the leader. Which markets have been seen to is kept in the database, for any leader."""
+class StartGaps:
+    """Opens and closes start gaps, as the leader. Which markets are handled is kept in the database, for any leader."""
 
-    def __init__(self, run_id: str, tracker: Tracker) -> None:
-        self.announced: dict[str, int] = {}  # by market id, when the exchange told of its listing
-        self.begun: set[int] = set()  # markets that were followed since the last look
+    def __init__(self, run_id: str, normalizer: Normalizer) -> None:
+        self.announced: dict[str, int] = {}  # listing times announced by the exchange, by market id
+        self.begun: set[int] = set()  # markets followed since the last update
         self._run_id = run_id
-        self._tracker = tracker
-        self._open: list[Start] = []
-        self._reading: Start | None = None  # while discovery walks the catalogue for the first time: one of all markets
-        self._read: set[int | None] = set()  # the markets that were found meanwhile
-        self._was_reading = False  # at the last look
+        self._normalizer = normalizer
+        self._open: list[StartGap] = []
+        self._reading: StartGap | None = (
+            None  # while discovery reads the catalogue for the first time: one of all markets
+        )
+        self._read: set[int | None] = set()  # the markets found meanwhile
+        self._was_reading = False  # at the last update
 
     def announce(self, market_id: str, ts_ms: int) -> None:
-        """Take note of a listing that was heard."""
+        """Record an announced listing."""
         if len(self.announced) >= MAX_ANNOUNCED:
             del self.announced[next(iter(self.announced))]
         self.announced[market_id] = ts_ms
 
-    def look(self, conn: psycopg.Connection[Any], first: tuple[int, int], *, since_ms: int) -> None:
-        """Note markets that are new since any run last looked, and close what is over; blocks.
+    def update(self, conn: psycopg.Connection[Any], first: tuple[int, int], *, since_ms: int) -> None:
+        """Open gaps of markets that are new since any run last checked, and close finished ones; blocks.
 
-        `first` is how far the catalogue was when this run began: it counts where no run has looked yet. What this run
-        heard before `since_ms` may not be stored.
+        `first` is the catalogue's cursor when this run began, used if no run has checked yet. What this run received
+        before `since_ms` may not be stored.
         """
         begun = self.begun.copy()
         market_key, change_id, last_key, last_change, reading = queries.starts_seen(conn)
         seen, last = (first if market_key is None else (market_key, change_id)), (last_key, last_change)
         known = self._read.union(start.market_key for start in self._open)
         again = [key for key in begun if key <= seen[0] and key not in known]
-        found: list[Start] = []
+        found: list[StartGap] = []
         if seen != last or again:
             rows = queries.new_markets(
                 conn,
@@ -69,46 +71,48 @@ class Starts:
                 market_keys=again,
                 since_ms=since_ms,
             )
-            found = [Start(key, ids, self.announced.get(name, ms), to_ms) for key, name, ids, ms, to_ms in rows]
-        walked = reading or self._was_reading  # what the first look after the walk finds, the walk has found
-        noted = [] if walked else self._judged(found, since_ms)
+            found = [StartGap(key, ids, self.announced.get(name, ms), to_ms) for key, name, ids, ms, to_ms in rows]
+        reading_catalogue = (
+            reading or self._was_reading
+        )  # the first update after the read still finds the read's markets
+        opened = [] if reading_catalogue else self._merged(found, since_ms)
         if reading and self._reading is None:
-            noted = [Start(None, [], since_ms, None)]
+            opened = [StartGap(None, [], since_ms, None)]
         with conn.transaction():
-            if noted:
-                self._write(conn, noted, READING if reading else LISTED)
+            if opened:
+                self._write(conn, opened, READING if reading else LISTED)
             if market_key is None or seen != last:
                 queries.note_seen(conn, market_key=last_key, change_id=last_change)
         self.begun -= begun
         self._was_reading = reading
-        if walked:
-            self._reading = self._reading or noted[0]
+        if reading_catalogue:
+            self._reading = self._reading or opened[0]
             self._read.update(start.market_key for start in found)
             self._reading.token_ids += [name for start in found if start.to_ms is None for name in start.token_ids]
-            self._reading.noted_at = monotonic()
+            self._reading.created_at = monotonic()
         else:
-            self._open += [start for start in noted if start.gap_ids and start.to_ms is None]
+            self._open += [start for start in opened if start.gap_ids and start.to_ms is None]
         self._close(conn, reading=reading)
 
-    def _judged(self, found: list[Start], since_ms: int) -> list[Start]:
-        """Leave out what began with the first book we have, and end what has ended; of very many make one of all."""
+    def _merged(self, found: list[StartGap], since_ms: int) -> list[StartGap]:
+        """Drop gaps that our first book covers, end finished ones, and merge very many into one of all markets."""
         starts = []
         for start in found:
             if start.to_ms is None and not self._left(start):
-                exchange, held = self._tracker.exchange, [track for track in self._tracks(start) if track]
-                stood = [exchange.theirs(track.whole_since_ms or exchange.our_ms()) for track in held]
-                start.to_ms = max([since_ms, self._first_ms(start), *stood])
+                exchange, held = self._normalizer.exchange, [state for state in self._states(start) if state]
+                synced = [exchange.to_exchange_ms(state.complete_since_ms or exchange.local_ms()) for state in held]
+                start.to_ms = max([since_ms, self._first_ms(start), *synced])
                 if self._unchanged(start) or start.to_ms <= start.from_ms:
                     continue
             starts.append(start)
-        if len(starts) <= MANY:
+        if len(starts) <= MAX_MARKETS_PER_LOSS:
             return starts
         ends = [start.to_ms for start in starts]
         token_ids = [token_id for start in starts if start.to_ms is None for token_id in start.token_ids]
         to_ms = None if None in ends else max(end or 0 for end in ends)
-        return [Start(None, token_ids, min(start.from_ms for start in starts), to_ms)]
+        return [StartGap(None, token_ids, min(start.from_ms for start in starts), to_ms)]
 
-    def _write(self, conn: psycopg.Connection[Any], starts: list[Start], cause: str) -> None:
+    def _write(self, conn: psycopg.Connection[Any], starts: list[StartGap], cause: str) -> None:
         rows = queries.open_starts(
             conn,
             kinds=list(KINDS),
@@ -133,34 +137,34 @@ class Starts:
         if unchanged := [gap_id for start in over if self._unchanged(start) for gap_id in start.gap_ids]:
             queries.forget_gaps(conn, gap_ids=unchanged)
         gap_ids = [gap_id for start in over for gap_id in start.gap_ids]
-        now_ms = self._tracker.exchange.now_ms()
+        now_ms = self._normalizer.exchange.now_ms()
         ends = [max(now_ms, self._first_ms(start)) for start in over for _ in start.gap_ids]
         queries.close_gaps(conn, gap_ids=gap_ids, to_ms=ends, filled_by=[None] * len(gap_ids))
         self._open = [start for start in self._open if start not in over]
         if self._reading in over:
             self._reading, self._read = None, set()
 
-    def _left(self, start: Start) -> list[str]:
-        """List the tokens whose books are still to come."""
-        astray, tracks = self._tracker.astray, self._tracker.tracks
-        patient = monotonic() - start.noted_at < NEVER_FOLLOWED_S
+    def _left(self, start: StartGap) -> list[str]:
+        """Return the tokens whose books are still missing."""
+        unsynced, states = self._normalizer.unsynced, self._normalizer.states
+        patient = monotonic() - start.created_at < NEVER_FOLLOWED_S
         left = []
         for token_id in start.token_ids:
-            track = astray.get(token_id)
-            if track is not None and track.asked < BOOKLESS if token_id in tracks else patient:
+            state = unsynced.get(token_id)
+            if state is not None and state.fetch_attempts < NO_BOOK_ATTEMPTS if token_id in states else patient:
                 left.append(token_id)
         return left
 
-    def _unchanged(self, start: Start) -> bool:
-        """Tell whether the first books are as old as the listing: then nothing had happened before them."""
+    def _unchanged(self, start: StartGap) -> bool:
+        """Return whether the first books are as old as the listing: then nothing happened before them."""
         return start.market_key is not None and all(
-            track is not None and track.first_ms is not None and track.first_ms <= start.from_ms
-            for track in self._tracks(start)
+            state is not None and state.first_ms is not None and state.first_ms <= start.from_ms
+            for state in self._states(start)
         )
 
-    def _first_ms(self, start: Start) -> int:
-        """Give the latest instant of the first books: what was said before is in them, and not heard."""
-        return max((track.first_ms or 0 for track in self._tracks(start) if track), default=0)
+    def _first_ms(self, start: StartGap) -> int:
+        """Return the latest timestamp of the first books: earlier messages are included in them, but not received."""
+        return max((state.first_ms or 0 for state in self._states(start) if state), default=0)
 
-    def _tracks(self, start: Start) -> list[Track | None]:
-        return [self._tracker.tracks.get(token_id) for token_id in start.token_ids]
+    def _states(self, start: StartGap) -> list[TokenState | None]:
+        return [self._normalizer.states.get(token_id) for token_id in start.token_ids]

@@ -1,1 +1,1 @@
-"""Connections to the market channel: which tokens each follows, and whether it still delivers."""
+"""Connections to the market channel: subscriptions, and whether each still delivers."""

@@ -1,7 +1,7 @@
-"""Is a socket that says nothing quiet or dead? It may freeze without closing, and answer every PING meanwhile.
+"""Watchdog for silent sockets: quiet or dead? A socket may freeze without closing, and still answer every PING.
 
-No rule about time or usual rates can tell: a lively market may fall quiet. So a silent socket is held against the
-exchange's books over REST: the same ones mean that there was nothing to say, others mean that it did not say it.
+No rule about time or usual rates can decide: a busy market may fall quiet. So a silent socket's books are compared with
+the exchange's over REST: equal books mean there was nothing to send, different ones mean that it did not send it.
 """
 
 import asyncio
@@ -14,60 +14,60 @@ from upstream.polymarket.book import Book
 from upstream.transport.errors import UpstreamError
 
 if TYPE_CHECKING:
-    from orchestration.ingest.normalizer import Tracker
-    from orchestration.ingest.sockets.listener import Listener
+    from orchestration.ingest.normalizer import Normalizer
+    from orchestration.ingest.sockets.listener import SocketListener
 
-ON_ITS_WAY_S = 1.0  # a change that REST shows already may take so long to be pushed
-UNANSWERED_S = 15.0  # silence, when REST does not answer either
-NEWEST = 50  # books compared: those that moved last,
-IN_TURN = 50  # and some of the others
-AT_ONCE = 4  # sockets
+PUSH_DELAY_S = 1.0  # a change that REST shows already may take this long to be pushed
+MAX_SILENCE_S = 15.0  # when REST does not answer either
+NEWEST_BOOKS_COMPARED = 50  # books that changed last,
+OTHER_BOOKS_COMPARED = 50  # and some of the others, in rotation
+MAX_CONCURRENT_CHECKS = 4  # sockets checked at the same time
 
 Fetch = Callable[[list[str]], Awaitable[list[Book]]]
 
 
 class Watchdog:
-    """Holds silent sockets against the exchange's books, and cuts those that kept something to themselves."""
+    """Compares silent sockets' books with the exchange's, and disconnects sockets that missed changes."""
 
-    def __init__(self, tracker: "Tracker", fetch: Fetch, limit_s: float) -> None:
-        self._tracker = tracker
+    def __init__(self, normalizer: "Normalizer", fetch: Fetch, limit_s: float) -> None:
+        self._normalizer = normalizer
         self._fetch = fetch
         self._limit_s = limit_s
-        self._turns: dict[Listener, int] = {}
-        self._places = asyncio.Semaphore(AT_ONCE)
-        self._asking: set[asyncio.Task[None]] = set()
+        self._offsets: dict[SocketListener, int] = {}
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
+        self._checks: set[asyncio.Task[None]] = set()
 
-    def watch(self, listener: "Listener", now: float) -> None:
-        """Doubt a socket that has been silent for too long."""
+    def watch(self, listener: "SocketListener", now: float) -> None:
+        """Start a check of a socket that has been silent for too long."""
         if listener.pulse.doubtful(now, self._limit_s):
-            listener.pulse.asked_at = now
-            task = asyncio.create_task(self._ask(listener), name=f"doubt socket {listener.number}")
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+            listener.pulse.checked_at = now
+            task = asyncio.create_task(self._check(listener), name=f"check socket {listener.number}")
+            self._checks.add(task)
+            task.add_done_callback(self._checks.discard)
 
-    async def _ask(self, listener: "Listener") -> None:
+    async def _check(self, listener: "SocketListener") -> None:
         began = monotonic()
-        async with self._places:
+        async with self._slots:
             try:
-                books = await self._fetch(self._some(listener))
+                books = await self._fetch(self._token_sample(listener))
             except UpstreamError:
-                if listener.pulse.silent_s(monotonic()) >= UNANSWERED_S:
-                    listener.cut("silent")
+                if listener.pulse.silent_s(monotonic()) >= MAX_SILENCE_S:
+                    listener.disconnect("silent")
                 return
         if not any(self._differs(book) for book in books):
             return
-        await asyncio.sleep(ON_ITS_WAY_S)
-        if listener.pulse.heard_at < began and any(self._differs(book) for book in books):
-            listener.cut("silent")
+        await asyncio.sleep(PUSH_DELAY_S)
+        if listener.pulse.received_at < began and any(self._differs(book) for book in books):
+            listener.disconnect("silent")
 
-    def _some(self, listener: "Listener") -> list[str]:
-        tracks = self._tracker.tracks
-        held = [token_id for token_id in listener.tokens if token_id in tracks]
-        newest = sorted(held, key=lambda token_id: tracks[token_id].book.ts_ms, reverse=True)[:NEWEST]
-        begin = self._turns.get(listener, 0)
-        self._turns[listener] = begin + IN_TURN if begin + IN_TURN < len(held) else 0
-        return list(dict.fromkeys([*newest, *islice(held, begin, begin + IN_TURN)]))
+    def _token_sample(self, listener: "SocketListener") -> list[str]:
+        states = self._normalizer.states
+        held = [token_id for token_id in listener.tokens if token_id in states]
+        newest = sorted(held, key=lambda token_id: states[token_id].book.ts_ms, reverse=True)[:NEWEST_BOOKS_COMPARED]
+        begin = self._offsets.get(listener, 0)
+        self._offsets[listener] = begin + OTHER_BOOKS_COMPARED if begin + OTHER_BOOKS_COMPARED < len(held) else 0
+        return list(dict.fromkeys([*newest, *islice(held, begin, begin + OTHER_BOOKS_COMPARED)]))
 
-    def _differs(self, told: Book) -> bool:
-        track = self._tracker.tracks.get(told.asset_id)
-        return track is not None and track.book.state == "verified" and track.book.behind(told)
+    def _differs(self, snapshot: Book) -> bool:
+        state = self._normalizer.states.get(snapshot.asset_id)
+        return state is not None and state.book.state == "verified" and state.book.behind(snapshot)

@@ -1,1 +1,1 @@
-"""Rows, and how batches of them are committed."""
+"""Rows, and committing batches of them."""

@@ -1,4 +1,4 @@
-"""Rows in PostgreSQL's binary COPY format: one precompiled `struct` a table, about a microsecond a row."""
+"""Encodes rows in PostgreSQL's binary COPY format: one precompiled `struct` per table, about a microsecond a row."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,8 @@ from functools import lru_cache
 import numpy as np
 
 from orchestration.ingest.storage.ids import as_bytes
-from orchestration.ingest.storage.messages import Message
-from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Quote, Snapshot, Trade, mid
+from orchestration.ingest.storage.messages import StreamMessage
+from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Quote, Snapshot, TradeRow, mid
 
 HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
 TRAILER = struct.pack(">h", -1)
@@ -23,7 +23,7 @@ _LENGTH = struct.Struct(">i").pack
 _ARRAY = struct.Struct(">iiiiii").pack
 _NULL = _LENGTH(-1)
 
-_INT4, _INT8 = 23, 20  # object ids of the types, as arrays name them
+_INT4, _INT8 = 23, 20  # type OIDs in array headers
 _ELEMENT4 = np.dtype([("length", ">i4"), ("value", ">i4")])
 _ELEMENT8 = np.dtype([("length", ">i4"), ("value", ">i8")])
 
@@ -58,8 +58,8 @@ def _bigints(values: Sequence[int]) -> bytes:
 
 
 # fmt: off
-def trades(rows: Iterable[Trade]) -> bytes:
-    """Pack ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash."""
+def trades(rows: Iterable[TradeRow]) -> bytes:
+    """Encode ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash."""
     return b"".join(
         _TRADE(
             10, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.trade_id, 8, row.seq,
@@ -70,7 +70,7 @@ def trades(rows: Iterable[Trade]) -> bytes:
 
 
 def changes(rows: Iterable[Change]) -> bytes:
-    """Pack ts, market_key, outcome, event_id, seq, side, price, size, hash."""
+    """Encode ts, market_key, outcome, event_id, seq, side, price, size, hash."""
     return b"".join(
         _CHANGE(
             9, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
@@ -81,7 +81,7 @@ def changes(rows: Iterable[Change]) -> bytes:
 
 
 def snapshots(rows: Iterable[Snapshot]) -> bytes:
-    """Pack rows of kind 1."""
+    """Encode `new_state` rows of kind 1."""
     return b"".join(
         _STATE(19, 2, 1, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
         + _BIGINT(8, row.event_id) + _NULL * 8
@@ -93,7 +93,7 @@ def snapshots(rows: Iterable[Snapshot]) -> bytes:
 
 
 def quotes(rows: Iterable[Quote]) -> bytes:
-    """Pack rows of kind 2."""
+    """Encode `new_state` rows of kind 2."""
     return b"".join(
         _STATE(19, 2, 2, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
         + _NULL * 2 + _best(row) + _NULL * 7
@@ -102,7 +102,7 @@ def quotes(rows: Iterable[Quote]) -> bytes:
 
 
 def prices(rows: Iterable[LivePrice]) -> bytes:
-    """Pack rows of kind 3."""
+    """Encode `new_state` rows of kind 3."""
     return b"".join(
         _STATE(19, 2, 3, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
         + _NULL * 2 + _best(row)
@@ -112,7 +112,7 @@ def prices(rows: Iterable[LivePrice]) -> bytes:
 
 
 def books(rows: Iterable[LiveBook]) -> bytes:
-    """Pack rows of kind 4."""
+    """Encode `new_state` rows of kind 4."""
     return b"".join(
         _STATE(19, 2, 4, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
         + _NULL + _bigint(row.tick_size) + _NULL * 7
@@ -129,8 +129,8 @@ def _best(row: Quote | LivePrice) -> bytes:
     )
 
 
-def stream_events(now_ms: int, rows: Iterable[tuple[int, Message]]) -> bytes:
-    """Pack seq, ts, type, market_id, message."""
+def stream_events(now_ms: int, rows: Iterable[tuple[int, StreamMessage]]) -> bytes:
+    """Encode seq, ts, type, market_id, message."""
     ts = _us(now_ms)
     return b"".join([
         _EVENT(5, 8, seq, 8, ts) + _named(message.type, message.market_id) + _LENGTH(len(text)) + text

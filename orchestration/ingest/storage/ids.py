@@ -1,42 +1,42 @@
-"""Identities that do not depend on who wrote a row, or when (docs/decisions/0001)."""
+"""Row ids that do not depend on which run wrote a row, or when (docs/decisions/0001)."""
 
 from upstream.polymarket.identity import ASSIGNED, digest, trade_id
 
 __all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text", "transaction"]
 
 ORDINAL_BITS = 20
-LAST = (1 << ORDINAL_BITS) - 1  # behind every other of its instant
+LAST = (1 << ORDINAL_BITS) - 1  # sorts after every other event of its instant
 
 
 def change_id(  # noqa: PLR0917 (called for each message)
     token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
 ) -> int:
-    """Name a level change."""
+    """Return the id of a level change."""
     return digest(f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}")
 
 
 def snapshot_id(token_id: str, ts_ms: int, content: str) -> int:
-    """Name a snapshot by its content: the exchange's digest or, where it sent none, the levels."""
+    """Return the id of a snapshot, from its content: the exchange's hash or, without one, the levels."""
     return digest(f"{token_id}|{ts_ms}|{content}|S||||0")
 
 
 def seq(eff_ms: int, ordinal: int) -> int:
-    """Order events of one token by time and, within an instant, by arrival."""
+    """Return a sequence number that orders a token's events by time and, within an instant, by arrival."""
     return eff_ms << ORDINAL_BITS | min(ordinal, LAST)
 
 
 def seq_ms(seq: int) -> int:
-    """Give the instant that a `seq` starts with."""
+    """Return the timestamp (ms) in a `seq`."""
     return seq >> ORDINAL_BITS
 
 
 def trade_text(trade_id: int) -> str:
-    """Say a trade's id as the API does: 16 hex digits, since JSON numbers lose digits beyond 2⁵³."""
+    """Format a trade id as the API does: 16 hex digits, since JSON numbers lose digits beyond 2⁵³."""
     return f"{trade_id & 0xFFFFFFFFFFFFFFFF:016x}"
 
 
 def as_bytes(hash_: str | None) -> bytes | None:
-    """Give a hex hash as bytes; one that is not hex is kept as its text."""
+    """Convert a hex hash to bytes; a non-hex hash is kept as text."""
     if not hash_:
         return None
     try:
@@ -46,5 +46,5 @@ def as_bytes(hash_: str | None) -> bytes | None:
 
 
 def transaction(hash_: str | None) -> bytes | None:
-    """Give the transaction of a trade as bytes; none where the hash is only assigned (docs/decisions/0001)."""
+    """Convert a trade's transaction hash to bytes; None if the hash is only assigned (docs/decisions/0001)."""
     return None if hash_ is None or hash_.startswith(ASSIGNED) else as_bytes(hash_)

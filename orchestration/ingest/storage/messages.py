@@ -1,17 +1,17 @@
-"""Stream messages of what was written: the records of the API, with `seq` from the stream's head."""
+"""Stream messages of written rows: the API's records, with `seq` from the stream's head."""
 
 from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Trade, mid
+from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, TradeRow, mid
 
 _MICRO = 1_000_000
 
 
-class Level(msgspec.Struct, gc=False):
-    """A level of a book; in a delta, size 0 removes it."""
+class BookLevel(msgspec.Struct, gc=False):
+    """A book level; in a delta, size 0 removes it."""
 
     price: float
     size: float
@@ -52,14 +52,14 @@ class PriceData(msgspec.Struct, gc=False):
 
 
 class BookData(msgspec.Struct, gc=False):
-    """The order book record, whole or what changed of it."""
+    """The order book record: a whole book, or changed levels."""
 
     market_id: str
     outcome: int
     token_id: str
     kind: Literal["snapshot", "delta"]
-    bids: list[Level]
-    asks: list[Level]
+    bids: list[BookLevel]
+    asks: list[BookLevel]
     best_bid: float | None
     best_ask: float | None
     mid: float | None
@@ -77,8 +77,8 @@ class _Rest(msgspec.Struct, gc=False):
     data: TradeData | PriceData | BookData
 
 
-class Message(msgspec.Struct, gc=False):
-    """A message, encoded but for its place in the stream: that is given while the stream's head is held."""
+class StreamMessage(msgspec.Struct, gc=False):
+    """A message, encoded except for its `seq`, which is assigned while the stream's head is locked."""
 
     type: str
     ts: int
@@ -86,19 +86,19 @@ class Message(msgspec.Struct, gc=False):
     rest: bytes
 
     def at(self, seq: int) -> bytes:
-        """Give its text."""
+        """Return the message text with its `seq`."""
         return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
 
 
 _encode = msgspec.json.Encoder().encode
 
 
-def _message(type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> Message:
-    return Message(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:])
+def _message(type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> StreamMessage:
+    return StreamMessage(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:])
 
 
-def trade(row: Trade) -> Message:
-    """Tell of a trade."""
+def trade(row: TradeRow) -> StreamMessage:
+    """Return the message of a trade."""
     token = row.token
     return _message(
         "trade",
@@ -119,8 +119,8 @@ def trade(row: Trade) -> Message:
     )
 
 
-def price(row: LivePrice, now_ms: int) -> Message:
-    """Tell of a price."""
+def price(row: LivePrice, now_ms: int) -> StreamMessage:
+    """Return the message of a price."""
     token = row.token
     return _message(
         "price",
@@ -145,40 +145,40 @@ def price(row: LivePrice, now_ms: int) -> Message:
     )
 
 
-def snapshot(row: LiveBook) -> Message:
-    """Tell of a whole book."""
-    bids = [Level(at / _MICRO, size / _MICRO) for at, size in zip(row.bid_prices, row.bid_sizes, strict=True)]
-    asks = [Level(at / _MICRO, size / _MICRO) for at, size in zip(row.ask_prices, row.ask_sizes, strict=True)]
+def snapshot(row: LiveBook) -> StreamMessage:
+    """Return the message of a whole book."""
+    bids = [BookLevel(at / _MICRO, size / _MICRO) for at, size in zip(row.bid_prices, row.bid_sizes, strict=True)]
+    asks = [BookLevel(at / _MICRO, size / _MICRO) for at, size in zip(row.ask_prices, row.ask_sizes, strict=True)]
     bid = row.bid_prices[0] if row.bid_prices else None
     ask = row.ask_prices[0] if row.ask_prices else None
     return _book(row, "snapshot", bids, asks, bid, ask)
 
 
-def deltas(rows: Iterable[Change]) -> list[Message]:
-    """Tell of changed levels: one message a token, with the final totals."""
+def deltas(rows: Iterable[Change]) -> list[StreamMessage]:
+    """Return messages of changed levels: one per token, with the final totals."""
     last: dict[str, Change] = {}
     levels: dict[str, dict[int, int]] = {}
     for row in rows:
         token_id = row.token.token_id
         last[token_id] = row
         levels.setdefault(token_id, {})[row.side * row.price] = row.size
-    told = []
+    messages = []
     for token_id, row in last.items():
         totals = levels[token_id]
-        bids = [Level(at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at > 0]
-        asks = [Level(-at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at < 0]
-        told.append(_book(row, "delta", bids, asks, row.bid, row.ask))
-    return told
+        bids = [BookLevel(at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at > 0]
+        asks = [BookLevel(-at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at < 0]
+        messages.append(_book(row, "delta", bids, asks, row.bid, row.ask))
+    return messages
 
 
-def _book(  # noqa: PLR0917 (of this module alone)
+def _book(  # noqa: PLR0917 (private to this module)
     row: LiveBook | Change,
     kind: Literal["snapshot", "delta"],
-    bids: list[Level],
-    asks: list[Level],
+    bids: list[BookLevel],
+    asks: list[BookLevel],
     bid: int | None,
     ask: int | None,
-) -> Message:
+) -> StreamMessage:
     token = row.token
     return _message(
         "orderbook",

@@ -1,4 +1,4 @@
-"""What the feed writes, one struct a table, and the batch they travel in. Amounts are micro-units, instants Unix ms."""
+"""Rows that the feed writes, one struct per table, and their batch. Amounts are micro-units, timestamps Unix ms."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Token(msgspec.Struct, frozen=True, gc=False):
-    """An outcome of a market, as the exchange names it and as we do."""
+    """An outcome of a market: the exchange's ids and ours."""
 
     token_id: str
     market_id: str
@@ -14,7 +14,7 @@ class Token(msgspec.Struct, frozen=True, gc=False):
     outcome: int
 
 
-class Trade(msgspec.Struct, frozen=True, gc=False):
+class TradeRow(msgspec.Struct, frozen=True, gc=False):
     """A row of `trades`."""
 
     token: Token
@@ -29,7 +29,7 @@ class Trade(msgspec.Struct, frozen=True, gc=False):
 
 
 class Change(msgspec.Struct, frozen=True, gc=False):
-    """A level change in `book_events`, and what the book was like after the message it came in."""
+    """A level change in `book_events`, and the book after the message that contained it."""
 
     token: Token
     ts_ms: int
@@ -39,7 +39,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     price: int
     size: int
     hash: str
-    told: bool  # only what changed a verified book is streamed; a broken one is followed by a snapshot
+    published: bool  # only changes of a verified book are streamed; a broken one gets a snapshot later
     bid: int | None
     ask: int | None
     depth: int
@@ -60,7 +60,7 @@ class LiveBook(msgspec.Struct, frozen=True, gc=False):
     seq: int
     ts_ms: int
     verified: bool
-    jumped: bool  # it did not come about by the changes that were streamed: subscribers need it whole
+    needs_snapshot: bool  # streamed changes do not lead to it: subscribers need the whole book
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
@@ -117,32 +117,32 @@ class Refusal(msgspec.Struct, frozen=True, gc=False):
     payload: str
 
 
-# Bytes in memory, as measured: structs with their numbers and hashes, and for a batch its empty lists.
+# Bytes in memory, as measured: structs with their numbers and hashes; for a batch, its empty lists.
 BATCH_BYTES, TRADE_BYTES, CHANGE_BYTES, TICK_BYTES = 1_000, 360, 450, 200
 SNAPSHOT_BYTES, LEVEL_BYTES = 400, 80
 QUOTE_BYTES, PRICE_BYTES, REFUSAL_BYTES = 300, 300, 300
 
 
-class Batch(msgspec.Struct):
-    """What came between two ticks. Live prices are the state at its end, one a token."""
+class WriteBatch(msgspec.Struct):
+    """Rows of one tick. Live prices are the state at its end, one per token."""
 
-    trades: list[Trade] = []
+    trades: list[TradeRow] = []
     changes: list[Change] = []
     snapshots: list[Snapshot] = []
     ticks: list[Tick] = []
     quotes: dict[tuple[str, int], Quote] = {}
     prices: dict[str, LivePrice] = {}
     refusals: list[Refusal] = []
-    received_ms: int = 0  # our clock when the batch was cut: what came before is in this one or an earlier one
-    said_ms: int = 0  # the exchange's time then: what it said before is in this one or an earlier one
-    newest_ms: int = 0  # the newest instant of the exchange in it
+    received_ms: int = 0  # our clock when the batch was cut: what was received before is in this or an earlier one
+    exchange_ms: int = 0  # the exchange's time then: what it sent before is in this or an earlier one
+    newest_ms: int = 0  # newest exchange timestamp in it
 
     def __len__(self) -> int:
         return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.ticks) + len(self.refusals)
 
     @property
     def size(self) -> int:
-        """Bytes it takes in memory, about."""
+        """Approximate bytes in memory."""
         return (
             BATCH_BYTES
             + TRADE_BYTES * len(self.trades)
@@ -154,7 +154,7 @@ class Batch(msgspec.Struct):
             + sum(REFUSAL_BYTES + len(row.payload) for row in self.refusals)
         )
 
-    def add(self, later: "Batch") -> None:
+    def add(self, later: "WriteBatch") -> None:
         """Append a later batch."""
         self.trades += later.trades
         self.changes += later.changes
@@ -164,20 +164,20 @@ class Batch(msgspec.Struct):
         self.prices.update(later.prices)
         self.refusals += later.refusals
         self.received_ms = max(self.received_ms, later.received_ms)
-        self.said_ms = later.said_ms or self.said_ms
+        self.exchange_ms = later.exchange_ms or self.exchange_ms
         self.newest_ms = max(self.newest_ms, later.newest_ms)
 
-    def halves(self) -> "tuple[Batch, Batch]":
-        """Cut the rows in two, without live prices; of one row, tick sizes and quotes apart."""
+    def halves(self) -> "tuple[WriteBatch, WriteBatch]":
+        """Split the rows in two, without live prices; a single row is split from tick sizes and quotes."""
         trades, changes = (len(self.trades) + 1) // 2, (len(self.changes) + 1) // 2
         snapshots = (len(self.snapshots) + 1) // 2
-        first = Batch(
+        first = WriteBatch(
             trades=self.trades[:trades],
             changes=self.changes[:changes],
             snapshots=self.snapshots[:snapshots],
             refusals=self.refusals,
         )
-        second = Batch(
+        second = WriteBatch(
             trades=self.trades[trades:],
             changes=self.changes[changes:],
             snapshots=self.snapshots[snapshots:],
@@ -186,30 +186,30 @@ class Batch(msgspec.Struct):
         )
         return first, second
 
-    def only(self, tokens: Any, from_ms: int, to_ms: int) -> "Batch":
-        """Pick what it holds of some tokens (None: of all) within a span, without live state."""
+    def only(self, tokens: Any, from_ms: int, to_ms: int) -> "WriteBatch":
+        """Return the rows of some tokens (None: all) within a span, without live state."""
 
-        def within(row: Trade | Change | Snapshot | Tick | Quote) -> bool:
+        def within(row: TradeRow | Change | Snapshot | Tick | Quote) -> bool:
             return from_ms <= row.ts_ms <= to_ms and (tokens is None or row.token.token_id in tokens)
 
-        return Batch(
+        return WriteBatch(
             trades=[row for row in self.trades if within(row)],
             changes=[row for row in self.changes if within(row)],
             snapshots=[row for row in self.snapshots if within(row)],
             ticks=[row for row in self.ticks if within(row)],
             quotes={key: row for key, row in self.quotes.items() if within(row)},
             received_ms=self.received_ms,
-            said_ms=self.said_ms,
+            exchange_ms=self.exchange_ms,
             newest_ms=self.newest_ms,
         )
 
 
 def value_usd(price: int, size: int) -> int:
-    """Give price times size in micro-units, rounded half even."""
+    """Return price times size in micro-units, rounded half even."""
     whole, rest = divmod(price * size, 1_000_000)
     return whole + (rest > 500_000 or (rest == 500_000 and whole & 1))
 
 
 def mid(bid: int | None, ask: int | None) -> int | None:
-    """Give the middle of the best prices; None while a side is empty."""
+    """Return the mid price; None while a side is empty."""
     return None if bid is None or ask is None else (bid + ask) // 2

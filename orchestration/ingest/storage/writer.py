@@ -1,4 +1,4 @@
-"""Batches into the database, each in one short transaction: what is there already stays, and is not told again."""
+"""Writes batches, each in one short transaction: rows already stored stay, and are not published again."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -11,14 +11,13 @@ import msgspec
 import psycopg
 from psycopg import sql
 
-from orchestration.ingest.storage import copy_format as packing
-from orchestration.ingest.storage import messages
-from orchestration.ingest.storage.rows import Batch, Change, LiveBook, Token, Trade
+from orchestration.ingest.storage import copy_format, messages
+from orchestration.ingest.storage.rows import Change, LiveBook, Token, TradeRow, WriteBatch
 from sql.queries import feed as queries
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
-Place = tuple[Any, ...]  # market key and outcome
+OutcomeKey = tuple[Any, ...]  # market key and outcome
 Row = TypeVar("Row")
 
 
@@ -36,123 +35,127 @@ NEW_STATE = _copy(
     "kind market_key outcome ts seq event_id tick_size bid ask mid bid_size ask_size last last_ts"
     " bid_prices bid_sizes ask_prices ask_sizes hash",
 )
-PIECE = 500  # rows sent at a time
+ROWS_PER_PIECE = 500  # rows per COPY write
 _TS = attrgetter("ts")
 STREAM = _copy("stream_events", "seq ts type market_id message")
 
 
-class Written(msgspec.Struct):
-    """What a batch came to."""
+class WriteResult(msgspec.Struct):
+    """Counts of what a batch added."""
 
     trades: int = 0
     events: int = 0
     quotes: int = 0
     books: int = 0
-    told: int = 0
+    published: int = 0
     repeats: int = 0
     committed_ms: int = 0
-    instants_ms: list[int] = []  # of the pushed rows that were really inserted, for the lag
+    instants_ms: list[int] = []  # timestamps of pushed rows that were actually inserted, for the lag
 
     @property
     def rows(self) -> int:
-        """Rows of the time series."""
+        """Time-series rows added."""
         return self.trades + self.events + self.quotes
 
-    def add(self, other: "Written") -> None:
-        """Add what another batch came to."""
-        for name in ("trades", "events", "quotes", "books", "told", "repeats"):
+    def add(self, other: "WriteResult") -> None:
+        """Add another batch's counts."""
+        for name in ("trades", "events", "quotes", "books", "published", "repeats"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.committed_ms = max(self.committed_ms, other.committed_ms)
         self.instants_ms = self.instants_ms + other.instants_ms
 
 
 class Writer:
-    """Writes batches over one connection, which nobody else uses."""
+    """Writes batches over a connection of its own."""
 
     def __init__(self, conn: Connection, *, clock: Callable[[], float] = time) -> None:
         self.conn = conn
         self._clock = clock
-        self._replayed: set[Place] = set()  # tokens of which a replay has added changes so far
+        self._replayed: set[OutcomeKey] = set()  # outcomes for which the current replay has added changes
         with conn.transaction():
             queries.make_room(conn)
 
     def write(
         self,
-        batch: Batch,
+        batch: WriteBatch,
         books: Sequence[LiveBook] = (),
-        disavowed: Sequence[Token] = (),
+        unverified: Sequence[Token] = (),
         *,
         replay: bool = False,
         fill: bool = False,
-        tell: bool = True,
-    ) -> Written:
+        publish: bool = True,
+    ) -> WriteResult:
         """Write a batch and the live state; all of it or, when this raises, nothing.
 
-        `replay` says that much of it may be there already. `fill` says that it is of the past: no live state, no prices
-        and books told, and trades that are stored under another instant are left out. What is old news need not be told
-        to the stream at all.
+        `replay`: many rows may be stored already. `fill`: rows of the past, so no live state is written, no prices and
+        books are published, and trades stored under another timestamp are skipped. `publish=False`: publish nothing to
+        the stream, for old data.
         """
         if not replay:
             self._replayed.clear()
         if not (replay or fill):
-            with suppress(psycopg.errors.UniqueViolation):  # something was there already
-                return self._write(batch, books, disavowed, straight=True, fill=False, tell=tell)
-        return self._write(batch, books, disavowed, straight=False, fill=fill, tell=tell)
+            with suppress(psycopg.errors.UniqueViolation):  # some rows were stored already
+                return self._write(batch, books, unverified, direct=True, fill=False, publish=publish)
+        return self._write(batch, books, unverified, direct=False, fill=fill, publish=publish)
 
     def _write(
         self,
-        batch: Batch,
+        batch: WriteBatch,
         books: Sequence[LiveBook],
-        disavowed: Sequence[Token],
+        unverified: Sequence[Token],
         *,
-        straight: bool,
+        direct: bool,
         fill: bool,
-        tell: bool,
-    ) -> Written:
-        """Write a batch; `straight` into the tables is half again as fast, and raises when a row is there already."""
+        publish: bool,
+    ) -> WriteResult:
+        """Write a batch; `direct` copies into the tables: half again as fast, but raises if a row is stored already."""
         now_ms = int(self._clock() * 1000)
         with self.conn.transaction(), self.conn.cursor() as cursor:
             if fill:
                 queries.fill_alone(self.conn)
-            trades, told = self._trades(cursor, batch.trades, straight=straight, fill=fill)
-            changes = self._changes(cursor, batch.changes, straight=straight)
-            snapshots, quoted, shown = self._state(cursor, batch, books, disavowed, fill=fill)
+            trades, outgoing = self._trades(cursor, batch.trades, direct=direct, fill=fill)
+            changes = self._changes(cursor, batch.changes, direct=direct)
+            snapshots, quoted, shown = self._state(cursor, batch, books, unverified, fill=fill)
             if not fill:
-                whole = shown | {_place(book.token) for book in books if book.jumped}
-                told += [messages.snapshot(book) for book in books if _place(book.token) in whole]
-                current = changes if straight else self._current(batch.changes, changes)
-                told += messages.deltas(row for row in current if row.told and _place(row.token) not in whole)
-                moved = {_place(row.token) for row in trades}.union(quoted)
-                told += [messages.price(row, now_ms) for row in batch.prices.values() if _place(row.token) in moved]
-            self._tell(cursor, told if tell else [], now_ms)
-        return Written(
+                whole = shown | {_outcome_key(book.token) for book in books if book.needs_snapshot}
+                outgoing += [messages.snapshot(book) for book in books if _outcome_key(book.token) in whole]
+                current = changes if direct else self._current(batch.changes, changes)
+                outgoing += messages.deltas(
+                    row for row in current if row.published and _outcome_key(row.token) not in whole
+                )
+                moved = {_outcome_key(row.token) for row in trades}.union(quoted)
+                outgoing += [
+                    messages.price(row, now_ms) for row in batch.prices.values() if _outcome_key(row.token) in moved
+                ]
+            self._publish(cursor, outgoing if publish else [], now_ms)
+        return WriteResult(
             trades=len(trades),
             events=len(changes) + snapshots,
             quotes=len(quoted),
             books=len(books),
-            told=len(told),
+            published=len(outgoing),
             repeats=len(batch.trades) + len(batch.changes) - len(trades) - len(changes),
             committed_ms=int(self._clock() * 1000),
             instants_ms=[] if fill else [row.ts_ms for row in trades] + [row.ts_ms for row in changes],
         )
 
     def _trades(
-        self, cursor: Cursor, rows: list[Trade], *, straight: bool, fill: bool
-    ) -> tuple[Sequence[Trade], list[messages.Message]]:
-        """Insert trades; give those that were new, and the messages that tell of them."""
+        self, cursor: Cursor, rows: list[TradeRow], *, direct: bool, fill: bool
+    ) -> tuple[Sequence[TradeRow], list[messages.StreamMessage]]:
+        """Insert trades; return the new ones and their messages."""
         if not rows:
             return rows, []
-        if straight:
-            told: list[messages.Message] = []
+        if direct:
+            outgoing: list[messages.StreamMessage] = []
 
             def pieces() -> Iterator[bytes]:
                 for some in _pieces(rows):
-                    yield packing.trades(some)
-                    told.extend(map(messages.trade, some))  # while the server is busy with what it was just sent
+                    yield copy_format.trades(some)
+                    outgoing.extend(map(messages.trade, some))  # while the server processes the last piece
 
             _send(cursor, TRADES, pieces())
-            return rows, told
-        _send(cursor, NEW_TRADES, map(packing.trades, _pieces(rows)))
+            return rows, outgoing
+        _send(cursor, NEW_TRADES, map(copy_format.trades, _pieces(rows)))
         if fill:
             span = {
                 "earliest": _instant(min(row.ts_ms for row in rows)),
@@ -164,31 +167,31 @@ class Writer:
         inserted = _inserted(rows, ids, lambda row: row.trade_id)
         return inserted, [messages.trade(row) for row in inserted]
 
-    def _changes(self, cursor: Cursor, rows: list[Change], *, straight: bool) -> Sequence[Change]:
-        """Insert changes; give those that were new."""
+    def _changes(self, cursor: Cursor, rows: list[Change], *, direct: bool) -> Sequence[Change]:
+        """Insert changes; return the new ones."""
         if not rows:
             return rows
-        _send(cursor, CHANGES if straight else NEW_CHANGES, map(packing.changes, _pieces(rows)))
-        if straight:
+        _send(cursor, CHANGES if direct else NEW_CHANGES, map(copy_format.changes, _pieces(rows)))
+        if direct:
             return rows
         ids = {event_id for (event_id,) in queries.insert_changes(self.conn)}
         return _inserted(rows, ids, lambda row: row.event_id)
 
     def _current(self, rows: list[Change], inserted: Sequence[Change]) -> Sequence[Change]:
-        """Pick every change of the tokens that got new ones: the newest total of a level may be stored already."""
-        self._replayed.update(_place(row.token) for row in inserted)
-        return [row for row in rows if _place(row.token) in self._replayed]
+        """Return all changes of outcomes that got new ones: a level's newest total may be stored already."""
+        self._replayed.update(_outcome_key(row.token) for row in inserted)
+        return [row for row in rows if _outcome_key(row.token) in self._replayed]
 
     def _state(
-        self, cursor: Cursor, batch: Batch, books: Sequence[LiveBook], disavowed: Sequence[Token], *, fill: bool
-    ) -> tuple[int, list[Place], set[Place]]:
-        """Write snapshots, quotes and live state; give how many snapshots were new, and whose quotes and books are."""
+        self, cursor: Cursor, batch: WriteBatch, books: Sequence[LiveBook], unverified: Sequence[Token], *, fill: bool
+    ) -> tuple[int, list[OutcomeKey], set[OutcomeKey]]:
+        """Write snapshots, quotes, live state; return the count of new snapshots, outcomes with new quotes, books."""
         prices = () if fill else batch.prices.values()
         packed = [
-            *map(packing.snapshots, _pieces(batch.snapshots)),
-            *map(packing.quotes, _pieces([*batch.quotes.values()])),
-            *map(packing.prices, _pieces([*prices])),
-            *map(packing.books, _pieces(books)),
+            *map(copy_format.snapshots, _pieces(batch.snapshots)),
+            *map(copy_format.quotes, _pieces([*batch.quotes.values()])),
+            *map(copy_format.prices, _pieces([*prices])),
+            *map(copy_format.books, _pieces(books)),
         ]
         if packed:
             _send(cursor, NEW_STATE, packed)
@@ -200,8 +203,8 @@ class Writer:
                 quoted.execute(queries.upsert_quotes.sql)
             if prices:
                 queries.upsert_prices(self.conn)
-            if disavowed:
-                places = zip(*(_place(token) for token in disavowed), strict=True)
+            if unverified:
+                places = zip(*(_outcome_key(token) for token in unverified), strict=True)
                 market_keys, outcomes = map(list, places)
                 cursor.execute(queries.disavow_books.sql, {"market_keys": market_keys, "outcomes": outcomes})
             if books:
@@ -229,32 +232,32 @@ class Writer:
             set(shown.fetchall()) if books else set(),
         )
 
-    def _tell(self, cursor: Cursor, told: list[messages.Message], now_ms: int) -> None:
-        """Add to the stream, last of all: whoever holds the head keeps others waiting."""
-        if not told:
+    def _publish(self, cursor: Cursor, outgoing: list[messages.StreamMessage], now_ms: int) -> None:
+        """Append to the stream, last of all: while a writer locks the head, others wait."""
+        if not outgoing:
             return
-        told.sort(key=_TS)
-        last = queries.advance_stream(self.conn, events=len(told))
-        placed = list(enumerate(told, start=last - len(told) + 1))
-        _send(cursor, STREAM, (packing.stream_events(now_ms, some) for some in _pieces(placed)))
+        outgoing.sort(key=_TS)
+        last = queries.advance_stream(self.conn, events=len(outgoing))
+        placed = list(enumerate(outgoing, start=last - len(outgoing) + 1))
+        _send(cursor, STREAM, (copy_format.stream_events(now_ms, some) for some in _pieces(placed)))
 
 
 def _send(cursor: Cursor, copy: sql.Composed, pieces: Iterable[bytes]) -> None:
     with cursor.copy(copy) as stream:
-        stream.write(packing.HEADER)
+        stream.write(copy_format.HEADER)
         for piece in pieces:
             stream.write(piece)
-        stream.write(packing.TRAILER)
+        stream.write(copy_format.TRAILER)
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """Cut rows so that a piece fits the socket's buffer: then packing goes on while the server takes it in."""
-    for start in range(0, len(rows), PIECE):
-        yield rows[start : start + PIECE]
+    """Split rows so that a piece fits the socket's buffer: encoding goes on while the server reads it."""
+    for start in range(0, len(rows), ROWS_PER_PIECE):
+        yield rows[start : start + ROWS_PER_PIECE]
 
 
 def _inserted(rows: Sequence[Row], ids: set[int], id_of: Callable[[Row], int]) -> Sequence[Row]:
-    """Pick the rows that were inserted; of two alike in one batch, only the first was."""
+    """Return the rows that were inserted; of duplicates in one batch, only the first was."""
     picked = []
     for row in rows:
         if id_of(row) in ids:
@@ -267,5 +270,5 @@ def _instant(ts_ms: int) -> datetime:
     return datetime.fromtimestamp(ts_ms / 1000, UTC)
 
 
-def _place(token: Token) -> Place:
+def _outcome_key(token: Token) -> OutcomeKey:
     return token.market_key, token.outcome

@@ -1,4 +1,4 @@
-"""Every suite, a table each, in the order in which their rows are found: some rows are found by others."""
+"""All suites, one per table, in the order in which their rows are found: some rows are found by others."""
 
 from __future__ import annotations
 

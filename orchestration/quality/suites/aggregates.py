@@ -1,4 +1,4 @@
-"""What holds of what is computed: candles, statistics, rankings, books kept, signals."""
+"""Suites for computed tables: candles, statistics, rankings, book anchors, signals."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def _candle(width: str) -> tuple[Check, ...]:
         between("trades", 1, 10**9),
         holds(
             "worth",
-            "What was paid lies within volume times low and volume times high.",
+            "The USD value is between volume times low and volume times high.",
             """
             value_usd * 1000000::numeric
                 between volume::numeric * low - 500000 * trades and volume::numeric * high + 500000 * trades
             """,
         ),
-        holds("places", "The first trade is not behind the last.", "first_seq <= last_seq"),
-        holds("aligned", f"A candle begins where a {width} does.", f"bucket = time_bucket('1 {width}', bucket)"),
+        holds("places", "The first trade is not after the last.", "first_seq <= last_seq"),
+        holds("aligned", f"A candle begins at a full {width}.", f"bucket = time_bucket('1 {width}', bucket)"),
         of_market(),
         not_ahead("bucket"),
     )
@@ -54,15 +54,15 @@ AGGREGATES = (
         "candles_1m",
         (
             *_candle("minute"),
-            no_rows("of_trades", "A minute that is over is what its trades make it.", "minutes_unlike_trades"),
-            no_rows("none_missing", "A minute that has trades has a candle.", "minutes_missing"),
+            no_rows("of_trades", "A past minute's candle equals its trades.", "minutes_unlike_trades"),
+            no_rows("none_missing", "A minute with trades has a candle.", "minutes_missing"),
         ),
     ),
     Suite(
         "candles_1h",
         STAGE,
         "candles_1h",
-        (*_candle("hour"), no_rows("of_minutes", "An hour is what its minutes make it.", "hours_unlike_minutes")),
+        (*_candle("hour"), no_rows("of_minutes", "An hour's candle equals its minutes.", "hours_unlike_minutes")),
     ),
     Suite(
         "market_stats_24h",
@@ -113,7 +113,7 @@ AGGREGATES = (
         "market_rankings",
         (
             unique("once", "market_key"),
-            no_rows("ranked", "Ranks go on by one.", "ranks_missing"),
+            no_rows("ranked", "Ranks are consecutive.", "ranks_missing"),
             of_market(outcome=False),
         ),
         by="whole",
@@ -134,8 +134,8 @@ AGGREGATES = (
             between("window_s", 0, 86_400),
             of_market(),
             not_ahead(),
-            holds("found", "A signal is not found before its instant.", "found_at >= ts - interval '10 minutes'"),
-            holds("detail", "The figures behind it are there.", "detail <> '{}'::jsonb"),
+            holds("found", "A signal is not found before its timestamp.", "found_at >= ts - interval '10 minutes'"),
+            holds("detail", "The figures behind it are present.", "detail <> '{}'::jsonb"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""What holds of the catalogue."""
+"""Suites for the catalogue."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CATALOGUE = (
             one_of("status", *STATES),
             holds(
                 "outcomes",
-                "A market has an outcome or more, and as many tokens and prices as outcomes where it has any.",
+                "A market has at least one outcome, and as many tokens and prices as outcomes, if any.",
                 """
                 cardinality(outcomes) >= 1 and cardinality(token_ids) in (0, cardinality(outcomes))
                 and cardinality(outcome_prices) in (0, cardinality(outcomes))
@@ -44,7 +44,7 @@ CATALOGUE = (
             ),
             holds(
                 "tokens",
-                "Each token is the market's own, and stands for the outcome that it is listed at.",
+                "Each token belongs to the market, and to the outcome at its position.",
                 """
                 not exists (
                     select from unnest(fresh.token_ids) with ordinality as listed (token_id, nth)
@@ -55,7 +55,7 @@ CATALOGUE = (
             ),
             holds(
                 "outcome_prices",
-                "Prices lie within 0 and 1; those of an open market's two outcomes add up to 1, by two cents.",
+                "Prices are within 0 and 1; those of an open market's two outcomes add up to 1, within two cents.",
                 """
                 not (0 > any(outcome_prices)) and not (1000000 < any(outcome_prices)) and (
                     status <> 'ACTIVE' or cardinality(outcome_prices) <> 2
@@ -66,7 +66,7 @@ CATALOGUE = (
             ),
             holds(
                 "winner",
-                "Only a resolved market has a winner, one of its outcomes, and it is paid.",
+                "Only a resolved market has a winner; it is one of the outcomes, and is paid.",
                 """
                 winning_outcome is null or (
                     status = 'RESOLVED' and winning_outcome >= 0 and winning_outcome < cardinality(outcomes)

@@ -1,4 +1,4 @@
-"""What holds of what was settled on the chain, and of what wallets hold by it."""
+"""Suites for on-chain settlements and the wallets' positions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _fill() -> tuple[Check, ...]:
         between("fee_usd", 0, MOST),
         holds(
             "worth",
-            "`price` is what a share cost, rounded; null where that is none.",
+            "`price` is the cost of a share, rounded; null if there is none.",
             "price is null or abs(price::numeric * size - value_usd::numeric * 1000000) <= size / 2.0",
         ),
         of_block(),
@@ -47,7 +47,7 @@ def _ranges(table: str, when: str) -> tuple[Check, ...]:
     return (
         holds(
             "apart",
-            "No range overlaps or touches one below it: neighbours are joined.",
+            "No range overlaps or touches one below it: adjacent ranges are merged.",
             f"not exists ({touching})",
             severity="warn",
         ),
@@ -85,7 +85,7 @@ CHAIN = (
             ),
             holds(
                 "indexed",
-                "A block lies within a range that is indexed.",
+                "A block is within an indexed range.",
                 "exists (select from chain_ranges r where fresh.number between r.from_block and r.to_block)",
             ),
             holds(
@@ -118,11 +118,11 @@ CHAIN = (
             ),
             holds(
                 "counted",
-                "Counted are the taker's row of a match, and rows without one.",
+                "The taker's row of a match is counted, and rows without one are.",
                 "counted = (is_taker_order or match_index is null)",
             ),
             no_rows("match", "A match has its taker's row.", "matches_without_taker"),
-            no_rows("history", "Each fill is in its maker's history, as it is here.", "fills_without_history"),
+            no_rows("history", "Each fill is in its maker's history with the same values.", "fills_without_history"),
         ),
         by="of_blocks",
     ),
@@ -135,7 +135,7 @@ CHAIN = (
             of_length("wallet", 20),
             no_rows(
                 "settlement",
-                "Each fill is one of a settlement, and the wallet has part in it.",
+                "Each fill belongs to a settlement that the wallet takes part in.",
                 "histories_without_fill",
             ),
         ),
@@ -150,7 +150,7 @@ CHAIN = (
             holds("amount", "Only a transfer has an amount below 0.", "amount >= 0 or kind = 'transfer'"),
             holds(
                 "subject",
-                "A transfer has a token and another side; anything else a condition of 32 bytes.",
+                "A transfer has a token and a counterparty; any other entry a condition of 32 bytes.",
                 """
                 case kind
                     when 'transfer' then num_nulls(token_key, counterparty) = 0
@@ -162,7 +162,7 @@ CHAIN = (
             of_length("tx_hash", 32),
             holds(
                 "payout",
-                "A resolution says what each outcome is paid.",
+                "A resolution has each outcome's payout.",
                 "kind <> 'resolution' or jsonb_array_length(detail -> 'numerators') > 0",
             ),
             of_block(),
@@ -176,11 +176,11 @@ CHAIN = (
         "ledger_entries",
         (
             one_of("kind", *_KINDS),
-            holds("shares", "A change changes something.", "shares <> 0"),
+            holds("shares", "A change is not zero.", "shares <> 0"),
             of_length("wallet", 20),
             of_block(),
             of_token(),
-            no_rows("entry", "Each change is of an entry of the ledger.", "changes_without_entry"),
+            no_rows("entry", "Each change belongs to a ledger entry.", "changes_without_entry"),
         ),
         by="of_blocks",
     ),
@@ -211,10 +211,10 @@ CHAIN = (
             between("sold_usd", 0, MOST),
             holds(
                 "covered",
-                "No more shares have a known cost than are held, unless some came from what is not known.",
+                "Shares of known cost do not exceed those held, unless some came from an unknown source.",
                 "covered >= 0 and (left_out > 0 or covered <= greatest(held, 0))",
             ),
-            holds("cost", "What is held has not cost less than nothing.", "cost_usd >= 0"),
+            holds("cost", "The cost of shares held is not negative.", "cost_usd >= 0"),
             holds(
                 "times", "The last trade is not before the first.", "first_trade is null or first_trade <= last_trade"
             ),
@@ -232,7 +232,7 @@ CHAIN = (
             of_length("wallet", 20),
             between("volume_usd", 0, MOST),
             unique("once", "span", "by", "wallet"),
-            no_rows("ranked", "Ranks go on by one, and nobody stands behind one who has less.", "boards_out_of_order"),
+            no_rows("ranked", "Ranks are consecutive, and in descending order of value.", "boards_out_of_order"),
         ),
         by="whole",
     ),

@@ -1,4 +1,4 @@
-"""What holds of what is handed out: messages to webhooks, and files."""
+"""Suites for outgoing data: webhook messages and files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ DELIVERY = (
             one_of("state", "waiting", "delivered", "failed"),
             holds(
                 "ended",
-                "What does not wait has ended, and what waits has not.",
+                "A delivery has ended exactly if it is not waiting.",
                 "(state = 'waiting') = (ended_at is null)",
             ),
-            holds("times", "It has not ended before it was made.", "ended_at is null or ended_at >= created_at"),
+            holds("times", "It did not end before it was created.", "ended_at is null or ended_at >= created_at"),
             holds("body", "It has a body, a JSON object.", "left(body, 1) = '{' and right(body, 1) = '}'"),
             between("attempts", 0, 100, severity="warn"),
-            holds("attempted", "What arrived has been tried.", "state <> 'delivered' or attempts > 0"),
+            holds("attempted", "A delivered message has at least one attempt.", "state <> 'delivered' or attempts > 0"),
             not_ahead("created_at"),
         ),
     ),
@@ -42,13 +42,13 @@ DELIVERY = (
             of_length("sha256", 32).at("warn"),
             holds(
                 "file",
-                "The file lies in the folder of its topic and day.",
+                "The file is in the folder of its topic and day.",
                 "starts_with(file, topic || '/' || to_char(day, 'YYYY-MM-DD') || '/')",
                 severity="warn",
             ),
             holds(
                 "alike",
-                "The files of a part have as many rows.",
+                "The files of a part have the same number of rows.",
                 """
                 not exists (
                     select from exports e

@@ -1,4 +1,4 @@
-"""What holds of what the live feed brings in."""
+"""Suites for the tables of the live feed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITHIN = PRICE_MAX - 1
 
 _MID = holds(
     "mid",
-    "`mid` is the middle of the best prices, and null without one of them.",
+    "`mid` is the mean of the best prices, and null if one is missing.",
     "mid is not distinct from (bid + ask) / 2",
 )
 _NOT_CROSSED = holds("not_crossed", "The best bid is below the best ask.", "bid < ask or bid is null or ask is null")
@@ -52,10 +52,11 @@ FEED = (
             of_market(),
             not_ahead(),
             in_order(),
-            no_rows("once", "No trade is stored a second time, under another instant.", "trades_twice"),
+            no_rows("once", "No trade is stored twice with different timestamps.", "trades_twice"),
             no_rows(
                 "within_book",
-                "Prices lie within what the book, if heard, was around then, by two cents; three, or a tenth, may not.",
+                "Prices are within two cents of the book around that time, if it was received; three, or a tenth, may "
+                "differ.",
                 "trades_outside_book",
                 severity="warn",
             ),
@@ -77,7 +78,7 @@ FEED = (
             one_of("side", 1, -1),
             holds(
                 "shape",
-                "A row is either a level's change, or a whole book.",
+                "A row is either a level's change, or a full book.",
                 """
                 case
                     when side is null
@@ -90,7 +91,7 @@ FEED = (
             of_market(),
             not_ahead(),
             in_order(),
-            no_rows("once", "No change is stored a second time, under another name.", "book_events_twice"),
+            no_rows("once", "No change is stored twice under different IDs.", "book_events_twice"),
         ),
     ),
     Suite(
@@ -108,7 +109,8 @@ FEED = (
             not_ahead(),
             no_rows(
                 "complementary",
-                "The mid prices of Yes and No add up to 1, by two cents; three pairs, or one in twenty, may not.",
+                "The mid prices of Yes and No add up to 1, within two cents; three pairs, or one in twenty, may "
+                "differ.",
                 "prices_not_complementary",
                 severity="warn",
             ),
@@ -120,7 +122,7 @@ FEED = (
         STAGE,
         "stream_events",
         (
-            no_rows("no_gap", "Of a thousand numbers none is missing, up to the head.", "stream_gaps"),
+            no_rows("no_gap", "The last thousand numbers up to the head are complete.", "stream_gaps"),
             holds(
                 "message",
                 "The message has the row's number and type.",
@@ -148,7 +150,7 @@ FEED = (
             between("rows", 0, SIZE_MAX, severity="warn"),
             holds(
                 "lags",
-                "The median lag is not above the 99th percentile, nor that, read off steps, above the longest.",
+                "The median lag is not above the 99th percentile, nor that (from a histogram) above the maximum.",
                 "coalesce(lag_p50_ms <= lag_p99_ms and lag_p99_ms <= lag_max_ms * 1.1 + 10, true)",
                 severity="warn",
             ),
@@ -164,7 +166,7 @@ FEED = (
             holds("cause", "A gap has a cause.", "cause <> ''", severity="warn"),
             holds(
                 "filled",
-                "A gap is over before it is filled.",
+                "A gap has ended before it is filled.",
                 "filled_at is null or to_ts is not null",
                 severity="warn",
             ),
@@ -179,10 +181,10 @@ FEED = (
             holds(
                 "counts", "No count is below 0.", "least(listed, held, added, unlisted, unknown) >= 0", severity="warn"
             ),
-            holds("held", "No more is held of what a source lists than it lists.", "held <= listed", severity="warn"),
+            holds("held", "Listed records that are stored are no more than listed.", "held <= listed", severity="warn"),
             holds(
                 "agrees",
-                "A day agrees where nothing is missing, unlisted or unknown.",
+                "A day agrees exactly if nothing is missing, unlisted or unknown.",
                 "agrees = (held = listed and unlisted = 0 and unknown = 0)",
                 severity="warn",
             ),
@@ -194,9 +196,7 @@ FEED = (
         "coverage_gaps",
         (
             holds("counts", "No count is below 0.", "least(listed, held, added, unlisted) >= 0", severity="warn"),
-            holds(
-                "held", "No more is held of what the exchange lists than it lists.", "held <= listed", severity="warn"
-            ),
+            holds("held", "Listed trades that are stored are no more than listed.", "held <= listed", severity="warn"),
             of_market(outcome=False).at("warn"),
         ),
     ),

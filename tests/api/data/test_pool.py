@@ -203,10 +203,10 @@ def test_a_failure_is_not_kept_and_an_answer_only_for_its_time(monkeypatch):
 def test_what_is_kept_is_bounded(monkeypatch):
     from api.data import cache as module
 
-    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    monkeypatch.setattr(module, "MAX_BYTES", 1000)
     cache = module.Cache()
     for number in range(50):
         cache.get(number, 60, lambda: (b"x" * 100, ""))
 
-    assert len(cache._kept) == 10
+    assert len(cache._entries) == 10
     assert cache._bytes == 1000

@@ -79,7 +79,7 @@ def test_a_statement_is_prepared_once_for_each_combination_of_types(lent):
 
 
 def test_no_more_statements_are_kept_than_agreed(lent, monkeypatch):
-    monkeypatch.setattr(statements, "MOST", 3)
+    monkeypatch.setattr(statements, "MAX_STATEMENTS", 3)
     for number in (1, 2, 3, 4, 5, 1, 2):
         assert run(lent, query(f"select {number} + %(one)s::bigint"), {"one": 1}) == [(number + 1,)]
 

@@ -1,4 +1,4 @@
-"""The data feed does what TradingView's UDF client expects of one."""
+"""The UDF data feed behaves as TradingView's client expects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is held from when to when, and what is missing."""
+"""Coverage of stored data, and its gaps."""
 
 from __future__ import annotations
 

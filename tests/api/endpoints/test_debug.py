@@ -1,4 +1,4 @@
-"""The debug endpoints are for whoever has the token, and closed when there is none."""
+"""The debug endpoints need the token, and are disabled without one."""
 
 from __future__ import annotations
 

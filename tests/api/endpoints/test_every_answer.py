@@ -1,4 +1,4 @@
-"""What every answer carries."""
+"""Headers and counts of every response."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 
 from api.endpoints.table import ENDPOINTS
-from api.metrics.counts import Number
+from api.metrics.counts import Counter
 from api.metrics.slots import CODE_SLOT
 
 CREDITS = ("X-Credits-Limit", "X-Credits-Remaining", "X-Credits-Used", "X-Credits-Reset", "X-Request-Cost")
@@ -115,4 +115,4 @@ def test_what_fails_at_the_very_end_is_counted_as_it_was_answered(client, servic
     assert counts.problems()[CODE_SLOT["internal"]] == 1
     slot = [endpoint.name for endpoint in ENDPOINTS].index("market")
     assert counts.answered(slot).statuses["500"] == 1
-    assert counts.of(Number.IN_FLIGHT) == 0
+    assert counts.of(Counter.IN_FLIGHT) == 0

@@ -1,4 +1,4 @@
-"""What the exchange says is passed on; when it is in trouble, our clients are told so, and soon."""
+"""Requests forwarded to the exchange, and fast errors while it is unavailable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 import msgspec
 import pytest
 
-from api.data.proxy import Breaker, Exchange
+from api.data.proxy import CircuitBreaker, ExchangeProxy
 from api.endpoints.exchange import records as records_positions
 from api.endpoints.table import ENDPOINTS
 from api.metering import keys
@@ -33,7 +33,7 @@ PROXIED = {
 }
 
 
-# --- An exchange that is well
+# --- A healthy exchange
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def sandbox():
 @pytest.fixture
 def told(service, sandbox):
     """The application asks the sandbox."""
-    service.exchange = Exchange(sandbox.gamma_url, sandbox.data_api_url, source="simulated")
+    service.exchange = ExchangeProxy(sandbox.gamma_url, sandbox.data_api_url, source="simulated")
     yield service.exchange
     service.exchange.close()
 
@@ -195,7 +195,7 @@ def test_pages_of_the_exchanges_own_list_are_full_though_its_states_are_not_ours
             200, json={"markets": rows, "next_cursor": str(numbers[-1] + 1) if numbers[-1] < 19 else ""}
         )
 
-    service.exchange = Exchange(transport=httpx.MockTransport(answer))
+    service.exchange = ExchangeProxy(transport=httpx.MockTransport(answer))
     met, cursor, pages = [], None, []
     while cursor != "":
         page = client.ask(
@@ -219,7 +219,7 @@ def test_what_the_exchange_says_of_a_position_is_passed_on(client, service, add_
     position = {**sent, **more, "negativeRisk": True, "totalBought": 9, "realizedPnl": 2}
     for path, query in (("/v1/positions", {}), ("/v1/markets/rain/positions", {}), ("/v1/positions/closed", {})):
         rows = [[position], []]
-        service.exchange = Exchange(
+        service.exchange = ExchangeProxy(
             transport=httpx.MockTransport(lambda _, rows=rows: httpx.Response(200, json=rows.pop(0)))
         )
 
@@ -254,7 +254,7 @@ def test_the_exchanges_own_list_has_no_offset_and_its_cursors_are_not_ours(clien
     assert client.ask("/v1/markets", source="polymarket", tag="no-such-tag").json["data"] == []
 
 
-# --- One that answers as told
+# --- An exchange with scripted responses
 
 
 class Answers:
@@ -270,7 +270,7 @@ class Answers:
         return self.answer
 
     def exchange(self):
-        return Exchange(transport=httpx.MockTransport(self))
+        return ExchangeProxy(transport=httpx.MockTransport(self))
 
 
 def test_those_who_hold_most_of_a_market_are_told(client, service, add_market):
@@ -391,7 +391,7 @@ def test_an_exchange_that_fails_again_and_again_is_left_alone(client, service):
 
 def test_after_a_rest_one_question_tries_and_success_trusts_again():
     now = [0.0]
-    breaker = Breaker(patience=2, rest_s=10, clock=lambda: now[0])
+    breaker = CircuitBreaker(threshold=2, cooldown_s=10, clock=lambda: now[0])
     assert breaker.admit() == 0
     breaker.failed()
     breaker.failed()
@@ -407,7 +407,7 @@ def test_after_a_rest_one_question_tries_and_success_trusts_again():
     assert breaker.admit() == breaker.admit() == 0
 
 
-# --- One that says nothing, over real sockets
+# --- An exchange that does not respond, over real sockets
 
 
 @contextmanager
@@ -440,7 +440,7 @@ def silent(drip=b""):
 
 
 def test_an_exchange_that_never_answers_is_given_up(client, service):
-    with silent() as url, closing(Exchange(url, url, deadline_s=0.5)) as service.exchange:
+    with silent() as url, closing(ExchangeProxy(url, url, deadline_s=0.5)) as service.exchange:
         started = time.monotonic()
 
         told = client.ask("/v1/events")

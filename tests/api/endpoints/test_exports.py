@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from api.endpoints.exports import records
-from api.endpoints.exports.resource import span
+from api.endpoints.exports.resource import byte_range
 from orchestration.exports import days
 from orchestration.exports.topics import BY_NAME
 from sql import database
@@ -234,8 +234,10 @@ def test_every_request_needs_a_key(client):
 
 
 def test_ranges_are_read():
-    assert [span("0", "0", 10), span("9", "", 10), span("", "20", 10)] == [(0, 0), (9, 9), (0, 9)]
-    assert [span("10", "", 10), span("5", "4", 10), span("", "0", 10), span("", "", 10)] == [None] * 4
+    assert [byte_range("0", "0", 10), byte_range("9", "", 10), byte_range("", "20", 10)] == [(0, 0), (9, 9), (0, 9)]
+    assert [byte_range("10", "", 10), byte_range("5", "4", 10), byte_range("", "0", 10), byte_range("", "", 10)] == [
+        None
+    ] * 4
 
 
 def test_a_parquet_reader_fetches_only_what_it_needs_from_a_real_server(exported, whole):

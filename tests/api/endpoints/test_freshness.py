@@ -43,7 +43,7 @@ def clocks(conn):
 @pytest.fixture
 def shown(conn, client, service, database_url, monkeypatch):
     """What each place shows of every stage."""
-    monkeypatch.setattr(exposition, "KEPT_S", 0.0)
+    monkeypatch.setattr(exposition, "SNAPSHOT_TTL_S", 0.0)
 
     def look():
         service.cache = Cache()
@@ -51,7 +51,7 @@ def shown(conn, client, service, database_url, monkeypatch):
         metrics = {
             family.name: family for family in text_string_to_metric_families(client.simulate_get("/metrics").text)
         }
-        events, _ = stages.due(stages.judged(Database(url=database_url)), {}, 0.0)
+        events, _ = stages.due(stages.judge_stages(Database(url=database_url)), {}, 0.0)
         checks = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
         told = {event.asset_key.path[-1] for event in events if isinstance(event, dg.AssetMaterialization)}
         words = {(True, "ERROR"): "fresh", (False, "WARN"): "late", (False, "ERROR"): "stale"}
@@ -118,11 +118,11 @@ def test_a_stage_that_is_not_configured_is_off_and_holds_nothing_against_the_res
 
 
 def test_a_database_that_is_away_is_red_in_dagster():
-    judged = stages.judged(Database(url="postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1"))
+    judged = stages.judge_stages(Database(url="postgresql://nobody@127.0.0.1:1/nothing?connect_timeout=1"))
 
     assert set(judged) == set(ALL)
     assert not any(judgement.holds for judgement in judged.values())
-    assert all(judgement.said.startswith("unknown: ") for judgement in judged.values())
+    assert all(judgement.summary.startswith("unknown: ") for judgement in judged.values())
 
 
 def lived(stage, *, fresh_s, late_s, stale_s):
@@ -132,18 +132,18 @@ def lived(stage, *, fresh_s, late_s, stale_s):
     told, last = {}, None
     for second in range(fresh_s + late_s + stale_s + fresh_s):
         if second < fresh_s or second >= fresh_s + late_s + stale_s:
-            judgement = Judgement(holds=True, said="fresh: 1 s behind")
+            judgement = Judgement(holds=True, summary="fresh: 1 s behind")
         elif second < fresh_s + late_s:
-            judgement = Judgement(holds=False, said="late: 20 s behind", severity="warn")
+            judgement = Judgement(holds=False, summary="late: 20 s behind", severity="warn")
         else:
-            judgement = Judgement(holds=False, said="stale: 99 s behind")
+            judgement = Judgement(holds=False, summary="stale: 99 s behind")
         if second % 15 == 0:  # the sensor is asked for each ten seconds, and comes late
             events, told = stages.due({stage: judgement}, told, float(second))
             if any(isinstance(event, dg.AssetMaterialization) for event in events):
                 last = second
         yield (
             second,
-            judgement.said[:5].rstrip(":"),
+            judgement.summary[:5].rstrip(":"),
             "FAIL" if second - last >= fail else "WARN" if second - last >= warn else "PASS",
         )
 
@@ -161,8 +161,8 @@ def test_dagsters_policy_follows_the_clock_within_two_minutes(stage):
 
 
 def test_a_check_is_told_at_once_when_it_changes_and_otherwise_seldom():
-    fresh = {"ingestion": Judgement(holds=True, said="fresh: 0.1 s behind")}
-    late = {"ingestion": Judgement(holds=False, said="late: 20.0 s behind", severity="warn")}
+    fresh = {"ingestion": Judgement(holds=True, summary="fresh: 0.1 s behind")}
+    late = {"ingestion": Judgement(holds=False, summary="late: 20.0 s behind", severity="warn")}
 
     first, told = stages.due(fresh, {}, 0.0)
     again, told = stages.due(fresh, told, 10.0)

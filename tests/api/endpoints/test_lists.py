@@ -91,8 +91,8 @@ def test_what_a_search_finds_is_most_traded_first_and_no_more_than_asked_for(cli
 def test_what_many_titles_contain_is_found_among_the_busiest_and_the_rest(
     client, add_market, traded, compute, monkeypatch
 ):
-    monkeypatch.setattr("api.endpoints.markets.lists.BUSIEST", 2)
-    monkeypatch.setattr("api.endpoints.markets.lists.MOST_TITLED", 3)
+    monkeypatch.setattr("api.endpoints.markets.lists.MAX_BUSIEST", 2)
+    monkeypatch.setattr("api.endpoints.markets.lists.MAX_TITLED", 3)
     for number in (1, 2, 3):
         traded(f"coin-{number}", (10, number))
     for number in range(5):

@@ -53,7 +53,7 @@ def test_before_the_first_book_there_is_none_and_it_says_from_when_on(client, ra
     answer = client.ask(PATH, at="1795175999999")
 
     assert answer.status_code == 404
-    assert answer.json["hint"] == "Books of this outcome are held from 2026-11-20T12:00:00.000000Z on"
+    assert answer.json["hint"] == "Books of this outcome are stored from 2026-11-20T12:00:00.000000Z on"
     assert client.ask(PATH, at="1795175999999", outcome="No").status_code == 404
 
 

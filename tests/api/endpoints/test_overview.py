@@ -1,4 +1,4 @@
-"""What is told of one market."""
+"""The endpoints of one market."""
 
 from __future__ import annotations
 

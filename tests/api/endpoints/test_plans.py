@@ -25,11 +25,11 @@ from api.app import create_app
 from api.data.pool import Pool
 from api.data.statements import Statements
 from api.endpoints.table import ENDPOINTS
-from api.metering.ledger_location import Opener
+from api.metering.ledger_location import LazyLedger
 from api.service import Service
-from api.stream.hub import Hub
+from api.stream.hub import StreamHub
 from benchmarks.api.data import Size, load
-from benchmarks.api.questions import LARGEST, NOT_ASKED, PROXIED, VARIED, Questions
+from benchmarks.api.questions import LARGEST_QUERIES, NOT_ASKED, PROXIED, QUERY_VARIANTS, Questions
 from benchmarks.database import fresh
 from sql.database import connect
 from tests.api.conftest import generous
@@ -135,8 +135,8 @@ def asked(url: str, size: Size) -> dict[tuple[str, str], list[Asked]]:
     part of all as in the benchmark.
     """
     pool = RecordingPool(url)
-    ledger = Opener()
-    service = Service(reads=pool, writes=pool, hub=Hub(pool, ledger.ended), ledger=ledger)
+    ledger = LazyLedger()
+    service = Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)
     service.debug_token = DEBUG_TOKEN
     client = testing.TestClient(create_app(service))
     with connect(url, autocommit=True) as conn:
@@ -145,9 +145,9 @@ def asked(url: str, size: Size) -> dict[tuple[str, str], list[Asked]]:
     questions = Questions([size.of_rank(rank) for rank in (1, 50, 2, 700, size.markets - 1)], 50)
     found = {}
     for endpoint in READING:
-        service.cache._kept.clear()
+        service.cache._entries.clear()
         service.markets._known.clear()
-        usual = itertools.islice(questions.usual(endpoint), 2 * len(VARIED.get(endpoint.name, ".")))
+        usual = itertools.islice(questions.usual(endpoint), 2 * len(QUERY_VARIANTS.get(endpoint.name, ".")))
         largest = itertools.islice(questions.largest(endpoint) or (), 1)
         for how, several in (("usual", usual), ("largest", largest)):
             Recording.asked = {}
@@ -266,7 +266,7 @@ def test_no_endpoint_reads_a_large_table_whole(read_whole, asked, name):
     assert read_whole(asked[name, "usual"]) <= ADDED_UP.get(name, set())
 
 
-@pytest.mark.parametrize("name", LARGEST)
+@pytest.mark.parametrize("name", LARGEST_QUERIES)
 def test_no_endpoint_does_for_the_largest_answer(read_whole, asked, name):
     assert asked[name, "largest"]
     assert read_whole(asked[name, "largest"]) <= HELD.get(name, set())

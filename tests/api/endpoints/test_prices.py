@@ -51,10 +51,10 @@ def test_a_market_without_a_live_price_says_so(client, add_market):
 
 
 UNLIVE = {
-    "resolved": ("update markets set status = 'RESOLVED', outcome_prices = '{1000000,0}'", "what it pays"),
+    "resolved": ("update markets set status = 'RESOLVED', outcome_prices = '{1000000,0}'", "are the payouts"),
     "closed": ("update markets set status = 'CLOSED'", "The market has ended"),
-    "with a doubted book": ("update live_books set verified = false", "being fetched again"),
-    "without a book": ("delete from live_books", "not be actively traded"),
+    "with a doubted book": ("update live_books set verified = false", "being refetched"),
+    "without a book": ("delete from live_books", "not be trading actively"),
     "without a feed": (
         "update stage_clocks set beat_at = now() - interval '11 s' where stage = 'ingestion'",
         "/v1/status/pipeline",

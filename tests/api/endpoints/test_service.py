@@ -133,4 +133,4 @@ def test_a_cache_that_refuses_is_down():
     port, _ = answering(b"-NOAUTH\r\n")
 
     assert not cache_server.ping(f"redis://127.0.0.1:{port}")
-    assert not cache_server.answers(None)
+    assert not cache_server.is_up(None)

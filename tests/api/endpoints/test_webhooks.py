@@ -1,4 +1,4 @@
-"""Webhooks over the API: made, changed, tried, rotated, and what became of each message."""
+"""Webhooks over the API: creation, changes, tests, rotation and deliveries."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_the_tier_says_how_many_and_an_operator_how_many_more(send, conn, client
 
 
 def test_an_account_names_only_so_many_wallets(send, monkeypatch):
-    monkeypatch.setattr(resources, "MOST_WALLETS", 3)
+    monkeypatch.setattr(resources, "MAX_WALLETS", 3)
     wallets = ["0x" + f"{number:040x}" for number in range(4)]
 
     first = send("POST", url=URL, events=["wallet_activity"], wallets=wallets[:2]).json
@@ -191,7 +191,7 @@ def test_wallets_that_are_named_are_followed_at_once(send, conn):
     assert followed == [(bytes.fromhex(ANN[2:]), True)]
 
 
-# --- Whose
+# --- Ownership
 
 
 def test_nobody_sees_or_touches_what_is_anothers(send, conn, made):
@@ -306,7 +306,7 @@ def test_a_test_goes_before_all_that_waits(send, conn, made):
 
 
 def test_only_so_many_tests_wait(send, conn, made, monkeypatch):
-    monkeypatch.setattr(resources, "MOST_TESTS", 2)
+    monkeypatch.setattr(resources, "MAX_TESTS", 2)
     for seq in range(1, 4):
         queue(conn, made, seq=seq, state="waiting")  # however much else does
 

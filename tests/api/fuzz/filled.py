@@ -22,7 +22,7 @@ from orchestration.wallets import leaderboards, positions
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.factories import keep_alive
-from tests.orchestration.ingest.living import ROOT, World, wait_until
+from tests.orchestration.ingest.live_world import ROOT, World, wait_until
 from tests.patience import PATIENCE_S
 from upstream.sandbox.chain import chain
 from upstream.sandbox.server import Sandbox
@@ -48,7 +48,7 @@ TAPE = (
 )
 SPEED = 2
 DEBUG_TOKEN = "only-for-the-fuzzer-" + "0" * 32
-ENOUGH = """
+MIN_COMPARED = """
     select (select count(*) from trades) > 300
     and (select count(*) from settlements where block_number <= (select max(finalized) from chain_heads)) > 50
 """
@@ -111,7 +111,7 @@ def record(sandbox: Sandbox, database_url: str, folder: Path) -> None:
         feed = world.feed()
         wait_until(world.leader)
         sandbox.call(sandbox.play)
-        wait_until(lambda: column(world.conn, ENOUGH) == [True], 90)
+        wait_until(lambda: column(world.conn, MIN_COMPARED) == [True], 90)
         feed.stop()
     finally:
         settling.terminate()

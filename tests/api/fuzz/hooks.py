@@ -1,4 +1,4 @@
-"""Loaded by schemathesis: what it cannot know of keys and addresses, what a schema cannot say, and a count."""
+"""Schemathesis hooks: fresh keys and addresses, refusals that a schema cannot express, and a count of responses."""
 
 import atexit
 import json
@@ -16,13 +16,13 @@ from sql import database
 
 ROTATE, REGISTER = "POST /v1/keys/rotate", "POST /register"
 SOCKETS = {"GET /stream", "GET /replay/ws/market"}
-# Requests that a schema allows and the service refuses: what does not fit together, or means nothing here.
+# Refusals of requests that the schema allows: contradictory or meaningless combinations.
 REFUSED = re.compile(
     r"has no such outcome|needs `source=local`|needs `source=data-api`|a tag or a category, not both"
-    r"|The cursor cannot be used|`(ids|symbols)` names \d+ markets|request line is too long|holds a NUL character"
-    r"|expected a moment between 1970 and 9999|lies behind `to`|lies more than a day before|makes more than \d+ books"
+    r"|The cursor cannot be used|`(ids|symbols)` names \d+ markets|request line is too long|contains a NUL character"
+    r"|expected a moment between 1970 and 9999|is after `to`|is more than a day before|gives more than \d+ books"
     r"|`(markets|url|wallets|step)`: (?!expected)"
-    r"|wallets can be watched|is not past yet|lies before the beginning|goes with `replay_from`"
+    r"|wallets can be watched|is in the future|is not after the start|needs `replay_from`"
 )
 
 answered: Counter = Counter()
@@ -30,7 +30,7 @@ answered: Counter = Counter()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Each key is rotated once, and each address asks once: give every such request one of its own."""
+    """Give each rotation its own key and each registration its own address, since both work only once."""
     if case.operation.label == ROTATE and case.headers.get("X-API-Key") == os.environ["FUZZ_KEY"]:
         with database.connect(os.environ["DATABASE_URL"], autocommit=True, name="fuzzer") as conn:
             case.headers["X-API-Key"] = keys.create(conn, f"{uuid.uuid4().hex}@presage.example", "fuzzer", "free")
@@ -46,7 +46,7 @@ def after_call(context, case, response):
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     if isinstance(failure, RejectedPositiveData) and response.status_code in (400, 414):
-        if case.operation.label in SOCKETS and "ask for an upgrade" in response.text:
+        if case.operation.label in SOCKETS and "send an upgrade request" in response.text:
             return False
         return REFUSED.search(response.text) is None
     return True

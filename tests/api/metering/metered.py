@@ -1,4 +1,4 @@
-"""What tests of metering have in common: what is used, whether a key can pay, and hosts on one database."""
+"""Helpers of the metering tests: usage, charging, and several hosts on one database."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import datetime as dt
 import time
 
 from api.metering import keys
-from api.metering.credit_ledger import Ledger
-from api.metering.ledger_location import Opener
+from api.metering.credit_ledger import CreditLedger
+from api.metering.ledger_location import LazyLedger
 from api.metering.meter import CannotPay, Meter, Month
 from sql.queries import keys as queries
 from tests.api.conftest import OneConnection
@@ -23,7 +23,7 @@ def used(conn, key, month=None):
 
 
 def known(conn, meter, key):
-    """A key as a worker knows it that uses this meter's ledger."""
+    """Return the key as known to a worker with this meter's ledger."""
     *limits, account = queries.by_hash(conn, key_hash=keys.digest(key))
     return keys.Key(*limits, meter._ledger().generation(key_id(conn, key)), account)
 
@@ -41,10 +41,10 @@ def pays(meter, key, cost=1):
 
 
 def hosts(conn):
-    """Makes hosts: a meter each, with a ledger of its own, on the same database."""
+    """Return a factory of hosts: meters with separate ledgers on the same database."""
 
     def made(pool=None, *, buckets=4, clock=time.time):
-        ledger = Ledger.private(buckets)
-        return Meter(pool or OneConnection(conn), Opener(lambda: ledger), clock)
+        ledger = CreditLedger.private(buckets)
+        return Meter(pool or OneConnection(conn), LazyLedger(lambda: ledger), clock)
 
     return made

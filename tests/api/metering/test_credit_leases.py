@@ -1,4 +1,4 @@
-"""Credits on their way between database and hosts: none is lost and none spent twice, whatever breaks."""
+"""Credit leases between database and hosts: no credit is lost or spent twice, whatever fails."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from api.data.pool import Pool
 from api.metering import keys
 from api.metering.credit_ledger import WAYS
-from api.metering.meter import CannotPay, Month, Stale
+from api.metering.meter import CannotPay, Month, StaleKey
 from tests.api.conftest import OneConnection, generous
 from tests.api.metering.metered import hosts, known, pays, used
 
@@ -142,7 +142,7 @@ def test_more_keys_than_the_ledger_has_places_for_lose_nothing(conn, host):
 
 
 class Breaking(OneConnection):
-    """Breaks when told to: before the database hears of it, or when it has done all and the answer is lost."""
+    """A pool that fails on demand: before the query, or after it with the result lost."""
 
     breaks = None
 
@@ -190,7 +190,7 @@ def test_a_return_that_was_interrupted_loses_nothing(conn, host, breaks):
 
 
 class Interrupted(OneConnection):
-    """Has something else happen just before it asks the database."""
+    """A pool that runs a callback just before a query."""
 
     meanwhile = None
 
@@ -209,7 +209,7 @@ def test_a_lease_that_is_returned_while_more_is_asked_for_is_not_spent_after(con
     meter.admit(key, 7)
     pool.meanwhile = lambda: meter.leases.sweep(1 << 33)
 
-    with pytest.raises(Stale):  # its slot was freed
+    with pytest.raises(StaleKey):  # its slot was freed
         meter.admit(key, 5)
     key = known(conn, meter, text)
     assert meter.admit(key, 5).used == 12

@@ -148,14 +148,14 @@ def test_a_tier_says_how_many_keys_an_account_has(conn):
     for _ in range(3):
         keys.create(conn, "me@example.com", "bot", "pro")
 
-    with pytest.raises(keys.NoRoom):
+    with pytest.raises(keys.KeyLimitReached):
         keys.create(conn, "me@example.com", "bot", "pro")
 
     keys.create(conn, "other@example.com", "bot", "enterprise")
 
 
 def test_what_a_worker_remembers_of_keys_is_bounded(service, monkeypatch):
-    monkeypatch.setattr(keys, "MOST_KEYS", 10)
+    monkeypatch.setattr(keys, "MAX_KEYS", 10)
 
     for number in range(50):
         assert service.keys.find(f"guess-{number}") is None

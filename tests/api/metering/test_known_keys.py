@@ -1,4 +1,4 @@
-"""What a worker knows of a key, and how soon it learns that it no longer holds."""
+"""The workers' key cache, and how soon a revoked key is dropped from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import pytest
 
 from api.metering import keys
-from api.metering.meter import Stale
+from api.metering.meter import StaleKey
 from tests.api.conftest import OneConnection, generous
 from tests.api.metering.metered import key_id, used
 
@@ -23,7 +23,7 @@ def test_a_key_that_ends_is_refused_by_every_worker_at_once(service, conn):
 
     assert [worker.find(text) for worker in workers] == [None] * 3
     assert {worker.of(new).key_id for worker in workers} == {old[0].key_id}
-    with pytest.raises(Stale):
+    with pytest.raises(StaleKey):
         service.meter.admit(old[1], 1)
 
 
@@ -66,7 +66,7 @@ def test_a_replaced_key_goes_on_where_the_old_one_stood(client, conn):
 
 
 def test_guesses_do_not_push_out_the_keys_that_are_known(service, conn, monkeypatch):
-    monkeypatch.setattr(keys, "MOST_KEYS", 10)
+    monkeypatch.setattr(keys, "MAX_KEYS", 10)
     text = generous(conn, "someone@example.com")
     service.keys.of(text)
 

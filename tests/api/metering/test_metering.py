@@ -1,4 +1,4 @@
-"""Credits: exact in the second and in the month, whoever counts."""
+"""Credits: exact per second and per month, over all workers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.api.metering.metered import hosts, known, pays, used
 
 @pytest.fixture
 def clock(service):
-    """A clock of seconds that moves when told."""
+    """A clock that is advanced manually, in seconds."""
     now = [max(time.time() // 1000 * 1000, Month.of(time.time()).first)]
     service.meter._clock = lambda: now[0]
     return now

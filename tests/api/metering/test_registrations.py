@@ -1,4 +1,4 @@
-"""One address cannot make any number of keys, and is the one that it says it is only where that can be trusted."""
+"""Registrations are limited per address; forwarded addresses count only from trusted proxies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def register(client, number=0, **how):
 
 @pytest.fixture
 def clock(service):
-    """A clock of seconds that moves when told."""
+    """A clock that is advanced manually, in seconds."""
     now = [time.time() // 86_400 * 86_400 + 3600]
     service.clock = lambda: now[0]
     return now

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a server: true over all its workers, and after one of them was killed."""
+"""Prometheus metrics of a server: correct over all its workers, also after one was killed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from websockets.sync.client import connect
 
-from api.metrics.counts import BOUNDS, Counts, Number
+from api.metrics.counts import BOUNDS, Counter, SharedCounters
 from api.server.address import Networks
 from tests.api.conftest import generous, serving
 from tests.api.metering.test_metering_servers import ask
@@ -185,7 +185,7 @@ def answers(server):
 
 
 def test_a_duration_falls_into_the_bucket_that_bounds_it():
-    counts = Counts()
+    counts = SharedCounters()
     for seconds in (0.0, 0.001, 0.0011, 5.0, 60.0):
         counts.answer(3, 200, seconds, 0)
 
@@ -199,30 +199,30 @@ def test_a_duration_falls_into_the_bucket_that_bounds_it():
 def test_more_workers_than_there_is_room_for_count_for_themselves(monkeypatch):
     from api.metrics import counts as module
 
-    counts = Counts()
-    monkeypatch.setattr(module, "lives", lambda _: True)
+    counts = SharedCounters()
+    monkeypatch.setattr(module, "is_alive", lambda _: True)
     pids = iter(range(1, 1000))
     for _ in range(module.ROWS + 3):
         pid = next(pids)
         monkeypatch.setattr(module, "_pid", pid)
-        counts.add(Number.CREDITS_SPENT)
+        counts.add(Counter.CREDITS_SPENT)
 
-    assert counts.of(Number.CREDITS_SPENT) == module.ROWS
+    assert counts.of(Counter.CREDITS_SPENT) == module.ROWS
     assert counts.workers() == module.ROWS
 
 
 def test_counting_a_request_costs_less_than_twenty_microseconds():
-    counts, times = Counts(), 5000
+    counts, times = SharedCounters(), 5000
     best = 1.0
     for _ in range(5):
         began = time.process_time()
         for _ in range(times):
-            counts.add(Number.IN_FLIGHT)
-            counts.add(Number.READS_BUSY)
-            counts.add(Number.READS_BUSY, -1)
-            counts.add(Number.IN_FLIGHT, -1)
+            counts.add(Counter.IN_FLIGHT)
+            counts.add(Counter.READS_BUSY)
+            counts.add(Counter.READS_BUSY, -1)
+            counts.add(Counter.IN_FLIGHT, -1)
             counts.answer(7, 200, 0.003, 1)
-            counts.add(Number.CREDITS_SPENT)
+            counts.add(Counter.CREDITS_SPENT)
         best = min(best, (time.process_time() - began) / times)
 
     assert best < 20e-6

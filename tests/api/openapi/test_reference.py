@@ -1,4 +1,4 @@
-"""The reference page: whole, ours alone, and one that a browser lets do no more than it needs."""
+"""The reference page: complete, self-contained, and restricted by a Content-Security-Policy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from playwright import sync_api
 
 from api.openapi import document as openapi
-from api.openapi.page import Page
+from api.openapi.page import ReferencePage
 from api.openapi.schema_html import kind, limits, prose
 from tests.api.conftest import generous, serving
 from tests.patience import PATIENCE_S
@@ -21,7 +21,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 
 
 class Parsed(HTMLParser):
-    """What is in a page: ids, links, and what it would load."""
+    """Collects a page's ids, links and loaded resources."""
 
     VOID = frozenset({"meta", "input"})
 
@@ -46,7 +46,7 @@ class Parsed(HTMLParser):
 
 @pytest.fixture(scope="module")
 def parsed():
-    return Parsed(Page(DOCUMENT).html.decode())
+    return Parsed(ReferencePage(DOCUMENT).html.decode())
 
 
 def test_every_operation_and_record_is_on_the_page_and_every_link_leads_somewhere(parsed):
@@ -79,7 +79,7 @@ def test_what_a_document_says_is_text_not_markup():
         "info": {**DOCUMENT["info"], "title": "<script>alert(1)</script>", "description": "a `<b>` & <i>\n\nmore"},
     }
 
-    html = Page(document).html.decode()
+    html = ReferencePage(document).html.decode()
 
     assert html.count("<script") == 1
     assert "<p>a <code>&lt;b&gt;</code> &amp; &lt;i&gt;</p><p>more</p>" in html

@@ -1,4 +1,4 @@
-"""Two minutes of a market, written by the live feed: to be played again."""
+"""Two minutes of a market, written by the live feed, for replay tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from orchestration.ingest.storage.writer import Writer
 from tests.factories import add_market
-from tests.orchestration.ingest.making import book, change, token, tracker, trade
+from tests.orchestration.ingest.builders import book, change, make_normalizer, token, trade
 from upstream.polymarket.market_channel.socket import TickSize
 
 START = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
@@ -18,11 +18,11 @@ HASHES = [f"{n:02x}" * 20 for n in range(10)]
 
 
 def lived(conn):
-    """A market whose book was sent, changed and traded at, and whose prices became finer."""
+    """Add a market with a book, changes, a trade and a finer tick size."""
     market = add_market(conn, "rain", raw={"orderMinSize": 7}, neg_risk=True, tick_size=1000)
     yes, no = (token(market["market_key"], outcome, name) for outcome, name in enumerate(market["token_ids"]))
     yes, no = (msgspec.structs.replace(each, market_id=market["market_id"]) for each in (yes, no))
-    follower, writer = tracker(yes, no, clock=lambda: MS / 1000 + 301), Writer(conn)
+    follower, writer = make_normalizer(yes, no, clock=lambda: MS / 1000 + 301), Writer(conn)
     for messages in (
         [book(yes, BIDS, ASKS, MS, HASHES[0])],
         [change(yes, 1, 410_000, 3_000_000, None, None, MS + 60_000, HASHES[1])],
@@ -36,8 +36,8 @@ def lived(conn):
         [change(yes, -1, 415_000, 1_000_000, None, None, MS + 120_000, HASHES[4])],
         [book(of, BIDS, ASKS, MS + 300_000, HASHES[5]) for of in (yes, no)],
     ):
-        follower.take(messages)
-        writer.write(follower.cut())
+        follower.apply(messages)
+        writer.write(follower.cut_batch())
     assert follower.counts.refused == 0
     market["tokens"] = [yes.token_id, no.token_id]
     return market

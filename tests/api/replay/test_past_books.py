@@ -1,4 +1,4 @@
-"""Order books of past moments, held against the books that the live feed had at the time."""
+"""Past order books, compared with the live feed's books at the time."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from api.data.lookup import Market
-from api.replay.past_books import Past
+from api.data.lookup import MarketRef
+from api.replay.past_books import PastBooks
 from orchestration.ingest.storage.writer import Writer
 from orchestration.maintenance import anchors, packs
 from sql import database
 from tests.factories import insert
-from tests.orchestration.ingest.making import NOW, book, change, token, tracker
+from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token
 
 BIDS, ASKS = [(400_000, 5_000_000), (390_000, 1_000_000)], [(420_000, 2_000_000)]
 PRICES = [380_000, 390_000, 400_000, 410_000, 420_000, 430_000]
@@ -25,21 +25,21 @@ def instant(ms):
 
 
 class Lived:
-    """A market whose messages went through the live feed's tracker and writer, and the books it had meanwhile."""
+    """A market whose messages went through the live feed's normalizer and writer, and the books it had meanwhile."""
 
     def __init__(self, conn, market_key):
         self.conn, self.key = conn, market_key
         self.token = token(market_key, 0)
-        self.tracker = tracker(self.token)
+        self.normalizer = make_normalizer(self.token)
         self.writer = Writer(conn)
         self.had = {}  # instant in ms → bids, asks
 
     def hear(self, *messages, ms):
-        self.tracker.take(messages)
-        track = self.tracker.tracks[self.token.token_id]
-        self.had[ms] = (dict(track.book.bids), dict(track.book.asks))
-        live = [track.live_book()] if track.book.state == "verified" else []
-        self.writer.write(self.tracker.cut(), live)
+        self.normalizer.apply(messages)
+        state = self.normalizer.states[self.token.token_id]
+        self.had[ms] = (dict(state.book.bids), dict(state.book.asks))
+        live = [state.live_book()] if state.book.state == "verified" else []
+        self.writer.write(self.normalizer.cut_batch(), live)
 
     def anchor(self):
         return anchors.keep(self.conn)
@@ -51,7 +51,7 @@ class Lived:
             return packs.bring_up_to_date(self.conn, instant(NOW))
 
     def at(self, ms):
-        """What the feed had at an instant."""
+        """Return the feed's book at an instant."""
         return self.had[max(known for known in self.had if known <= ms)]
 
     @property
@@ -59,7 +59,7 @@ class Lived:
         def rows(query, **asked):
             return list(query(self.conn, **asked))
 
-        return Past(rows, Market(self.key, self.token.market_id, ["Yes", "No"], [self.token.token_id, "2"]), 0)
+        return PastBooks(rows, MarketRef(self.key, self.token.market_id, ["Yes", "No"], [self.token.token_id, "2"]), 0)
 
 
 def sides(levels):
@@ -182,7 +182,7 @@ def shared(new_database):
 def often():
     """Whole books may be kept at any time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(anchors, "APART", dt.timedelta(0))
+        patch.setattr(anchors, "ANCHOR_INTERVAL", dt.timedelta(0))
         yield
 
 
@@ -211,7 +211,7 @@ def test_property_any_history_can_be_asked_for_at_any_moment_and_by_steps(shared
             continue
         lived.hear(change(lived.token, side, price, size * 1_000_000, None, None, ms), ms=ms)
 
-    assert lived.tracker.counts.refused == 0
+    assert lived.normalizer.counts.refused == 0
     span = range(start, ms + 1, max(1, (ms - start) // 20))
     for moment in span:
         found = lived.past.book(instant(moment))

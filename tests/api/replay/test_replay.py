@@ -1,4 +1,4 @@
-"""The past told again, in the exchange's protocol and in ours, to clients that others wrote."""
+"""Replays in the exchange's protocol and in ours, with third-party clients."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from api.replay import history as course
+from api.replay import history
 from orchestration.maintenance import packs
 from tests.api.listening import Listener
 from tests.api.replay.past import HASHES, MS, START, lived
@@ -32,7 +32,7 @@ def stored(request, rain, server_conn):
         packs.bring_up_to_date(server_conn, dt.datetime.now(dt.UTC))
         assert server_conn.execute("select count(*) from book_packs").fetchone() == (2,)
     else:
-        packs.put_back(server_conn, START - dt.timedelta(days=1), START + dt.timedelta(days=1))
+        packs.restore_rows(server_conn, START - dt.timedelta(days=1), START + dt.timedelta(days=1))
     return rain
 
 
@@ -143,9 +143,9 @@ def test_years_of_silence_are_passed_over(stored, open_channel):
 
 @pytest.mark.parametrize("most", [2, 3, 100])
 def test_what_is_too_much_to_be_read_at_once_is_read_in_pieces(monkeypatch, stored, server_conn, most):
-    for name, value in {"FEW": 1, "MANY": 1, "MOST": most, "MOST_PACKS": 1}.items():
-        monkeypatch.setattr(course, name, value)
-    reader = course.Course(lambda query, **asked: list(query(server_conn, **asked)))
+    for name, value in {"FEW_EVENTS": 1, "MANY_EVENTS": 1, "MAX_EVENTS": most, "MAX_PACKS": 1}.items():
+        monkeypatch.setattr(history, name, value)
+    reader = history.HistoryReader(lambda query, **asked: list(query(server_conn, **asked)))
     places = reader.places(stored["tokens"])
     at, found = START - dt.timedelta(seconds=1), []
     while at < (until := START + dt.timedelta(seconds=130)):
@@ -153,15 +153,15 @@ def test_what_is_too_much_to_be_read_at_once_is_read_in_pieces(monkeypatch, stor
         found += page
 
     assert [(each.us // 1000 - MS, type(each.what).__name__) for each in found] == [
-        *((0, "Event"), (60_000, "Event"), (61_000, "Event"), (61_000, "Event"), (61_000, "Event")),
-        *((90_000, "Trade"), (100_000, "Tick"), (120_000, "Event")),
+        *((at, "BookEvent") for at in (0, 60_000, 61_000, 61_000, 61_000)),
+        *((90_000, "TradeRecord"), (100_000, "TickChange"), (120_000, "BookEvent")),
     ]
 
 
 def test_a_page_is_no_longer_than_may_be_read_at_once(monkeypatch, stored, server_conn):
-    monkeypatch.setattr(course, "MOST", 4)
-    monkeypatch.setattr(course, "FIRST", dt.timedelta(hours=1))
-    reader = course.Course(lambda query, **asked: list(query(server_conn, **asked)))
+    monkeypatch.setattr(history, "MAX_EVENTS", 4)
+    monkeypatch.setattr(history, "FIRST_WINDOW", dt.timedelta(hours=1))
+    reader = history.HistoryReader(lambda query, **asked: list(query(server_conn, **asked)))
     places = reader.places(stored["tokens"])
 
     page, upto = reader.next(places, START - dt.timedelta(seconds=1), START + dt.timedelta(seconds=130))
@@ -229,7 +229,7 @@ def test_what_cannot_be_replayed_is_refused_before_the_upgrade(server, server_ke
     assert (refusal.value.response.status_code, json.loads(refusal.value.response.body)["code"]) == (status, code)
 
 
-# --- In our own words
+# --- In the stream's protocol
 
 
 @contextmanager

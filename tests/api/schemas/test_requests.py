@@ -7,9 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.endpoints.exchange.requests import EventsOf
+from api.endpoints.exchange.requests import EventParameters
 from api.errors import Problem
-from api.schemas.requests import CandlesOf, HistoryOf, Ids, MarketFilter, Parameters, TradesOf, parse
+from api.schemas.requests import (
+    CandleParameters,
+    MarketParameters,
+    Parameters,
+    PriceHistoryParameters,
+    PriceParameters,
+    TradeParameters,
+    parse,
+)
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -26,34 +34,34 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
     ],
 )
 def test_a_moment_is_rfc_3339_or_unix_milliseconds(text):
-    assert parse(TradesOf, {"from": text}).from_ == NOON
+    assert parse(TradeParameters, {"from": text}).from_ == NOON
 
 
 @pytest.mark.parametrize(
     ("kind", "query", "code", "named"),
     [
-        (MarketFilter, {"limit": "201"}, "invalid_parameter", "limit"),
-        (MarketFilter, {"limit": "0"}, "invalid_parameter", "limit"),
-        (MarketFilter, {"limit": "many"}, "invalid_parameter", "limit"),
-        (MarketFilter, {"limit": ["1", "2"]}, "invalid_parameter", "limit"),
-        (MarketFilter, {"offset": "-1"}, "invalid_parameter", "offset"),
-        (MarketFilter, {"status": "open"}, "invalid_parameter", "status"),
-        (MarketFilter, {"status": "active"}, "invalid_parameter", "status"),
-        (MarketFilter, {"status": "null"}, "invalid_parameter", "status"),
-        (EventsOf, {"closed": "Null"}, "invalid_parameter", "closed"),
-        (TradesOf, {"from": "null"}, "invalid_parameter", "from"),
-        (CandlesOf, {"from": "null"}, "invalid_parameter", "from"),
-        (MarketFilter, {"exchange": "another"}, "invalid_parameter", "exchange"),
-        (MarketFilter, {"tag": "a\0b"}, "invalid_parameter", "tag"),
-        (MarketFilter, {"colour": "red"}, "unknown_parameter", "colour"),
-        (Ids, {}, "missing_parameter", "ids"),
-        (TradesOf, {"from": "yesterday"}, "invalid_parameter", "from"),
-        (TradesOf, {"from": "999999999999999"}, "invalid_parameter", "from"),
-        (TradesOf, {"limit": "5001"}, "invalid_parameter", "limit"),
-        (TradesOf, {"wallet": "0x12"}, "invalid_parameter", "wallet"),
-        (HistoryOf, {"resolution": "2m"}, "invalid_parameter", "resolution"),
-        (HistoryOf, {"limit": "20001"}, "invalid_parameter", "limit"),
-        (CandlesOf, {"from": "2026-11-21T12:00:00Z"}, "invalid_parameter", "from"),
+        (MarketParameters, {"limit": "201"}, "invalid_parameter", "limit"),
+        (MarketParameters, {"limit": "0"}, "invalid_parameter", "limit"),
+        (MarketParameters, {"limit": "many"}, "invalid_parameter", "limit"),
+        (MarketParameters, {"limit": ["1", "2"]}, "invalid_parameter", "limit"),
+        (MarketParameters, {"offset": "-1"}, "invalid_parameter", "offset"),
+        (MarketParameters, {"status": "open"}, "invalid_parameter", "status"),
+        (MarketParameters, {"status": "active"}, "invalid_parameter", "status"),
+        (MarketParameters, {"status": "null"}, "invalid_parameter", "status"),
+        (EventParameters, {"closed": "Null"}, "invalid_parameter", "closed"),
+        (TradeParameters, {"from": "null"}, "invalid_parameter", "from"),
+        (CandleParameters, {"from": "null"}, "invalid_parameter", "from"),
+        (MarketParameters, {"exchange": "another"}, "invalid_parameter", "exchange"),
+        (MarketParameters, {"tag": "a\0b"}, "invalid_parameter", "tag"),
+        (MarketParameters, {"colour": "red"}, "unknown_parameter", "colour"),
+        (PriceParameters, {}, "missing_parameter", "ids"),
+        (TradeParameters, {"from": "yesterday"}, "invalid_parameter", "from"),
+        (TradeParameters, {"from": "999999999999999"}, "invalid_parameter", "from"),
+        (TradeParameters, {"limit": "5001"}, "invalid_parameter", "limit"),
+        (TradeParameters, {"wallet": "0x12"}, "invalid_parameter", "wallet"),
+        (PriceHistoryParameters, {"resolution": "2m"}, "invalid_parameter", "resolution"),
+        (PriceHistoryParameters, {"limit": "20001"}, "invalid_parameter", "limit"),
+        (CandleParameters, {"from": "2026-11-21T12:00:00Z"}, "invalid_parameter", "from"),
         (Parameters, {"any": "thing"}, "unknown_parameter", "any"),
     ],
 )
@@ -68,29 +76,29 @@ def test_what_is_wrong_is_named(kind, query, code, named):
 
 def test_a_refusal_says_what_is_allowed():
     with pytest.raises(Problem) as problem:
-        parse(MarketFilter, {"status": "open"})
+        parse(MarketParameters, {"status": "open"})
 
     assert problem.value.hint == "Allowed: ACTIVE, CLOSED, RESOLVED"
 
     with pytest.raises(Problem) as problem:
-        parse(MarketFilter, {"limit": "201"})
+        parse(MarketParameters, {"limit": "201"})
 
     assert problem.value.hint == "Allowed: 1 to 200"
 
     with pytest.raises(Problem) as problem:
-        parse(Ids, {"ids": "a", "limit": "1"})
+        parse(PriceParameters, {"ids": "a", "limit": "1"})
 
-    assert problem.value.hint == "Parameters: ids"
+    assert problem.value.hint == "Allowed parameters: ids"
 
 
 def test_a_text_may_say_null():
-    assert parse(MarketFilter, {"tag": "null"}).tag == "null"
+    assert parse(MarketParameters, {"tag": "null"}).tag == "null"
 
 
 @given(st.dictionaries(st.sampled_from(["from", "to", "limit", "outcome", "x"]), st.text(max_size=40)))
 def test_any_query_is_parsed_or_refused(query):
     with contextlib.suppress(Problem):
-        parsed = parse(TradesOf, query)
+        parsed = parse(TradeParameters, query)
 
         assert parsed.outcome == query.get("outcome")
         assert (parsed.from_ is None, parsed.to is None) == ("from" not in query, "to" not in query)

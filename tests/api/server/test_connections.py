@@ -1,4 +1,4 @@
-"""Streams counted over processes; those of the dead do not count, whatever their process number has become."""
+"""Open streams counted over processes, without those of dead ones, even if their process id is reused."""
 
 from __future__ import annotations
 

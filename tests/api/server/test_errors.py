@@ -1,4 +1,4 @@
-"""Each code of the catalogue comes from somewhere, and every failure looks the same."""
+"""Each error code of the catalogue occurs, and all errors have the same format."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from api.app import create_app
 from api.data.pool import Pool, overloaded
 from api.errors import CATALOGUE
 from api.service import Service
-from api.stream.hub import Hub
+from api.stream.hub import StreamHub
 
-# Codes that other tests make, by the file that does.
+# Codes that other tests produce, by file.
 ELSEWHERE = {
     "upstream_unavailable": "test_exchange",
     "quota_exhausted": "test_metering",
@@ -125,7 +125,7 @@ def test_a_wrong_query_is_our_mistake(client, service, monkeypatch, caplog):
 
 def test_a_database_that_is_away_is_told_at_once(tmp_path):
     pool = Pool(f"postgresql:///nothing?host={tmp_path}", 2)
-    client = testing.TestClient(create_app(Service(reads=pool, writes=pool, hub=Hub(pool, lambda: 0))))
+    client = testing.TestClient(create_app(Service(reads=pool, writes=pool, hub=StreamHub(pool, lambda: 0))))
 
     for _ in range(5):
         answer = client.simulate_get("/v1/time", headers={"X-API-Key": "any"})

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from api.server.handler import redacted
-from api.server.headers import MOST_BYTES, MOST_FIELDS, Headers, Refused
+from api.server.headers import MAX_HEADER_BYTES, MAX_HEADER_FIELDS, BadRequest, Headers
 
 
 def read(text: bytes) -> Headers:
@@ -52,19 +52,19 @@ def test_a_field_with_an_underscore_cannot_pose_as_another():
         (b"nonsense\r\n", 400),
         (b": empty\r\n", 400),
         (b"N\xe4me: a\r\n", 400),
-        (b"A: " + b"x" * MOST_BYTES + b"\r\n", 431),
-        (b"".join(b"A%d: x\r\n" % number for number in range(MOST_FIELDS + 1)), 431),
+        (b"A: " + b"x" * MAX_HEADER_BYTES + b"\r\n", 431),
+        (b"".join(b"A%d: x\r\n" % number for number in range(MAX_HEADER_FIELDS + 1)), 431),
     ],
 )
 def test_what_two_servers_could_read_differently_is_refused(text, status):
-    with pytest.raises(Refused) as refusal:
+    with pytest.raises(BadRequest) as refusal:
         read(text)
 
     assert refusal.value.status == status
 
 
 def test_a_block_that_ends_early_is_refused():
-    with pytest.raises(Refused):
+    with pytest.raises(BadRequest):
         Headers(io.BytesIO(b"Host: a\r\n"))
 
 

@@ -17,7 +17,7 @@ from tests.api.raw import (
     CLOSE,
     CONTINUATION,
     PING,
-    PING_WISH,
+    PING_COMMAND,
     PONG,
     TEXT,
     Raw,
@@ -34,12 +34,12 @@ def raw(server, server_key):
 
 
 def padded(size: int) -> bytes:
-    """The ping wish, `size` bytes long: white space may stand before it."""
-    return b" " * (size - len(PING_WISH)) + PING_WISH
+    """The ping command, padded with white space to `size` bytes."""
+    return b" " * (size - len(PING_COMMAND)) + PING_COMMAND
 
 
 def alive(raw: Raw) -> bool:
-    raw.send(framed(PING_WISH))
+    raw.send(framed(PING_COMMAND))
     return raw.said()["type"] == "pong"
 
 
@@ -57,7 +57,7 @@ def test_the_answer_to_the_handshake_proves_that_the_key_was_read(raw):
 
 
 def test_what_the_server_sends_is_whole_unmasked_and_without_reserved_bits(raw):
-    raw.send(framed(PING_WISH), framed(b"x", PING))
+    raw.send(framed(PING_COMMAND), framed(b"x", PING))
 
     frames = [raw.until(TEXT, PONG), raw.until(TEXT, PONG)]
 
@@ -82,7 +82,7 @@ def test_a_message_that_comes_in_small_pieces_is_read(raw, size):
 
 
 def test_several_frames_in_one_packet_are_all_read(raw):
-    raw.send(framed(PING_WISH) * 20)
+    raw.send(framed(PING_COMMAND) * 20)
 
     assert [raw.said()["type"] for _ in range(20)] == ["pong"] * 20
 
@@ -121,7 +121,7 @@ def test_reserved_bits_are_an_error_also_that_of_compression(raw, flags, opcode)
 @pytest.mark.parametrize("opcode", [3, 4, 5, 6, 7, 11, 12, 13, 14, 15])
 @pytest.mark.parametrize("payload", [b"", b"x"])
 def test_reserved_opcodes_are_an_error(raw, opcode, payload):
-    raw.send(framed(PING_WISH), framed(payload, opcode))
+    raw.send(framed(PING_COMMAND), framed(payload, opcode))
 
     assert raw.said()["type"] == "pong"
     assert raw.close_code() == 1002
@@ -152,10 +152,10 @@ def test_any_mask_is_undone(raw, mask):
 
 
 def test_each_frame_has_a_mask_of_its_own(raw):
-    half = len(PING_WISH) // 2
+    half = len(PING_COMMAND) // 2
     raw.send(
-        framed(PING_WISH[:half], fin=False, mask=random_mask()),
-        framed(PING_WISH[half:], CONTINUATION, mask=random_mask()),
+        framed(PING_COMMAND[:half], fin=False, mask=random_mask()),
+        framed(PING_COMMAND[half:], CONTINUATION, mask=random_mask()),
     )
 
     assert raw.said()["type"] == "pong"
@@ -166,13 +166,13 @@ def test_each_frame_has_a_mask_of_its_own(raw):
 
 @pytest.mark.parametrize("cut", [0, 1, 8, 16, 17])
 def test_a_message_in_two_frames_is_one(raw, cut):
-    raw.send(framed(PING_WISH[:cut], fin=False), framed(PING_WISH[cut:], CONTINUATION))
+    raw.send(framed(PING_COMMAND[:cut], fin=False), framed(PING_COMMAND[cut:], CONTINUATION))
 
     assert raw.said()["type"] == "pong"
 
 
 def test_a_message_in_many_frames_is_one_also_byte_by_byte(raw):
-    first, *rest = (PING_WISH[at : at + 1] for at in range(len(PING_WISH)))
+    first, *rest = (PING_COMMAND[at : at + 1] for at in range(len(PING_COMMAND)))
     frames = [framed(first, fin=False), *(framed(byte, CONTINUATION, fin=False) for byte in rest)]
     raw.dribble(b"".join([*frames, framed(b"", CONTINUATION)]), 3)
 
@@ -188,12 +188,12 @@ def test_a_message_of_empty_frames_is_an_empty_message(raw):
 
 def test_control_frames_may_come_between_the_frames_of_a_message(raw):
     raw.send(
-        framed(PING_WISH[:5], fin=False),
+        framed(PING_COMMAND[:5], fin=False),
         framed(b"one", PING),
-        framed(PING_WISH[5:9], CONTINUATION, fin=False),
+        framed(PING_COMMAND[5:9], CONTINUATION, fin=False),
         framed(b"two", PING),
         framed(b"unasked", PONG),
-        framed(PING_WISH[9:], CONTINUATION),
+        framed(PING_COMMAND[9:], CONTINUATION),
     )
 
     assert [(frame.opcode, frame.payload) for frame in (raw.until(PONG), raw.until(PONG))] == [
@@ -205,13 +205,13 @@ def test_control_frames_may_come_between_the_frames_of_a_message(raw):
 
 @pytest.mark.parametrize("fin", [True, False])
 def test_a_continuation_of_nothing_is_an_error(raw, fin):
-    raw.send(framed(PING_WISH, CONTINUATION, fin=fin))
+    raw.send(framed(PING_COMMAND, CONTINUATION, fin=fin))
 
     assert raw.close_code() == 1002
 
 
 def test_a_continuation_after_the_end_is_an_error(raw):
-    raw.send(framed(PING_WISH[:5], fin=False), framed(PING_WISH[5:], CONTINUATION), framed(b"more", CONTINUATION))
+    raw.send(framed(PING_COMMAND[:5], fin=False), framed(PING_COMMAND[5:], CONTINUATION), framed(b"more", CONTINUATION))
 
     assert raw.said()["type"] == "pong"
     assert raw.close_code() == 1002
@@ -321,13 +321,13 @@ def test_the_longest_reason_is_taken_and_one_that_is_no_text_is_not(server, serv
 
 
 def test_what_follows_a_close_is_not_read(raw):
-    raw.send(closing(1000), framed(PING_WISH), framed(b"late", PING), closing(1001))
+    raw.send(closing(1000), framed(PING_COMMAND), framed(b"late", PING), closing(1001))
 
     assert raw.close_code() == 1000
 
 
 def test_a_close_within_a_message_ends_it(raw):
-    raw.send(framed(PING_WISH[:5], fin=False), closing(1000), framed(PING_WISH[5:], CONTINUATION))
+    raw.send(framed(PING_COMMAND[:5], fin=False), closing(1000), framed(PING_COMMAND[5:], CONTINUATION))
 
     assert raw.close_code() == 1000
 
@@ -339,7 +339,7 @@ def test_what_is_wrong_first_decides(raw):
 
 
 def test_a_client_that_hangs_up_without_a_word_harms_nobody(server, server_key, raw):
-    for sent in (b"", framed(PING_WISH)[:3], framed(PING_WISH, fin=False), framed(b"", length=1000)):
+    for sent in (b"", framed(PING_COMMAND)[:3], framed(PING_COMMAND, fin=False), framed(b"", length=1000)):
         with Raw(("127.0.0.1", server.port), f"/stream?api_key={server_key}") as other:
             other.send(sent)
 
@@ -435,7 +435,7 @@ def test_random_bytes_are_answered_by_a_close_or_by_nothing(server, server_key, 
 
 def test_who_says_too_much_is_read_more_slowly_and_bothers_nobody(server, server_key, raw):
     with Raw(("127.0.0.1", server.port), f"/stream?api_key={server_key}") as noisy:
-        noisy.send(framed(PING_WISH) * 400)
+        noisy.send(framed(PING_COMMAND) * 400)
         assert [noisy.said()["type"] for _ in range(400)] == ["pong"] * 400
         noisy.send(framed(b"", PING) * 1200)
         began = time.monotonic()

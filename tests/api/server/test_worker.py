@@ -169,16 +169,16 @@ def test_a_body_is_announced_before_it_is_sent(server):
     ],
     ids=["nothing", "line", "header", "body"],
 )
-def test_who_never_finishes_a_request_is_let_go(hasty, half):
+def test_who_never_finishes_a_request_is_let_go(short_timeout_server, half):
     begun = time.monotonic()
 
-    ask(hasty, half, whole=False)
+    ask(short_timeout_server, half, whole=False)
 
     assert time.monotonic() - begun < Handler.request_s - 1  # sooner than from any other server
 
 
-def test_who_sends_nothing_more_is_let_go(hasty):
-    with hasty.connect() as connection:
+def test_who_sends_nothing_more_is_let_go(short_timeout_server):
+    with short_timeout_server.connect() as connection:
         begun = time.monotonic()
         connection.sendall(GET)
         read_answer(connection)
@@ -186,13 +186,13 @@ def test_who_sends_nothing_more_is_let_go(hasty):
     assert 1.0 < time.monotonic() - begun < Handler.idle_s - 1
 
 
-def test_many_who_dawdle_do_not_keep_others_out(hasty):
+def test_many_who_dawdle_do_not_keep_others_out(short_timeout_server):
     with contextlib.ExitStack() as stack:
-        dawdlers = [stack.enter_context(hasty.connect()) for _ in range(60)]
+        dawdlers = [stack.enter_context(short_timeout_server.connect()) for _ in range(60)]
         for dawdler in dawdlers:
             dawdler.sendall(b"GET /health HTTP/1.1\r\nHost")
 
-        assert ask(hasty, GET)[0] == 200
+        assert ask(short_timeout_server, GET)[0] == 200
 
         for dawdler in dawdlers:
             while dawdler.recv(4096):

@@ -1,4 +1,4 @@
-"""The MCP endpoints on a real port, the API behind them on the test's own database, and the official client."""
+"""MCP endpoints on a real port over the API with the test's own database, and the official client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOTH = {"Accept": "application/json, text/event-stream", "Content-Type": "applic
 
 
 class InProcess(httpx.AsyncBaseTransport):
-    """Hands requests to the application, and remembers them."""
+    """Transport that passes requests to the WSGI application and records them."""
 
     def __init__(self, app):
         self.wsgi = httpx.WSGITransport(app=app)
@@ -41,8 +41,8 @@ class InProcess(httpx.AsyncBaseTransport):
         return self.answers[-1]
 
 
-class Own:
-    """The site's own key."""
+class FixedCredentials:
+    """Credentials with a fixed key."""
 
     def __init__(self, key):
         self.own = key
@@ -50,13 +50,13 @@ class Own:
     def key(self):
         return self.own
 
-    def refused(self, key):
+    def mark_refused(self, key):
         return False
 
 
 @asynccontextmanager
 async def site(backend, **given):
-    """The endpoints, served; gives their address."""
+    """Serve the endpoints; yield their URL."""
     mcp = Mcp(backend, Guides(), Settings(_env_file=None, **given))
     async with serving(Starlette(routes=mcp.routes, lifespan=lambda _: mcp.running())) as url:
         yield url
@@ -64,7 +64,7 @@ async def site(backend, **given):
 
 @asynccontextmanager
 async def serving(app):
-    """An application on a port of its own."""
+    """Serve an application on a free port; yield its URL."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         config = uvicorn.Config(app, lifespan="on", log_config=None, timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
@@ -106,5 +106,5 @@ async def raw(url, **headers):
 
 
 def message(method, id_=1, **params):
-    """A message as the handshake era has it."""
+    """Return a JSON-RPC message of the pre-stateless protocol."""
     return {"jsonrpc": "2.0", "id": id_, "method": method, "params": params}

@@ -1,4 +1,4 @@
-"""The site in this process, before our real API on a database that forgets."""
+"""The site in this process, over our real API on a database that is rolled back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from api.site.app import create_app
 from api.site.assets import Assets
 from api.site.backend import Backend
 from api.site.guides import Guides
-from api.site.live import Hub
+from api.site.live import LiveHub
 from api.site.reference import Reference
 from api.site.site import Site
 from tests.api.site import asking
@@ -33,7 +33,7 @@ COLUMNS = ("tier", "credits_month", "credits_burst", "max_keys", "max_webhooks",
 
 
 class InProcess(httpx.AsyncBaseTransport):
-    """Asks falcon's test client, one after the other: they share a connection."""
+    """Transport over falcon's test client; requests run one at a time because they share a connection."""
 
     def __init__(self, client):
         self._client, self._turn = client, threading.Lock()
@@ -62,15 +62,15 @@ class InProcess(httpx.AsyncBaseTransport):
 
 @pytest.fixture(scope="session")
 def documents():
-    """What is the same for all tests, and takes a moment to make."""
+    """Parts that all tests share because building them is slow."""
     return {"assets": Assets(ROOT / "node_modules"), "guides": Guides(), "reference": Reference(openapi.document())}
 
 
 @pytest.fixture
 def backend(client):
-    """The way to the API of a test's client, which remembers what was asked."""
+    """Backend over the test client's API; its transport records requests."""
     transport = asking.InProcess(client.app)
-    made = Backend("http://api", asking.Own(client.key), transport=transport)
+    made = Backend("http://api", asking.FixedCredentials(client.key), transport=transport)
     made.transport = transport
     return made
 
@@ -82,11 +82,11 @@ def api(client):
 
 @pytest.fixture
 def made_site(client, api, documents):
-    known = asking.Own(client.key)
+    known = asking.FixedCredentials(client.key)
     backend = Backend("http://api", known, transport=api)
     return Site(
         backend=backend,
-        hub=Hub(backend, known),
+        hub=LiveHub(backend, known),
         proxies=Proxies(),
         tiers=[dict(zip(COLUMNS, tier, strict=True)) for tier in TIERS],
         source="simulated",
@@ -97,12 +97,12 @@ def made_site(client, api, documents):
 
 @pytest.fixture
 def site(made_site):
-    """A browser on the site."""
+    """A test client of the site."""
     return TestClient(create_app(made_site, requests_a_second=1000), base_url="http://site.example")
 
 
 class Parsed(HTMLParser):
-    """The text of a page, and what it loads and links."""
+    """A parsed page: its text, ids, links and loaded resources."""
 
     VOID = frozenset({"meta", "input", "link", "br", "hr", "img", "circle", "path"})
 
@@ -142,5 +142,5 @@ class Parsed(HTMLParser):
 
 
 def words_of(markdown):
-    """Words and figures of Markdown, its escapes taken away."""
+    """Words and figures of Markdown, without escapes."""
     return re.findall(r"\w[\w.,:¢$%…-]*", re.sub(r"\\(.)", r"\1", markdown))

@@ -1,4 +1,4 @@
-"""What MCP's conformance tests ask for by name, served as we serve our own tools."""
+"""The tools, resources and prompts that MCP's conformance tests require, served like our own tools."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def server():  # noqa: C901 (a list, not a knot)
 
 
 def app():
-    """As `/api/mcp` is served."""
+    """The application, served like `/api/mcp`."""
     served = over_http(server())
     route = Route("/api/mcp", guarded(served, set(), []))
     return Starlette(routes=[route], lifespan=lambda _: served.lifespan(served))

@@ -1,4 +1,4 @@
-"""Who gets Markdown: by quality values, by precision, and by name when both are wanted alike."""
+"""Negotiation of Markdown: by quality values, by precision, and by exact name when the quality is equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The API as the site asks it: once for many, again only after a moment, and with a key of its own."""
+"""The site's API client: request coalescing, caching, and a key of its own."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from api.metering import keys
 from api.site import backend as backends
 from api.site.backend import Backend
 from api.site.credentials import Credentials
-from api.site.mcp.access import Keys
-from api.site.visit import MOST_PRICES
+from api.site.mcp.access import KeyChecker
+from api.site.visit import MAX_PRICES
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 
 
 class Api(httpx.AsyncBaseTransport):
-    """Answers with what is set, after a moment, and remembers what it was asked."""
+    """Transport that answers with the set status after a short delay, and records requests."""
 
     def __init__(self):
         self.asked, self.status, self.valid, self.away = [], 200, None, False
@@ -37,8 +37,8 @@ class Api(httpx.AsyncBaseTransport):
         return httpx.Response(401 if refused else self.status, json={"n": len(self.asked)})
 
 
-class Named:
-    """Credentials that make keys k1, k2, …"""
+class FakeCredentials:
+    """Credentials that issue keys k1, k2, …"""
 
     def __init__(self):
         self.number = 1
@@ -46,7 +46,7 @@ class Named:
     def key(self):
         return f"k{self.number}"
 
-    def refused(self, key):
+    def mark_refused(self, key):
         self.number += key == self.key()
         return True
 
@@ -63,7 +63,7 @@ def clock():
 
 @pytest.fixture
 def backend(api, clock):
-    return Backend("http://api/", Named(), transport=api, clock=clock)
+    return Backend("http://api/", FakeCredentials(), transport=api, clock=clock)
 
 
 def test_many_who_ask_the_same_at_once_are_one_request(backend, api):
@@ -78,18 +78,18 @@ def test_many_who_ask_the_same_at_once_are_one_request(backend, api):
 
 def test_an_answer_is_given_again_for_its_time_and_not_longer(backend, api, clock):
     async def ask():
-        told = [(await backend.get("/v1/stats", fresh_s=5)).data["n"]]
+        told = [(await backend.get("/v1/stats", max_age_s=5)).data["n"]]
         clock.now += 4.9
-        told.append((await backend.get("/v1/stats", fresh_s=5)).data["n"])
+        told.append((await backend.get("/v1/stats", max_age_s=5)).data["n"])
         clock.now += 0.2
-        told.append((await backend.get("/v1/stats", fresh_s=5)).data["n"])
+        told.append((await backend.get("/v1/stats", max_age_s=5)).data["n"])
         return told
 
     assert asyncio.run(ask()) == [1, 1, 2]
 
 
 def test_the_prices_of_as_many_markets_as_the_api_gives_are_asked_for_once(backend, api):
-    ids = ",".join(f"0x{number:064x}" for number in range(MOST_PRICES))
+    ids = ",".join(f"0x{number:064x}" for number in range(MAX_PRICES))
 
     async def ask():
         return [await backend.get("/v1/prices", {"ids": ids}) for _ in range(3)]
@@ -164,7 +164,7 @@ def test_only_what_is_there_or_is_not_is_kept(backend, api, status, asked):
 
 
 def test_a_long_question_is_not_kept_and_the_length_of_others_counts(backend, api, monkeypatch):
-    monkeypatch.setattr(backends, "MOST_BYTES", 5000)  # room for one of those below, and not for two
+    monkeypatch.setattr(backends, "MAX_CACHE_BYTES", 5000)  # room for one of those below, and not for two
 
     async def ask(*questions):
         for question in questions:
@@ -184,7 +184,7 @@ def test_a_header_in_any_script_reaches_the_api(backend):
 
 @pytest.mark.parametrize("key", ["", "wrong", "psg_", "psg_é", "psg_日本", "psg_a\n", "psg_" + "x" * 101, "psg_a b"])
 def test_what_cannot_be_a_key_is_refused_without_asking(backend, api, key):
-    refusal = asyncio.run(Keys(backend).refused(key))
+    refusal = asyncio.run(KeyChecker(backend).refusal(key))
 
     assert refusal.status_code == 401
     assert api.asked == []
@@ -193,13 +193,13 @@ def test_what_cannot_be_a_key_is_refused_without_asking(backend, api, key):
 @pytest.mark.parametrize(("status", "opens"), [(200, True), (402, True), (429, True), (401, False), (400, False)])
 def test_a_key_opens_where_the_api_knows_it(backend, api, status, opens):
     api.status = status
-    keys_ = Keys(backend)
+    checker = KeyChecker(backend)
 
-    refusals = [asyncio.run(keys_.refused("psg_user-1")) for _ in range(2)]
+    refusals = [asyncio.run(checker.refusal("psg_user-1")) for _ in range(2)]
 
     assert [refusal is None for refusal in refusals] == [opens] * 2
     assert len(api.asked) == 1
-    assert keys_.known("psg_user-1") == opens
+    assert checker.is_cached("psg_user-1") == opens
 
 
 def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(conn, database_url):
@@ -224,9 +224,9 @@ def test_a_refused_key_is_made_anew_but_not_each_time(database_url):
     credentials = Credentials(database_url, clock)
     first = credentials.key()
 
-    assert not credentials.refused(first)
+    assert not credentials.mark_refused(first)
     clock.now += 10
-    assert credentials.refused(first)
+    assert credentials.mark_refused(first)
     assert credentials.key() != first
 
 
@@ -238,7 +238,7 @@ def test_the_tiers_are_those_of_the_database(database_url):
 
 
 def test_half_a_character_in_a_question_is_asked_with_a_replacement(backend, api):
-    """As JSON may have it."""
+    """JSON strings may contain lone surrogates."""
     answer = asyncio.run(backend.get("/v1/markets", {"q": "rain \ud800"}))
 
     assert answer.ok

@@ -1,4 +1,4 @@
-"""What scripts and programs ask the site for: open figures, the chart's data feed, live events."""
+"""Routes for scripts and programs: public figures, the chart's data feed, live events."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from api.server.address import Proxies
 from api.site.app import create_app
-from api.site.middleware import Pace
+from api.site.middleware import RateLimit
 from api.site.passes import Allowance, Passes
 from orchestration.candles import activity, aggregates
 
@@ -85,7 +85,7 @@ def test_while_the_api_is_away_that_is_said_in_the_same_shape(site, api):
 
 
 def pass_of(site, path):
-    """The pass of a page."""
+    """Return the pass of a page."""
     return re.search(r'data-pass="([\w-]*)"', site.get(path).text)[1]
 
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_followed_is_refused_by_name(site, query):
 
 
 def test_one_address_cannot_keep_the_site_busy(made_site, monkeypatch):
-    monkeypatch.setattr("api.site.app.Pace", partial(Pace, clock=lambda: 0.0))
+    monkeypatch.setattr("api.site.app.RateLimit", partial(RateLimit, clock=lambda: 0.0))
     site = TestClient(create_app(made_site, requests_a_second=2))
 
     statuses = [site.get("/health").status_code for _ in range(15)]
@@ -228,7 +228,7 @@ def test_one_address_cannot_keep_the_site_busy(made_site, monkeypatch):
 
 def test_addresses_are_told_apart_and_time_gives_back():
     now = 0.0
-    pace = Pace(lambda *_: None, Proxies(), 2, clock=lambda: now)
+    pace = RateLimit(lambda *_: None, Proxies(), 2, clock=lambda: now)
 
     assert [pace.take("a") > 0 for _ in range(11)] == [False] * 10 + [True]
     assert pace.take("b") == 0

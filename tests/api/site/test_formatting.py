@@ -1,4 +1,4 @@
-"""Figures as pages write them; the script writes them alike."""
+"""Formatting of figures on pages; the script formats identically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live prices for browsers: one subscription for all of them, and each hears what it wants."""
+"""Live prices for browsers: one shared subscription, and each browser gets the events that it requested."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from api.metering import ledger_location as ledgers
 from api.site import live
 from api.site.backend import Backend
 from api.site.credentials import Credentials
-from api.site.live import Hub, Listener
+from api.site.live import LiveHub, LiveListener
 from config import settings
 from orchestration import stream
-from presage.client import Refused
+from presage_client import Refused
 from tests import factories
 from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S
@@ -33,30 +33,30 @@ def markets(server_conn):
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch):
-    """Nobody is greeted before the stream has begun, however long that takes."""
-    monkeypatch.setattr(live, "BEGIN_S", PATIENCE_S)
+def long_start_timeout(monkeypatch):
+    """Wait for the stream to start before the first snapshot, however long that takes."""
+    monkeypatch.setattr(live, "START_TIMEOUT_S", PATIENCE_S)
 
 
 @pytest.fixture
 def tell(server_conn):
-    """Have the stream tell of a market, as the live feed does."""
+    """Publish a market's event on the stream, as the live feed does."""
 
     def told(kind, market, **data):
         now = int(time.time() * 1000)
         record = {"market_id": market["market_id"], "outcome": 0, **data}
         with server_conn.transaction():
-            stream.tell(server_conn, [stream.message(kind, now, market["market_id"], record)], now)
+            stream.publish(server_conn, [stream.message(kind, now, market["market_id"], record)], now)
 
     return told
 
 
 @contextlib.asynccontextmanager
 async def running(server):
-    """A hub on the server's stream."""
+    """Run a hub on the server's stream."""
     credentials = Credentials(server.database_url)
     async with Backend(server.url, credentials) as backend:
-        hub = Hub(backend, credentials)
+        hub = LiveHub(backend, credentials)
         following = asyncio.create_task(hub.run())
         try:
             yield hub
@@ -66,7 +66,7 @@ async def running(server):
 
 
 async def events(hub, listener):
-    """The events that a browser gets, one by one."""
+    """Yield the events that a browser gets."""
     async for frames in hub.events(listener):
         for frame in frames.decode().split("\n\n"):
             kind, _, data = frame.partition("\ndata: ")
@@ -75,7 +75,7 @@ async def events(hub, listener):
 
 
 async def until(found, wanted):
-    """The events up to one that is wanted."""
+    """Return the events up to the first that satisfies `wanted`."""
     seen = []
     async with asyncio.timeout(PATIENCE_S):
         async for event in found:
@@ -94,8 +94,8 @@ def test_each_hears_of_its_own_markets_and_of_many_prices_the_last(server, marke
 
     async def listen():
         async with running(server) as hub:
-            one = events(hub, Listener([rain["market_id"]], ["price"]))
-            other = events(hub, Listener([snow["market_id"]], ["price", "trade"]))
+            one = events(hub, LiveListener([rain["market_id"]], ["price"]))
+            other = events(hub, LiveListener([snow["market_id"]], ["price", "trade"]))
             await until(one, lambda kind, _: kind == "hello")
             await until(other, lambda kind, _: kind == "hello")
             for number in range(1, 41):
@@ -119,11 +119,11 @@ def test_who_comes_later_misses_nothing_and_those_before_neither(server, markets
 
     async def listen():
         async with running(server) as hub:
-            first = events(hub, Listener([rain["market_id"]], ["trade"]))
+            first = events(hub, LiveListener([rain["market_id"]], ["trade"]))
             await until(first, lambda kind, _: kind == "hello")
             tell("trade", rain, price=0.01)
             seen = await until(first, lambda kind, data: kind == "trade" and data["price"] == 0.01)
-            second = events(hub, Listener([hail["market_id"]], ["trade"]))
+            second = events(hub, LiveListener([hail["market_id"]], ["trade"]))
             await until(second, lambda kind, _: kind == "hello")
             for number in range(2, 30):
                 tell("trade", rain, price=number / 100)
@@ -143,7 +143,7 @@ def test_a_browser_hears_of_a_price_that_is_no_longer_live_and_of_which_market_h
 
     async def listen():
         async with running(server) as hub:
-            found = events(hub, Listener([hail["market_id"]], ["price", "market"]))
+            found = events(hub, LiveListener([hail["market_id"]], ["price", "market"]))
             first = await until(found, lambda kind, _: kind == "price")
             tell("market", hail, from_status="ACTIVE", to_status="CLOSED")
             return first + await until(found, lambda kind, _: kind == "market")
@@ -160,12 +160,12 @@ def test_a_book_comes_whole_and_as_it_is_now(server, server_conn, markets, tell)
 
     async def listen():
         async with running(server) as hub:
-            found = events(hub, Listener([rain["market_id"]], ["book"]))
+            found = events(hub, LiveListener([rain["market_id"]], ["book"]))
             first = (await until(found, lambda kind, _: kind == "book"))[-1][1]
             server_conn.execute(
                 "update live_books set bid_sizes[1] = 777000000 where market_key = %s", [rain["market_key"]]
             )
-            await asyncio.sleep(live.BOOK_FRESH_S)
+            await asyncio.sleep(live.BOOK_MAX_AGE_S)
             tell("orderbook", rain)
             return first, (await until(found, lambda kind, data: kind == "book" and data["bids"][0]["size"] == 777))[-1]
 
@@ -177,11 +177,11 @@ def test_a_book_comes_whole_and_as_it_is_now(server, server_conn, markets, tell)
 
 def test_a_key_whose_time_is_over_is_replaced_and_nothing_is_missed(server, server_conn, markets, tell, monkeypatch):
     rain = markets[0]
-    monkeypatch.setattr("api.site.credentials.AT_MOST_EACH_S", 0.0)
+    monkeypatch.setattr("api.site.credentials.MIN_RENEWAL_INTERVAL_S", 0.0)
 
     async def listen():
         async with running(server) as hub:
-            found = events(hub, Listener([rain["market_id"]], ["trade"]))
+            found = events(hub, LiveListener([rain["market_id"]], ["trade"]))
             await until(found, lambda kind, _: kind == "hello")
             tell("trade", rain, price=0.11)
             await until(found, lambda kind, data: kind == "trade" and data["price"] == 0.11)
@@ -205,14 +205,14 @@ def test_a_key_whose_time_is_over_is_replaced_and_nothing_is_missed(server, serv
 
 
 def test_beyond_what_one_subscription_can_name_all_markets_are_subscribed_to(server, markets, tell, monkeypatch):
-    monkeypatch.setattr(live, "MOST_NAMED", 1)
+    monkeypatch.setattr(live, "MAX_NAMED_MARKETS", 1)
     rain, snow, hail = markets
 
     async def listen():
         async with running(server) as hub:
-            first = events(hub, Listener([rain["market_id"], snow["market_id"]], ["trade"]))
+            first = events(hub, LiveListener([rain["market_id"], snow["market_id"]], ["trade"]))
             await until(first, lambda kind, _: kind == "hello")
-            later = events(hub, Listener([hail["market_id"]], ["trade"]))
+            later = events(hub, LiveListener([hail["market_id"]], ["trade"]))
             await until(later, lambda kind, _: kind == "hello")
             for number, market in enumerate(markets, 1):
                 tell("trade", market, price=number / 10)
@@ -228,9 +228,9 @@ def test_beyond_what_one_subscription_can_name_all_markets_are_subscribed_to(ser
 
 @pytest.mark.parametrize(("code", "renewed"), [("forbidden", True), ("1008", True), ("invalid_parameter", False)])
 def test_only_a_refusal_of_the_key_asks_for_another(monkeypatch, code, renewed):
-    told = []
-    credentials = SimpleNamespace(key=lambda: "psg_ours", refused=told.append)
-    hub = Hub(None, credentials)
+    refused = []
+    credentials = SimpleNamespace(key=lambda: "psg_ours", mark_refused=refused.append)
+    hub = LiveHub(None, credentials)
 
     turns = iter([Refused(code, "no"), asyncio.CancelledError()])
 
@@ -238,30 +238,30 @@ def test_only_a_refusal_of_the_key_asks_for_another(monkeypatch, code, renewed):
         raise next(turns)
 
     async def run():
-        monkeypatch.setattr(live, "TURN_S", 0)
+        monkeypatch.setattr(live, "RESUBSCRIBE_S", 0)
         monkeypatch.setattr(hub, "_subscribe", refuse)
         with contextlib.suppress(asyncio.CancelledError):
             await hub.run()
 
     asyncio.run(run())
 
-    assert told == ["psg_ours"] * renewed
+    assert refused == ["psg_ours"] * renewed
 
 
 def test_what_a_slow_browser_has_not_taken_does_not_grow():
-    listener = Listener(["0xa"], ["price", "trade"])
+    listener = LiveListener(["0xa"], ["price", "trade"])
     for number in range(10_000):
-        listener.hear(live_event("trade", id=number))
-        listener.hear(live_event("price", bid=number))
+        listener.enqueue(live_event("trade", id=number))
+        listener.enqueue(live_event("price", bid=number))
 
     told, _ = listener.take()
 
-    assert len(told) == live.MOST_KEPT + 1
+    assert len(told) == live.MAX_QUEUED + 1
     assert told[0] == ("price", {"outcome": 0, "bid": 9999})
     assert told[-1] == ("trade", {"market_id": "0xa", "outcome": 0, "id": 9999})
 
 
 def live_event(kind, **data):
-    from presage.client import Event
+    from presage_client import Event
 
     return Event(kind, 1, 0, "0xa", {"outcome": 0, **data})

@@ -1,4 +1,4 @@
-"""Who may ask the MCP endpoints, what it costs them, and how much of anything there may be."""
+"""Access to the MCP endpoints, the cost of calls, and limits."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_mistake_is_told_with_what_would_be_right(backend, client):
 
     missing, much, unknown, no_tool = asyncio.run(ask())
 
-    assert missing.startswith("not_found: There is no such market")
+    assert missing.startswith("not_found: The market does not exist")
     assert "Allowed: 1 to 500" in much
     assert unknown.startswith("unknown_parameter: ")
     assert no_tool == "Unknown tool: 'no_such_tool'"
@@ -101,7 +101,7 @@ def test_a_wrong_key_opens_nothing_not_even_what_anyone_may_ask(backend):
 
 
 def test_a_callers_headers_go_no_further(backend, client):
-    """Else the API could be asked under another key than the one that was checked."""
+    """Otherwise the API could be called with another key than the one that was checked."""
 
     async def ask():
         async with site(backend) as url, raw(url, **{"X-Debug-Token": "secret", "Cookie": "a=b"}) as http:
@@ -154,7 +154,7 @@ def test_only_our_hosts_and_no_pages_of_others_are_answered(backend):
     answers = asyncio.run(collected())
 
     assert {header: answer.status_code for header, answer, _ in answers} == expected
-    # One that may come in is asked for its key.
+    # An allowed host or origin is asked for its key.
     by_sse = {header: 401 if status == 200 else status for header, status in expected.items()}
     assert {header: events.status_code for header, _, events in answers} == by_sse
     allowed = {header: answer.headers.get("access-control-allow-origin") for header, answer, _ in answers}
@@ -191,7 +191,7 @@ def test_a_get_says_how_to_ask(backend):
 
 
 def test_sessions_are_bounded_and_their_room_comes_free(backend, client, conn, monkeypatch):
-    monkeypatch.setattr(sse, "MOST_OF_A_KEY", 1)
+    monkeypatch.setattr(sse, "MAX_SESSIONS_PER_KEY", 1)
     other = generous(conn, "other@example.com")
     third = generous(conn, "third@example.com")
 
@@ -226,8 +226,8 @@ def test_a_session_ends_after_a_time_without_a_word(backend, client, monkeypatch
 
 
 def test_one_who_does_not_read_is_let_go_and_is_owed_only_so_much(backend, client, monkeypatch):
-    monkeypatch.setattr(sse, "UNREAD_S", 4.0)
-    monkeypatch.setattr(sse, "MOST_OWED", 8)
+    monkeypatch.setattr(sse, "SEND_TIMEOUT_S", 4.0)
+    monkeypatch.setattr(sse, "MAX_PENDING", 8)
 
     async def ask():
         async with (
@@ -235,7 +235,7 @@ def test_one_who_does_not_read_is_let_go_and_is_owed_only_so_much(backend, clien
             raw(url) as http,
             http.stream("GET", f"/sse?key={client.key}") as events,
         ):
-            said = events.aiter_text()  # held on to: a generator that is let go closes the connection
+            said = events.aiter_text()  # kept referenced: a collected generator closes the connection
             place = (await anext(said)).split("data: ")[1].split()[0]
 
             async def say(method, number, **params):
@@ -257,7 +257,7 @@ def test_one_who_does_not_read_is_let_go_and_is_owed_only_so_much(backend, clien
 
 
 def test_the_newest_revision_lists_no_tools_for_a_call(backend, client, monkeypatch):
-    """The SDK would, to compare headers with the tool's schema: sixty tools for each call."""
+    """The SDK lists them to compare headers with the tool's schema: sixty tools for each call."""
     listed = []
 
     async def ask():
@@ -272,7 +272,7 @@ def test_the_newest_revision_lists_no_tools_for_a_call(backend, client, monkeypa
 
 
 def test_calls_at_work_are_bounded(backend, client, monkeypatch):
-    monkeypatch.setattr(streamable, "MOST_AT_WORK", 0)
+    monkeypatch.setattr(streamable, "MAX_CONCURRENT_CALLS", 0)
 
     async def ask():
         async with site(backend) as url, raw(url) as http:

@@ -1,4 +1,4 @@
-"""Programs of others that speak MCP: the inspector, the conformance tests, and the Python client of the older kind."""
+"""Third-party MCP clients: the inspector, the conformance tests, and version 1 of the Python SDK."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NOT_SERVED = {
 
 
 async def run(*command, cwd=None):
-    """A program's exit code and what it said."""
+    """Return a program's exit code and output."""
     process = await asyncio.create_subprocess_exec(
         *map(str, command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd
     )
@@ -78,7 +78,7 @@ async def run(*command, cwd=None):
 
 
 def inspected(backend, path, *arguments):
-    """What the inspector prints, asked of one endpoint."""
+    """Return the inspector's output for one endpoint."""
 
     async def ask():
         async with site(backend) as url:
@@ -116,7 +116,7 @@ def test_the_inspector_lists_and_calls_everything_by_server_sent_events(backend,
 
 
 async def conformance(url, revision, not_served, folder):
-    """Run what a revision requires; fails where something else fails, or where something passes that should not."""
+    """Run a revision's required tests; fail on unexpected failures and on unexpected passes."""
     known = folder / "known.yml"
     known.write_text(json.dumps({"server": sorted(not_served)}))
     asked = "server", "--url", f"{url}/api/mcp", "--requirements", revision, "--expected-failures", known
@@ -172,7 +172,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.soak
 def test_the_python_client_of_the_older_kind_speaks_to_both_endpoints(backend, client, add_market, tmp_path):
-    """Version 1 of the SDK, in an environment of its own: here there is version 2."""
+    """Version 1 of the SDK, in its own environment: this one has version 2."""
     add_market("rain")
     python = tmp_path / "older/bin/python"
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "older"], check=True)

@@ -1,4 +1,4 @@
-"""The MCP endpoints by the official client: every tool, both protocol eras, and both transports."""
+"""The MCP endpoints with the official client: every tool, both protocol eras, and both transports."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ MODERN = {
     "clientInfo": {"name": "test", "version": "1"},
     "clientCapabilities": {},
 }
-MADE = {"create_webhook": "id", "test_webhook": "delivery_id"}  # what others are then asked about
+MADE = {"create_webhook": "id", "test_webhook": "delivery_id"}  # ids that later calls use
 DOCUMENTS = {"search_documentation", "read_documentation"}
 
 
 def arguments(tool, **known):
-    """Sensible ones: of the market that has everything, of a wallet, and of what earlier calls have made."""
+    """Valid arguments: of the market with all data, of a wallet, and ids from earlier calls."""
     usual = {"id": "full", "address": WALLET} | known
     given = {name: value for name, value in usual.items() if name in tool.input_schema["properties"]}
     return given | ARGUMENTS.get(tool.name, {})
@@ -69,7 +69,7 @@ def exported(conn):
 
 
 def steady(value):
-    """A value without what changes from one moment to the next."""
+    """Return a value without fields that change over time."""
     if isinstance(value, dict):
         return {name: steady(one) for name, one in value.items() if name not in CHANGING}
     return [steady(one) for one in value] if isinstance(value, list) else value
@@ -114,7 +114,7 @@ def test_every_tool_gives_what_its_endpoint_gives(backend, client, full, exporte
 
 
 def test_structured_answers_keep_to_their_schemas(backend, client, full):
-    """The official client checks this too; here for what it does not."""
+    """The official client checks this too; this covers what it does not."""
 
     async def ask():
         async with site(backend) as url, over_http(url, client.key) as session:
@@ -227,7 +227,7 @@ def test_lists_may_be_kept(backend):
 
 
 def test_the_sites_own_application_has_both_endpoints(made_site, client, full):
-    """Behind all that it does to every request: headers, pace, compression."""
+    """Behind the middleware of every request: headers, rate limit, compression."""
     mcp = Mcp(made_site.backend, made_site.guides, Settings(_env_file=None))
 
     async def ask():

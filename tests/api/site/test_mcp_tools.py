@@ -1,4 +1,4 @@
-"""Tools made of the OpenAPI document: what they say of themselves, what they ask, and how they tell of refusals."""
+"""Tools from the OpenAPI document: their descriptions, their requests, and their errors."""
 
 from __future__ import annotations
 
@@ -12,23 +12,22 @@ from jsonschema import Draft202012Validator
 
 from api.endpoints.table import ENDPOINTS
 from api.openapi import document as openapi
-from api.site.backend import Answer
-from api.site.mcp import documents, schemas, tools
-from api.site.mcp import tool_descriptions as words
+from api.site.backend import ApiResponse
+from api.site.mcp import documents, schemas, tool_descriptions, tools
 from api.site.mcp.holder import Holder, holder
 
 DOCUMENT = openapi.document()
 METHODS = {endpoint.name: endpoint.method for endpoint in ENDPOINTS}
 
 
-class Told:
-    """An API that says what the test wants, and remembers what it was asked."""
+class FakeBackend:
+    """A backend that returns a given response and records requests."""
 
     def __init__(self, status=200, body=b"{}", **headers):
-        self.answer = Answer(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
+        self.answer = ApiResponse(status, {name.replace("_", "-"): value for name, value in headers.items()}, body)
         self.asked = []
 
-    async def get(self, path, params=None, *, key=None, fresh_s=1.0):
+    async def get(self, path, params=None, *, key=None, max_age_s=1.0):
         self.asked.append(("GET", path, params, key, None))
         return self.answer
 
@@ -38,14 +37,14 @@ class Told:
 
 
 def all_of(backend=None):
-    return {tool.name: tool for tool in tools.of_document(DOCUMENT, backend or Told())}
+    return {tool.name: tool for tool in tools.from_document(DOCUMENT, backend or FakeBackend())}
 
 
 TOOLS = all_of()
 
 
 def call(backend, name, arguments, key="psg_mine"):
-    """What a tool gives; called by the holder of a key unless told otherwise."""
+    """Return a tool's result; called with a key by default."""
 
     async def called():
         holder.set(Holder(key) if key else None)
@@ -63,7 +62,7 @@ def test_every_endpoint_with_data_behind_a_key_is_a_tool():
     closed = {endpoint.name for endpoint in ENDPOINTS if endpoint.key == "debug"}
     no_data = {endpoint.name for endpoint in ENDPOINTS if endpoint.answers in (str, bytes) or endpoint.status == 101}
 
-    assert TOOLS.keys() == METHODS.keys() - closed - no_data - tools.LEFT_OUT
+    assert TOOLS.keys() == METHODS.keys() - closed - no_data - tools.EXCLUDED
     assert len(TOOLS) >= 69
 
 
@@ -81,7 +80,7 @@ def test_lists_of_trades_say_that_they_take_all_outcomes(name):
 
 @pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 def test_a_tool_says_what_it_is_when_to_use_it_and_what_it_takes_and_gives(tool):
-    assert tool.name in words.WORDS
+    assert tool.name in tool_descriptions.TOOLS
     assert tool.title
     assert tool.title != tool.name
     assert "Use it " in tool.description
@@ -118,7 +117,7 @@ def test_what_asks_the_exchange_or_sends_to_others_says_so():
 
 
 def test_descriptions_are_of_no_other_tools():
-    assert words.WORDS.keys() == TOOLS.keys()
+    assert tool_descriptions.TOOLS.keys() == TOOLS.keys()
 
 
 def test_what_anyone_may_ask_only_reads():
@@ -139,7 +138,7 @@ def test_what_anyone_may_ask_only_reads():
     ],
 )
 def test_without_a_key_few_records_are_given(name, given, limit):
-    backend = Told()
+    backend = FakeBackend()
 
     call(backend, name, given, key=None)
 
@@ -147,16 +146,16 @@ def test_without_a_key_few_records_are_given(name, given, limit):
 
 
 def test_without_a_key_many_records_are_refused():
-    backend = Told()
+    backend = FakeBackend()
 
-    with pytest.raises(ToolError, match="20 at most"):
+    with pytest.raises(ToolError, match="at most 20"):
         call(backend, "search_markets", {"q": "rain", "limit": 21}, key=None)
 
     assert backend.asked == []
 
 
 def test_arguments_go_where_they_belong():
-    backend = Told()
+    backend = FakeBackend()
 
     call(backend, "market_price", {"id": "will it/rain?", "outcome": 1})
     call(backend, "watch_wallet", {"address": "0x" + "5d" * 20})
@@ -172,7 +171,7 @@ def test_arguments_go_where_they_belong():
 
 
 def test_what_models_send_instead_of_text_is_understood():
-    backend = Told()
+    backend = FakeBackend()
 
     call(backend, "prices", {"ids": ["rain", "snow"]})
     call(backend, "events", {"active": True, "closed": None, "limit": 5})
@@ -182,7 +181,7 @@ def test_what_models_send_instead_of_text_is_understood():
 
 @pytest.mark.parametrize("id_", ["", ".", "..", None])
 def test_no_argument_leads_to_another_path(id_):
-    backend = Told()
+    backend = FakeBackend()
 
     with pytest.raises(ToolError, match="missing_parameter: `id`"):
         call(backend, "market", {"id": id_})
@@ -191,7 +190,7 @@ def test_no_argument_leads_to_another_path(id_):
 
 
 def test_anyone_is_answered_by_the_sites_own_key():
-    backend = Told(body=b'{"status":"ok"}', x_request_cost="1", x_credits_remaining="7")
+    backend = FakeBackend(body=b'{"status":"ok"}', x_request_cost="1", x_credits_remaining="7")
 
     result = call(backend, "health", {}, key=None)
 
@@ -200,7 +199,9 @@ def test_anyone_is_answered_by_the_sites_own_key():
 
 
 def test_the_answer_is_given_as_it_is_with_what_it_cost():
-    backend = Told(body=b'{"mid":0.52}', x_request_cost="1", x_credits_remaining="4999", x_credits_reset="1796083200")
+    backend = FakeBackend(
+        body=b'{"mid":0.52}', x_request_cost="1", x_credits_remaining="4999", x_credits_reset="1796083200"
+    )
 
     result = call(backend, "market_price", {"id": "rain"})
 
@@ -210,7 +211,7 @@ def test_the_answer_is_given_as_it_is_with_what_it_cost():
 
 
 def test_a_list_stands_in_result():
-    result = call(Told(body=b'[{"id":"1"}]'), "recent_trades", {})
+    result = call(FakeBackend(body=b'[{"id":"1"}]'), "recent_trades", {})
 
     assert result.structured_content == {"result": [{"id": "1"}]}
     assert TOOLS["recent_trades"].output_schema[schemas.WRAPPED]
@@ -223,32 +224,34 @@ def test_a_refusal_is_a_sentence_that_begins_with_its_code():
         "hint": "Allowed: 1 to 5",
         "request_id": "ab",
     }
-    backend = Told(429, json.dumps(problem).encode(), retry_after="1")
+    backend = FakeBackend(429, json.dumps(problem).encode(), retry_after="1")
 
     result = call(backend, "recent_trades", {"limit": 9})
 
     assert result.is_error
-    assert text(result) == (
-        "invalid_parameter: `limit`: too much. Allowed: 1 to 5. It may work again in 1 s (request ab)"
-    )
+    assert text(result) == ("invalid_parameter: `limit`: too much. Allowed: 1 to 5. Retry after 1 s (request ab)")
 
 
 def test_what_is_not_the_apis_own_refusal_is_not_passed_on():
-    result = call(Told(502, b"<html>secret</html>"), "recent_trades", {})
+    result = call(FakeBackend(502, b"<html>secret</html>"), "recent_trades", {})
 
     assert result.is_error
-    assert text(result) == "502: The API did not answer as it should"
+    assert text(result) == "502: The API returned an unexpected response"
 
 
 def test_an_answer_that_no_model_could_read_is_not_given():
-    result = call(Told(body=b"[" + b"1," * tools.MOST_BYTES + b"1]"), "market_trades", {"id": "rain", "limit": 5000})
+    result = call(
+        FakeBackend(body=b"[" + b"1," * tools.MAX_RESPONSE_BYTES + b"1]"),
+        "market_trades",
+        {"id": "rain", "limit": 5000},
+    )
 
     assert result.is_error
-    assert "ask for less" in text(result)
+    assert "request less" in text(result)
 
 
 def test_an_answer_without_a_body_is_one():
-    assert text(call(Told(204, b""), "unwatch_wallet", {"address": "0x"})) == "Done"
+    assert text(call(FakeBackend(204, b""), "unwatch_wallet", {"address": "0x"})) == "Done"
 
 
 # --- The documentation
@@ -273,7 +276,7 @@ def test_a_page_is_cut_at_its_headings_and_not_in_its_code():
 
 
 def test_what_has_the_words_in_its_heading_is_found_first():
-    found = documents.found(PAGES, "credits", 5)
+    found = documents.search(PAGES, "credits", 5)
 
     assert [(passage.uri, passage.section) for passage in found] == [
         ("docs://api", "Credits"),
@@ -284,4 +287,4 @@ def test_what_has_the_words_in_its_heading_is_found_first():
 
 
 def test_nothing_is_found_where_nothing_is():
-    assert documents.found(PAGES, "submarine", 5) == []
+    assert documents.search(PAGES, "submarine", 5) == []

@@ -1,4 +1,4 @@
-"""Every page as HTML and as Markdown, written from what our API answers."""
+"""Every page as HTML and Markdown, from our API's responses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RANKINGS = ["volume", "trades", "trending", "breaking", "new", "ending"]
 
 @pytest.fixture
 def market(conn, add_market, add_trades):
-    """A market with something of all that pages show."""
+    """A market with all kinds of data that pages show."""
     soon = NOW + dt.timedelta(hours=5)
     of = {"event_id": "e1", "source": "simulated", "end_time": soon, "category": "weather", "tags": ["rain"]}
     row = add_market(
@@ -55,7 +55,7 @@ def market(conn, add_market, add_trades):
     chain.block(5, {"token": "71", "price": "0.4", "size": 100, "maker": "ann", "taker": "bob"})
     gap = {"kind": "trades", "from_ts": NOW - dt.timedelta(hours=2), "to_ts": NOW - dt.timedelta(hours=1)}
     insert(conn, "coverage_gaps", {**gap, "cause": "no feed running"})
-    for name in ("signal_min_trades", "signal_min_volume_usd"):  # else so little is not trending
+    for name in ("signal_min_trades", "signal_min_volume_usd"):  # otherwise so little volume is not trending
         parameters.set_(conn, name, "1")
     for work in (aggregates.compute_stats, aggregates.rank, activity.bring_up_to_date):
         work(conn, dt.datetime.now(dt.UTC))
@@ -76,14 +76,14 @@ def test_every_page_is_well_formed_loads_only_what_is_ours_and_says_the_same_in_
         assert parsed.inline == []
         assert [each for each in parsed.loaded if not each.startswith("/static/")] == []
         assert markdown.text.startswith("# ")
-        # Figures and names: every one that the page shows stands in the Markdown.
+        # Every figure and name that the page shows is in the Markdown.
         said = set(words_of(markdown.text))
         shown = {word for word in parsed.words if re.search(r"[\d¢$%]|rain|RAIN", word)}
-        assert {word for word in shown - said if not _moves(word)} == set(), path
+        assert {word for word in shown - said if not _only_in_html(word)} == set(), path
 
 
-def _moves(word):
-    """Whether a word is one that HTML alone has: a time that goes on, or the short form of what Markdown says whole."""
+def _only_in_html(word):
+    """Return whether only the HTML has a word: a relative time, or an abbreviation of what Markdown has in full."""
     return re.fullmatch(r"\d{1,2}|\d\d:\d\d:\d\d|[\dTZ:-]{20}", word) or "…" in word
 
 
@@ -187,7 +187,7 @@ def test_markets_are_searched_and_filtered(site, market, add_market):
     assert "/markets/snow" in site.get("/markets.md?category=winter").text
     assert "/markets/rain" not in site.get("/markets.md?category=winter").text
     assert "/markets/snow" not in site.get("/markets.md?status=ACTIVE").text
-    assert "No market is like that" in site.get("/markets.md?q=hail").text
+    assert "No markets match" in site.get("/markets.md?q=hail").text
     assert "/markets/rain-later" in site.get("/markets.md?tag=rain").text
 
 
@@ -247,9 +247,9 @@ def test_while_the_api_is_away_documents_remain_and_data_says_so(site, api):
     away = site.get("/markets")
 
     assert (away.status_code, away.headers["Retry-After"]) == (503, "2")
-    assert "does not answer" in away.text
-    assert "does not answer" in site.get("/").text
-    assert "does not answer" in site.get("/status.md").text
+    assert "is not available" in away.text
+    assert "is not available" in site.get("/").text
+    assert "is not available" in site.get("/status.md").text
     assert [site.get(path).status_code for path in ("/", "/status", "/guides/api", "/pricing", "/register")] == [
         200
     ] * 5
@@ -311,7 +311,7 @@ def test_a_key_is_given_shown_once_and_works(site, client, conn):
     assert client.ask("/v1/markets", key=key).status_code == 200
     again = site.post("/register", data=form)
     assert again.status_code == 400
-    assert "This address has an active key" in again.text
+    assert "This address already has an active key" in again.text
     assert 'value="my bot"' in again.text
     wrong = site.post("/register", data={"app_name": "x", "email": "nobody"})
     assert 'aria-invalid="true"' in wrong.text
@@ -350,3 +350,20 @@ def test_files_are_kept_for_good_under_their_version_only(site, documents):
     assert (old.status_code, old.headers["Cache-Control"]) == (200, "no-cache")
     assert site.get(assets.url("..")).status_code == 404
     assert len(site.get(assets.url("lightweight-charts.js"), headers={"Accept-Encoding": "identity"}).content) > 100_000
+
+
+def test_a_diagram_is_text_with_a_script_that_other_pages_do_not_load(site, documents):
+    page, markdown = site.get("/guides/architecture"), site.get("/guides/architecture.md")
+
+    assert '<code class="language-mermaid">flowchart TD\n' in page.text
+    assert "benchmarks --&gt; cli\n" in page.text
+    assert "```mermaid\nflowchart TD\n" in markdown.text
+    assert "benchmarks --> cli\n" in markdown.text
+    for name in ("mermaid.js", "diagrams.js"):
+        assert page.text.count(f'src="{documents["assets"].url(name)}"') == 1
+        assert site.get(documents["assets"].url(name)).status_code == 200
+    assert "style-src 'self' 'unsafe-inline';" in page.headers["Content-Security-Policy"]
+    for path in ("/guides", "/guides/api", "/reference/market_price"):
+        other = site.get(path)
+        assert "mermaid" not in other.text
+        assert "unsafe" not in other.headers["Content-Security-Policy"]

@@ -1,4 +1,4 @@
-"""What is refused before any page or tool is reached is refused in the site's own shape."""
+"""Errors raised before any page or tool is reached have the site's own format."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ from benchmarks.api.load import cpu_s
 from sql import database
 from tests.api.conftest import generous, listener, serving
 from tests.api.listening import listening, seqs, trades, write
-from tests.api.raw import PING, PING_WISH, Raw, closing, framed
+from tests.api.raw import PING, PING_COMMAND, Raw, closing, framed
 from tests.patience import PATIENCE_S, until
 
 
 @pytest.fixture(scope="module")
-def server(hasty):
-    return hasty
+def server(short_timeout_server):
+    return short_timeout_server
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
                 flooding.socket.shutdown(socket.SHUT_RDWR)
             flood.join()
     assert closed.value.rcvd.code == 1001
-    assert closed.value.rcvd.reason == f"the service stops; last_seq={written[-1]}"  # so that a client can go on
+    assert closed.value.rcvd.reason == f"the service is stopping; last_seq={written[-1]}"  # so that a client can go on
     assert took < 9  # whoever is waited for is waited for ten seconds
 
 
@@ -313,7 +313,10 @@ def test_a_database_that_is_behind_sends_everyone_away_to_ask_anew(patient, pati
         patient_conn.execute("update stream_head set last_seq = %s", [last - 2])
         with pytest.raises(ConnectionClosed) as closed:
             client.next()
-    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1012, f"events were taken back; last_seq={last}")
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (
+        1012,
+        f"the event numbers were reset; last_seq={last}",
+    )
     with listening(patient.stream(key, resume_from=last)) as client:
         said = {"type": "replay_completed", "seq": last - 2, "complete": False}
         assert client.until("replay_completed")[1] == said
@@ -328,5 +331,5 @@ def test_who_pings_without_reading_owes_nothing_and_bothers_nobody(server, serve
             for _ in range(50):
                 deaf.send(framed(b"p" * 125, PING) * 100)
         with Raw(("127.0.0.1", server.port), f"/stream?api_key={server_key}") as other:
-            other.send(framed(PING_WISH))
+            other.send(framed(PING_COMMAND))
             assert other.said()["type"] == "pong"

@@ -10,23 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.stream import stored
-from api.stream.stored import WIDTH, Stored
-from api.stream.subscriber import Event, Filter, Subscriber
+from api.stream.stored import WIDTH, EventStore
+from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter
 
 MARKETS, TYPES, WALLETS = ("a", "b", None), ("trade", "price"), (None, None, None, b"w", b"x")
 
 
 def event(seq, dice=None):
     if dice is None:
-        return Event(seq, "trade", "a", None, None, f"<{seq}>")
+        return StreamEvent(seq, "trade", "a", None, None, f"<{seq}>")
     wallet = dice.choice(WALLETS)
     watchers = None if wallet is None else dice.choice([None, [1], [2, 1]])
-    return Event(seq, dice.choice(TYPES), dice.choice(MARKETS), wallet, watchers, f"<{seq}>")
+    return StreamEvent(seq, dice.choice(TYPES), dice.choice(MARKETS), wallet, watchers, f"<{seq}>")
 
 
 def reader(account_id=1, wants=None, wallets=()):
     subscriber = Subscriber(SimpleNamespace(), 0, account_id, lambda: True)
-    subscriber.wants = wants or Filter()
+    subscriber.wants = wants or SubscriptionFilter()
     subscriber.wallets = frozenset(wallets)
     return subscriber
 
@@ -57,7 +57,7 @@ def replay(pages, subscriber, after, upto):
 
 def test_those_who_come_back_together_have_each_event_read_once():
     database = Database([event(seq) for seq in range(1, 2501)])
-    pages = Stored(database.between)
+    pages = EventStore(database.between)
 
     for number in range(50):
         assert replay(pages, reader(), 3 * number, 2500) == (list(range(3 * number + 1, 2501)), True)
@@ -67,7 +67,7 @@ def test_those_who_come_back_together_have_each_event_read_once():
 
 def test_what_was_added_to_the_newest_page_alone_is_read():
     database = Database([event(seq) for seq in range(1, 31)])
-    pages = Stored(database.between)
+    pages = EventStore(database.between)
     for upto in (10, 25, 30, 30):
         assert replay(pages, reader(), 5, upto) == (list(range(6, upto + 1)), True)
 
@@ -83,15 +83,15 @@ def test_a_page_that_another_reads_meanwhile_is_not_read_into_twice():
             assert replay(pages, reader(), 0, 70)[0] == list(range(1, 71))
         return found
 
-    pages = Stored(between)
+    pages = EventStore(between)
 
     assert replay(pages, reader(), 0, 100) == (list(range(1, 101)), True)
 
 
 def test_pages_are_forgotten_beyond_a_bound(monkeypatch):
-    monkeypatch.setattr(stored, "MOST_BYTES", 3 * WIDTH)
+    monkeypatch.setattr(stored, "MAX_CACHED_BYTES", 3 * WIDTH)
     database = Database([event(seq) for seq in range(1, 10_001)])
-    pages = Stored(database.between)
+    pages = EventStore(database.between)
 
     for _ in range(2):
         assert replay(pages, reader(), 0, 10_000) == (list(range(1, 10_001)), True)
@@ -100,16 +100,16 @@ def test_pages_are_forgotten_beyond_a_bound(monkeypatch):
 
 
 def test_frames_packed_for_many_filters_count_among_what_is_kept(monkeypatch):
-    events = [Event(seq, "trade", "a", None, None, f"<{seq:060}>") for seq in range(1, 5001)]
-    monkeypatch.setattr(stored, "MOST_BYTES", 5 * WIDTH * 500)  # five pages, each with its frames for one filter
+    events = [StreamEvent(seq, "trade", "a", None, None, f"<{seq:060}>") for seq in range(1, 5001)]
+    monkeypatch.setattr(stored, "MAX_CACHED_BYTES", 5 * WIDTH * 500)  # five pages, each with its frames for one filter
     database = Database(events)
-    pages = Stored(database.between)
+    pages = EventStore(database.between)
     for _ in range(2):
         assert replay(pages, reader(), 0, 5000) == (list(range(1, 5001)), True)
     assert len(database.asked) == 5
 
     for number in range(4):
-        replay(pages, reader(wants=Filter(frozenset(["a", f"b{number}"]))), 0, 5000)
+        replay(pages, reader(wants=SubscriptionFilter(frozenset(["a", f"b{number}"]))), 0, 5000)
     replay(pages, reader(), 0, 5000)
 
     assert len(database.asked) > 5
@@ -123,9 +123,9 @@ def test_property_a_replay_tells_what_is_kept_and_wanted_and_whether_that_is_all
     asked = [each for each in kept if after < each.seq <= upto]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(stored, "WIDTH", 40)
-        pages = Stored(Database(kept).between)
+        pages = EventStore(Database(kept).between)
         for _ in range(4):
-            wants = Filter(
+            wants = SubscriptionFilter(
                 dice.choice([None, frozenset("a"), frozenset()]),
                 dice.choice([None, frozenset(["price"]), frozenset(TYPES)]),
             )

@@ -1,4 +1,4 @@
-"""Whoever is to be told of trouble can be tried before there is any."""
+"""`presage alert` sends a test alert to the configured receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `presage doctor` finds, and what it says to do."""
+"""Findings of `presage doctor` and their remedies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sql.embedded import Cluster, installation
 
 @pytest.fixture
 def folder():
-    """A folder that the unprivileged user can come to (pytest's own are root's alone)."""
+    """A folder that the unprivileged user can access (pytest's own are readable by root only)."""
     with tempfile.TemporaryDirectory(prefix="presage-") as made:
         Path(made).chmod(0o755)
         yield Path(made)
@@ -32,7 +32,7 @@ def folder():
 
 @pytest.fixture
 def settings(folder):
-    """Settings of a machine on which nothing of ours runs."""
+    """Settings of a machine on which none of our services run."""
 
     def made(**given):
         with socket.socket() as one, socket.socket() as other:
@@ -46,7 +46,7 @@ def settings(folder):
 
 @pytest.fixture
 def web():
-    """A web server that answers 200 to everything, and the addresses it was asked for."""
+    """A web server that answers 200 to everything, and the requested paths."""
     asked = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
@@ -67,7 +67,7 @@ def web():
 
 
 class Rows:
-    """A connection to the Community edition, as far as the looks use one."""
+    """A connection to the Community edition, as far as the checks use one."""
 
     def __init__(self, community):
         self.community = community
@@ -177,7 +177,7 @@ def test_clocks_apart_are_a_failure(settings, database_url, monkeypatch):
 
     found = of(diagnose(settings(database_url=SecretStr(database_url))), "clock")
 
-    assert (found.status, found.remedy) == ("fail", "set both by NTP: every lag would be wrong")
+    assert (found.status, found.remedy) == ("fail", "synchronise both with NTP: every lag is wrong otherwise")
 
 
 def test_more_processes_than_connections_are_to_mind(settings, conn):
@@ -206,7 +206,7 @@ def test_an_embedded_database_that_does_not_run_is_started_to_be_looked_at(setti
 
     findings = diagnose(settings())
 
-    assert "started to be looked at" in of(findings, "database").found
+    assert "started for these checks" in of(findings, "database").found
     assert of(findings, "schema").remedy == "run `presage migrate`"
     assert cluster.pid is None
     cluster.erase()
@@ -217,7 +217,7 @@ def test_an_embedded_database_without_data_is_not_made(settings, folder):
 
     found = of(diagnose(settings()), "database")
 
-    assert (found.status, found.remedy) == ("warn", "`presage demo` makes them")
+    assert (found.status, found.remedy) == ("warn", "`presage demo` creates it")
     assert list(folder.iterdir()) == []
 
 
@@ -302,18 +302,18 @@ def test_findings_fit_a_terminal_with_their_remedies():
     from rich.console import Console
 
     console = Console(width=60, record=True, file=Path("/dev/null").open("w"))  # noqa: SIM115
-    console.print(table([Finding("disk", "fail", "0.1 GB [free]", "free some"), Finding("clock", "ok", "agree")]))
+    console.print(table([Finding("disk", "fail", "0.1 GB [free]", "free space"), Finding("clock", "ok", "agree")]))
     console.file.close()
     text = console.export_text()
 
     assert "0.1 GB [free]" in text
-    assert "→ free some" in text
+    assert "→ free space" in text
     assert max(map(len, text.splitlines())) <= 60
 
 
 @pytest.fixture
 def run(monkeypatch, settings):
-    """Runs the command with some settings in its environment."""
+    """Run the command with the given environment variables."""
 
     def command(*arguments, **environment):
         base = settings()

@@ -1,4 +1,4 @@
-"""What `presage doctor` says of a pipeline that is late, of what the database holds, and of Dagster."""
+"""Findings of `presage doctor` on a late pipeline, the database's contents, and Dagster."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_pipeline_that_stands_still_is_one_failure_and_not_six(conn):
     for stage in STAGES:
         touch(conn, stage, 3 * 3600)
 
-    assert worst(pipeline.lag(conn)) == [("fail", "nothing runs: no stage has looked for 3.0 hours")]
+    assert worst(pipeline.lag(conn)) == [("fail", "nothing runs: no stage has reported for 3.0 hours")]
 
 
 def test_what_is_missing_and_what_was_refused_is_told(conn):
@@ -70,12 +70,12 @@ def test_what_is_missing_and_what_was_refused_is_told(conn):
     insert(conn, "coverage_gaps", gap | {"to_ts": now})
     insert(conn, "quarantine", {"source": "gamma", "reason": "not a price", "payload": "{}"})
     assert worst(pipeline.losses(conn)) == [
-        ("warn", "1 gaps of the last day are not filled"),
-        ("warn", "1 payloads were refused within the hour"),
+        ("warn", "1 coverage gaps of the last day are not filled"),
+        ("warn", "1 payloads were quarantined within the hour"),
     ]
 
     insert(conn, "coverage_gaps", gap)
-    assert worst(pipeline.losses(conn))[0] == ("fail", "1 gaps of coverage are open")
+    assert worst(pipeline.losses(conn))[0] == ("fail", "1 coverage gaps are open")
 
 
 def trade(conn, days_ago, number=1):
@@ -106,7 +106,7 @@ def test_chunks_are_counted_and_a_time_to_come_is_told(conn):
     assert "trades" in found.found
 
     trade(conn, -400)
-    assert worst(holdings.chunks(conn, given)) == [("warn", "chunks begin days ahead of now: trades (1)")]
+    assert worst(holdings.chunks(conn, given)) == [("warn", "chunks start days in the future: trades (1)")]
 
 
 def test_chunks_beyond_their_time_say_that_maintenance_does_not_run(conn):
@@ -118,7 +118,7 @@ def test_chunks_beyond_their_time_say_that_maintenance_does_not_run(conn):
         for finding in holdings.chunks(conn, Settings(_env_file=None, trades_retention_days=100))
         if finding.status != "ok"
     ]
-    assert found.found == "beyond their time and still there: trades"
+    assert found.found == "chunks past their retention still exist in: trades"
     assert "maintenance_each_hour" in found.remedy
 
 
@@ -142,14 +142,14 @@ def test_room_is_told_in_days(conn, monkeypatch, free_days, status):
     (found,) = holdings.disk(conn, Settings(_env_file=None, database_url=None))
 
     assert growth > 0
-    assert (found.status, found.found.rpartition(": ")[2]) == (status, f"room for {free_days} days")
+    assert (found.status, found.found.rpartition(": ")[2]) == (status, f"space for {free_days} days")
 
 
 def test_of_a_server_elsewhere_the_room_is_not_known(conn):
     (found,) = holdings.disk(conn, Settings(_env_file=None, database_url=SecretStr("postgresql://elsewhere/presage")))
 
     assert found.status == "ok"
-    assert "room" not in found.found
+    assert "space" not in found.found
 
 
 def test_keys_are_counted_and_those_about_to_be_refused(conn):
@@ -164,13 +164,13 @@ def test_keys_are_counted_and_those_about_to_be_refused(conn):
         " select min(key_id), date_trunc('month', now(), 'UTC'), 4500 from api_keys"
     )
     assert worst(holdings.keys(conn)) == [
-        ("warn", "3 valid (2 free, 1 pro), 1 revoked; 1 have used nine tenths of their month")
+        ("warn", "3 valid (2 free, 1 pro), 1 revoked; 1 have used 90 % of their monthly credits")
     ]
 
 
 @pytest.fixture
 def beside(cluster, conn, named_databases):
-    """Dagster's database beside ours, with the two tables that are looked at."""
+    """Dagster's database beside ours, with the two tables that the checks read."""
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
         admin.execute("create database dagster")
         try:
@@ -196,7 +196,7 @@ def beats(made, seconds):
 def test_dagster_that_never_ran_is_to_be_started(conn, named_databases):
     (found,) = dagster.dagster(conn)
 
-    assert (found.status, found.remedy) == ("warn", "`presage up` starts it")
+    assert (found.status, found.remedy) == ("warn", "start it with `presage up`")
 
 
 def test_a_daemon_that_does_not_report_is_a_failure(conn, beside):

@@ -1,4 +1,4 @@
-"""Changing keys from the command line, also while the API serves them."""
+"""Changing keys from the command line, including while the API serves them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_key_that_has_ended_is_not_replaced(presage, key):
     ("words", "status", "said"),
     [
         (["revoke", "psg_nothing"], 1, "no such key"),
-        (["tier", "someone@example.com", "gold"], 1, "only free, pro, enterprise"),
+        (["tier", "someone@example.com", "gold"], 1, "available: free, pro, enterprise"),
         (["quota", "someone@example.com"], 2, "--month"),
         (["quota", "someone@example.com", "--burst", "-1"], 2, "neither a number"),
         (["quota", "someone@example.com", "--burst", str(2**31)], 2, "neither a number"),

@@ -1,4 +1,4 @@
-"""`presage replay`: the past on a port of this machine."""
+"""`presage replay`: recorded data served on a local port."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_a_moment_may_be_said_in_several_ways(said, meant):
 
 @pytest.mark.parametrize("said", ["", "noon", "m", "9e99d", "99999999999999999999"])
 def test_what_is_no_moment_is_refused(said):
-    with pytest.raises(typer.BadParameter, match="not a moment"):
+    with pytest.raises(typer.BadParameter, match="not a valid time"):
         replay.moment(said, NOW)
 
 
 @pytest.mark.parametrize(("since", "until"), [("1h", "2h"), ("0s", None)])
 def test_the_end_lies_behind_the_beginning(since, until):
-    with pytest.raises(typer.BadParameter, match="--from lies before"):
+    with pytest.raises(typer.BadParameter, match="--from must be before"):
         replay.span(since, until, 1.0)
 
 

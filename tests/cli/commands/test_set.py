@@ -1,4 +1,4 @@
-"""Parameters from the command line."""
+"""`presage set` and `presage get`."""
 
 from __future__ import annotations
 

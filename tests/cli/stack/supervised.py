@@ -1,11 +1,11 @@
-"""A supervisor over harmless programs, a process for the tests of cli.stack.processes: `supervised.py DIR SHAPE`."""
+"""Runs a supervisor with test programs, for the tests of cli.stack.processes: `supervised.py DIR SHAPE`."""
 
 import sys
 import time
 from pathlib import Path
 
 from cli.stack.processes import Program, StartError, Supervisor
-from cli.stack.signals import Ended, ends_by_signal
+from cli.stack.signals import EndedBySignal, signals_raise
 
 STUBBORN = """
 import signal, subprocess, sys, time
@@ -34,7 +34,7 @@ def main(directory: Path, shape: str) -> int:
         )
 
     try:
-        with ends_by_signal(), Supervisor(lambda line: print(line, flush=True)) as supervisor:
+        with signals_raise(), Supervisor(lambda line: print(line, flush=True)) as supervisor:
             print("instance", supervisor.instance, flush=True)
             ready = directory / "stubborn.ready"
             supervisor.start(program("stubborn", STUBBORN, is_ready=ready.exists), program("plain", PLAIN, tier=1))
@@ -50,12 +50,12 @@ def main(directory: Path, shape: str) -> int:
                 supervisor.watch()
                 pids = " ".join(f"{name}={watched.service.pid}" for name, watched in supervisor.watched.items())
                 (directory / "pids.new").write_text(pids)
-                (directory / "pids.new").replace(directory / "pids")  # whoever reads it never meets half of it
+                (directory / "pids.new").replace(directory / "pids")  # atomic for readers
                 time.sleep(0.05)
     except StartError as error:
         print(error, flush=True)
         return 1
-    except Ended as ended:
+    except EndedBySignal as ended:
         print("ended by", ended, flush=True)
         return 0
 

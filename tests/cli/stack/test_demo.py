@@ -1,4 +1,4 @@
-"""`presage demo` from nothing to fresh live data, and gone without a trace."""
+"""`presage demo` from start to fresh live data, and complete clean-up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cli.stack.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports, choose
 from cli.stack.readiness import fetch
-from cli.stack.signals import Ended
+from cli.stack.signals import EndedBySignal
 from sql.embedded import Cluster
 from tests.patience import PATIENCE_S, until
 
@@ -68,7 +68,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
 
     told = json.loads(out.read_text())
     assert run.returncode == 0, said
-    assert "not well" not in said
+    assert "problems" not in said
     assert "simulated" in said
     assert told["source"] == "simulated"
     assert told["stages"] == STAGES
@@ -86,7 +86,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
 
 
 def well(out: Path) -> bool:
-    """Whether the figures have come to what they should."""
+    """Return whether the figures are complete and all stages fresh."""
     if not out.exists():
         return False
     told = json.loads(out.read_text())
@@ -102,12 +102,12 @@ def test_when_its_time_is_over_it_ends_by_itself_and_says_what_is_not_well():
         figures=SimpleNamespace(error=None),
         outcome=Outcome(source="simulated"),
         served=object(),
-        look=lambda **how: looked.append(how),
+        update=lambda **how: looked.append(how),
     )
 
-    said = command._keep_up(stack, watch, SimpleNamespace(show=lambda *_: None), seconds=0.1)
+    said = command._supervise(stack, watch, SimpleNamespace(show=lambda *_: None), seconds=0.1)
 
-    assert looked == [{"all_of_them": True}]
+    assert looked == [{"count_all": True}]
     assert "daemon is down" in said
     assert "api is down" not in said
 
@@ -125,7 +125,7 @@ def test_a_demo_that_cannot_start_ends_with_the_reason_and_without_a_trace(data_
 
 
 class Programs:
-    """A supervisor of no programs; without an end of its own, Ctrl-C comes."""
+    """A supervisor without programs; without --for, it raises Ctrl-C."""
 
     instance = "none"
     interrupted = False
@@ -141,11 +141,11 @@ class Programs:
 
     def watch(self):
         if self.interrupted:
-            raise Ended(signal.SIGINT)
+            raise EndedBySignal(signal.SIGINT)
 
 
 class Stack(SimpleNamespace):
-    """All that is started, but for the programs."""
+    """A stack that starts no programs."""
 
     def __init__(self, plan, supervisor, _report, *, fresh):
         super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={}, tape=None)
@@ -171,7 +171,7 @@ def plan(tmp_path):
 def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
     plan, monkeypatch, capsys, ingestion, seconds, interrupted, status
 ):
-    def tables_are_there(_stack, watch, *, with_key):
+    def on_tables(_stack, watch, *, with_key):
         watch.served = SimpleNamespace(market_s=1.0, price_s=2.0, stop=lambda: None)
         watch.outcome.stages = STAGES | {"ingestion": ingestion}
         watch.outcome.live_lag_p99_s = 0.1
@@ -179,10 +179,10 @@ def test_the_exit_status_says_whether_all_was_well_when_the_time_was_over(
     monkeypatch.setattr(Programs, "interrupted", interrupted)
     monkeypatch.setattr(command, "Supervisor", Programs)
     monkeypatch.setattr(command, "Stack", Stack)
-    monkeypatch.setattr(command, "_tables_are_there", tables_are_there)
+    monkeypatch.setattr(command, "_on_tables", on_tables)
 
     assert command.run(plan, seconds=seconds) == status
-    assert ("not well:\n  stage ingestion is stale\n" in capsys.readouterr().out) is (ingestion == "stale")
+    assert ("problems:\n  stage ingestion is stale\n" in capsys.readouterr().out) is (ingestion == "stale")
 
 
 KEPT = {
@@ -197,7 +197,7 @@ KEPT = {
 
 @pytest.fixture
 def earlier(plan):
-    """What an earlier run left, and files of others beside it."""
+    """Files of an earlier run, and unrelated files beside them."""
     made = ("dagster/simulated-1/history/runs.db", "logs/api.log", "keys/simulated-1", *KEPT)
     for name in made:
         file = plan.data_dir / name
@@ -211,7 +211,7 @@ def left(plan):
 
 
 def test_starting_over_forgets_dagster_the_logs_and_the_key_of_one_source_and_nothing_else(earlier):
-    command.start_over(earlier)
+    command.erase(earlier)
 
     assert left(earlier) == KEPT
 
@@ -222,14 +222,14 @@ def test_starting_over_erases_no_database_that_was_named(earlier, capsys):
     assert command.run(replace(earlier, database_url="postgresql:///mine"), fresh=True) == 1
 
     assert left(earlier) == before
-    assert "--fresh erases no database that DATABASE_URL names" in capsys.readouterr().err
+    assert "--fresh does not erase the database in DATABASE_URL" in capsys.readouterr().err
 
 
 def test_nothing_is_forgotten_under_one_who_runs(earlier, capsys):
     before = left(earlier)
 
-    with command.alone(earlier.data_dir):
+    with command.locked(earlier.data_dir):
         assert command.run(earlier, fresh=True) == 1
 
     assert left(earlier) == before
-    assert "another one runs" in capsys.readouterr().err
+    assert "another instance uses" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The JSON that scripts wait for, and the verdict at the end."""
+"""The JSON for scripts, and the problems reported at the end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from cli.stack.figures import Figures, Past, Stage
+from cli.stack.figures import BackfillFigures, PipelineFigures, Stage
 from cli.stack.outcome import Outcome, problems, summary
 
 FIELDS = [
@@ -60,7 +60,7 @@ def test_the_json_has_its_fields_from_the_first_second_on(tmp_path):
 
 
 def test_a_look_at_the_pipeline_goes_into_the_json(well):
-    figures = Figures(
+    figures = PipelineFigures(
         rows={"trades": 9},
         lag_p50_s=0.3,
         lag_p99_s=0.4,
@@ -78,7 +78,7 @@ def test_a_look_at_the_pipeline_goes_into_the_json(well):
 def test_what_keeps_a_stage_from_going_on_is_told(well):
     reason = "cannot reach gamma-api.polymarket.com: name not known"
     at = datetime(2026, 11, 22, 12, 3, 11).astimezone()
-    well.take(Figures(stages=[Stage("discovery", "missing", None, reason, int(at.timestamp()))]))
+    well.take(PipelineFigures(stages=[Stage("discovery", "missing", None, reason, int(at.timestamp()))]))
 
     assert well.reasons == {"discovery": f"{reason}, since 12:03:11"}
     assert f"stage discovery is missing: {reason}, since 12:03:11" in problems(well, [])
@@ -114,7 +114,7 @@ def test_whatever_is_not_well_is_a_problem_and_stands_in_the_summary(well, chang
 
 
 def test_what_there_is_of_the_past_is_written_and_summed_up(tmp_path, well):
-    past = Past(
+    past = BackfillFigures(
         days=14,
         doing=None,
         share=1.0,
@@ -127,10 +127,10 @@ def test_what_there_is_of_the_past_is_written_and_summed_up(tmp_path, well):
         settlements=110_000,
     )
 
-    well.take(Figures(past=past))
+    well.take(PipelineFigures(past=past))
     well.save(tmp_path / "out.json")
 
     written = json.loads((tmp_path / "out.json").read_text())
     assert written["past"]["markets_with_14_days_of_candles"] == 52
     assert written["past_at_60_s"] is None
-    assert "the past: 100% of 14 days filled in, 48,384 trades, 110,000 settlements, 300 signals" in summary(well, [])
+    assert "back-fill: 100% of 14 days, 48,384 trades, 110,000 settlements, 300 signals" in summary(well, [])

@@ -1,4 +1,4 @@
-"""Nothing that the supervisor started is left behind, however it ends."""
+"""The supervisor leaves no processes behind, however it ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Supervised:
-    """`supervised.py` as a process, and what it says."""
+    """`supervised.py` as a process, and its output."""
 
     def __init__(self, directory: Path, shape: str) -> None:
         self.directory = directory
@@ -104,7 +104,7 @@ def test_a_killed_supervisor_leaves_nothing_either(supervised):
     run.process.kill()
     run.process.wait()
 
-    assert guard.gone(run.left, within_s=PATIENCE_S), run.left()
+    assert guard.wait_until_gone(run.left, within_s=PATIENCE_S), run.left()
 
 
 def test_a_program_that_dies_while_starting_ends_all_and_shows_its_last_words(supervised):

@@ -1,4 +1,4 @@
-"""What `presage demo` shows while it runs: the table, the plain line, the calls to try."""
+"""Output of a running `presage demo`: the table, the plain line, the example calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from cli.stack.figures import Figures, Lease, Past, Stage
+from cli.stack.figures import BackfillFigures, FeedLease, PipelineFigures, Stage
 from cli.stack.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
@@ -20,21 +20,21 @@ from cli.stack.screen import Screen, examples
 KEY = "psg_" + "k" * 43  # as long as a true one
 PLAN = Plan(source="simulated", ports=Ports.of(8080), data_dir=Path("nowhere"), seed=7)
 OUTCOME = Outcome(source="simulated", urls=PLAN.urls(), api_key=KEY)
-FIGURES = Figures(
+FIGURES = PipelineFigures(
     rows={"markets": 40, "trades": 9, "book_events": 1_234_567},
     rates={"trades": 0.2, "book_events": 678.4},
     lag_p50_s=0.125,
     lag_p99_s=0.482,
     stages=[Stage("discovery", "fresh", None), Stage("ingestion", "late", 4.21, "follows no market", 1_795_000_000)],
     leases=[
-        Lease("market", "5a2c99d1-aaaa", "leader", ready=True, pid=1, silent_s=0.4, window_left_s=71.2),
-        Lease("market", "77e0b3c4-bbbb", "standby", ready=False, pid=2, silent_s=0.2, window_left_s=-3.0),
-        Lease("market", "90f1d2e3-cccc", "standby", ready=True, pid=3, silent_s=31.0, window_left_s=10.0),
+        FeedLease("market", "5a2c99d1-aaaa", "leader", ready=True, pid=1, silent_s=0.4, window_left_s=71.2),
+        FeedLease("market", "77e0b3c4-bbbb", "standby", ready=False, pid=2, silent_s=0.2, window_left_s=-3.0),
+        FeedLease("market", "90f1d2e3-cccc", "standby", ready=True, pid=3, silent_s=31.0, window_left_s=10.0),
     ],
     gaps=3,
     open_gaps=1,
     quarantined=2,
-    past=Past(
+    past=BackfillFigures(
         days=14,
         doing="trades of 2026-11-12",
         share=0.37,
@@ -71,11 +71,11 @@ def page():
         "gaps +3 .1 open.",
         "quarantined +2 ",
         "market +5a2c99d1 +leader +ready, window 71 s",
-        "market +77e0b3c4 +standby +getting ready, window 0 s",
+        "market +77e0b3c4 +standby +starting, window 0 s",
         "market +90f1d2e3 +standby +silent",
         "api +up +restarts: 2",
         "daemon +down ",
-        "the past 14 days +━+╸ +37%  trades of 2026-11-12, in the background",
+        "back-fill of 14 days +━+╸ +37%  trades of 2026-11-12, in the background",
         "database: gone away",
         "api +http://127.0.0.1:8080 ",
         "stream +ws://127.0.0.1:8080/stream ",
@@ -118,7 +118,7 @@ def test_on_a_terminal_the_table_is_drawn_and_the_cursor_given_back(monkeypatch)
 def test_calls_to_try_have_the_key_and_can_be_copied_whole(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
 
-    Screen(PLAN).invite(OUTCOME)
+    Screen(PLAN).print_examples(OUTCOME)
 
     assert examples(OUTCOME) == [
         f"curl -s -H 'X-API-Key: {KEY}' 'http://127.0.0.1:8080/v1/markets?limit=3'",
@@ -129,6 +129,6 @@ def test_calls_to_try_have_the_key_and_can_be_copied_whole(capsys, monkeypatch):
 
 
 def test_without_a_key_there_is_nothing_to_try(capsys):
-    Screen(PLAN).invite(Outcome(source="exchange", urls=PLAN.urls()))
+    Screen(PLAN).print_examples(Outcome(source="exchange", urls=PLAN.urls()))
 
     assert capsys.readouterr().out == ""

@@ -1,4 +1,4 @@
-"""Each source of data has a database of its own."""
+"""Each source of data has its own database."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_commands_work_on_the_database_that_was_started_last(tmp_path):
 
 @pytest.fixture
 def earlier(cluster, named_databases):
-    """The databases of release 0.1.0, with a simulated market; all that a test makes of them is dropped."""
+    """The databases of release 0.1.0 with a simulated market; databases created from them are dropped."""
     names = ("presage", "dagster", "simulated-1", "simulated-1-dagster", "exchange", "exchange-dagster")
 
     def execute(name, *statements):
@@ -74,19 +74,19 @@ def databases(cluster):
 def test_the_database_of_release_0_1_0_is_adopted_by_its_source(cluster, earlier):
     said = []
     with psycopg.connect(cluster.url("presage")):  # as a worker of TimescaleDB may be
-        sources.adopt(cluster, "simulated-1", "simulated", said.append)
+        sources.rename_legacy(cluster, "simulated-1", "simulated", said.append)
 
     assert said == ["the database presage is now simulated-1"]
     assert {"simulated-1", "simulated-1-dagster"} <= databases(cluster)
     assert not {"presage", "dagster"} & databases(cluster)
     with psycopg.connect(cluster.url("simulated-1")) as conn:
         assert conn.execute("select source from markets").fetchall() == [("simulated",)]
-    sources.adopt(cluster, "simulated-1", "simulated", said.append)
+    sources.rename_legacy(cluster, "simulated-1", "simulated", said.append)
     assert len(said) == 1
 
 
 def test_it_is_left_alone_by_another_source(cluster, earlier):
-    sources.adopt(cluster, "exchange", "exchange", pytest.fail)
+    sources.rename_legacy(cluster, "exchange", "exchange", pytest.fail)
 
     assert {"presage", "dagster"} <= databases(cluster)
     assert "exchange" not in databases(cluster)

@@ -1,4 +1,4 @@
-"""What the programs of a stack are told, and what keeps kinds of data apart."""
+"""The environment of a stack's programs, and the separation of data sources."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_what_of_a_tape_is_played_is_said_and_kept_for_the_json(tmp_path):
     with Sandbox(tape=folder) as exchange:
         told = stack(tmp_path, source="tape", tape=folder, ports=replace(Ports.of(8080), sandbox=exchange.port))
         told.report = said.append
-        told._tell_tape()
+        told._report_tape()
 
     assert said == [
         "tape: 1 of 2 files used, 1 of their 2 rows",

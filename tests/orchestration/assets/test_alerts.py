@@ -1,4 +1,4 @@
-"""Who is told, of what, how often: trouble is told of once, in time, and in few messages."""
+"""Alerts: failures are reported once, in time, and in few messages."""
 
 from __future__ import annotations
 
@@ -13,49 +13,49 @@ import pytest
 from config import settings
 from orchestration.alerts.outbox import Outbox, message
 from orchestration.alerts.receivers import receivers
-from orchestration.alerts.standing import OVER_S, Failing, Failure, Note, Standing
+from orchestration.alerts.standing import RECOVERY_S, AlertState, FailedRun, FailingCheck, Note
 from orchestration.assets import alerts as defs
 
 HOUR = 3600.0
-STALE = Failing("error", "stale: 90.0 s behind")
-LATE = Failing("warn", "late: 20.0 s behind")
+STALE = FailingCheck("error", "stale: 90.0 s behind")
+LATE = FailingCheck("warn", "late: 20.0 s behind")
 
 
 class Life:
-    """A standing that lives through time; `told` has what was worth telling, and when."""
+    """An alert state over simulated time; `told` has the alerts, and when they came."""
 
     def __init__(self):
-        self.standing, self.now, self.told = Standing(), 0.0, []
+        self.standing, self.now, self.told = AlertState(), 0.0, []
 
-    def judged(self, failing, *, seconds=15.0, unknown=()):
+    def update_checks(self, failing, *, seconds=15.0, unknown=()):
         for _ in range(max(1, int(seconds // 15))):
-            notes = self.standing.judged(failing, unknown, self.now, repeat_s=4 * HOUR)
+            notes = self.standing.update_checks(failing, unknown, self.now, repeat_s=4 * HOUR)
             self.told += [(self.now, note.kind, note.severity) for note in notes]
             self.now += 15
         return self
 
 
 def test_an_error_is_told_after_a_minute_and_again_after_hours_and_when_it_is_over():
-    life = Life().judged({"check": STALE}, seconds=5 * HOUR).judged({}, seconds=600)
+    life = Life().update_checks({"check": STALE}, seconds=5 * HOUR).update_checks({}, seconds=600)
 
     assert life.told == [
         (60, "problem", "error"),
         (4 * HOUR + 60, "still", "error"),
-        (5 * HOUR + OVER_S, "over", "error"),
+        (5 * HOUR + RECOVERY_S, "over", "error"),
     ]
     assert life.standing.checks == {}
 
 
 def test_a_warning_is_told_when_it_lasts():
-    short = Life().judged({"check": LATE}, seconds=105).judged({}, seconds=600)
-    longer = Life().judged({"check": LATE}, seconds=150)
+    short = Life().update_checks({"check": LATE}, seconds=105).update_checks({}, seconds=600)
+    longer = Life().update_checks({"check": LATE}, seconds=150)
 
     assert short.told == []
     assert longer.told == [(120, "problem", "warn")]
 
 
 def test_what_gets_worse_is_told_at_once():
-    life = Life().judged({"check": LATE}, seconds=300).judged({"check": STALE}, seconds=300)
+    life = Life().update_checks({"check": LATE}, seconds=300).update_checks({"check": STALE}, seconds=300)
 
     assert life.told == [(120, "problem", "warn"), (300, "problem", "error")]
 
@@ -63,24 +63,26 @@ def test_what_gets_worse_is_told_at_once():
 def test_what_comes_and_goes_is_told_once():
     life = Life()
     for _ in range(50):
-        life.judged({"check": STALE}, seconds=120).judged({}, seconds=60)
-    life.judged({}, seconds=600)
+        life.update_checks({"check": STALE}, seconds=120).update_checks({}, seconds=60)
+    life.update_checks({}, seconds=600)
 
     assert [kind for _, kind, _ in life.told] == ["problem", "over"]
 
 
 def test_a_check_under_way_says_neither_that_it_fails_nor_that_it_is_well():
-    life = Life().judged({"check": STALE}, seconds=90).judged({}, unknown={"check"}, seconds=HOUR)
+    life = Life().update_checks({"check": STALE}, seconds=90).update_checks({}, unknown={"check"}, seconds=HOUR)
 
     assert [kind for _, kind, _ in life.told] == ["problem"]
     assert "check" in life.standing.checks
 
 
 def test_a_job_that_fails_again_and_again_is_counted():
-    standing, told = Standing(), []
+    standing, told = AlertState(), []
     for minute in range(190):
-        failures = [Failure("analysis", f"run-{minute:04}", "boom")] if minute < 120 else []
-        told += [(minute, note.kind, note.said) for note in standing.failed(failures, minute * 60.0, repeat_s=HOUR)]
+        failures = [FailedRun("analysis", f"run-{minute:04}", "boom")] if minute < 120 else []
+        told += [
+            (minute, note.kind, note.said) for note in standing.add_failed_runs(failures, minute * 60.0, repeat_s=HOUR)
+        ]
 
     assert told == [
         (0, "problem", "run run-0000 failed: boom"),
@@ -139,7 +141,7 @@ def test_a_message_has_the_worst_first_and_is_bounded():
 
 
 class Receiver(ThreadingHTTPServer):
-    """Somebody who is told, on a real port."""
+    """A receiver of alerts on a real port."""
 
     def __init__(self):
         self.status, self.got = 200, []
@@ -245,13 +247,13 @@ def evaluation(passed, severity=dg.AssetCheckSeverity.ERROR, said="green as gras
 
 @pytest.fixture
 def instance(instance):
-    """Dagster, in whose opinion all is well."""
+    """A Dagster instance without failures."""
     instance.report_runless_asset_event(evaluation(passed=True))
     return instance
 
 
 class Watch:
-    """The sensor, asked again and again, a while later each time."""
+    """The sensor, evaluated repeatedly, with time passing in between."""
 
     def __init__(self, instance, monkeypatch, **given):
         self.cursor, self.now, self.said = None, 1_900_000_000.0, ""
@@ -299,7 +301,7 @@ def test_failing_checks_and_failed_runs_reach_the_webhook(instance, receiver, mo
 
     instance.report_runless_asset_event(evaluation(passed=True))
     watch.look(monkeypatch)
-    watch.look(monkeypatch, later_s=OVER_S)
+    watch.look(monkeypatch, later_s=RECOVERY_S)
     assert [each["kind"] for each in receiver.got[-1][1]["alerts"]] == ["over"]
 
 
@@ -368,4 +370,4 @@ def test_with_nobody_to_tell_nothing_is_looked_at(monkeypatch):
         watch = Watch(instance, monkeypatch)
         watch.look(monkeypatch)
 
-    assert "nobody to tell" in watch.said
+    assert "no receivers" in watch.said

@@ -23,7 +23,7 @@ def metadata(run, asset):
 
 def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
     catalogue = make(markets.markets, markets.closed_markets)
-    recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # nobody follows it: it overstays to three windows
+    recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # no successor comes: it stays for three windows
     analysed = make(analysis.signals)
     whole = [*dg.load_assets_from_modules([markets, live, candles]), pipeline.pipeline_checks]
     figures = ("candles_1m", "candles_1h", "market_stats_24h", "market_activity", "market_rankings", "book_anchors")
@@ -89,7 +89,7 @@ def said(role, **more):
 
 
 class Context:
-    """The two things that a reporter asks of Dagster."""
+    """The two attributes of a run's context that a reporter uses."""
 
     def __init__(self, *, broken=False):
         self.log = self

@@ -59,7 +59,7 @@ def test_every_asset_says_what_it_is(assets):
 
 def test_every_asset_is_made_by_us_and_has_a_freshness_policy(assets, repository):
     assert [name for name, node in assets.items() if not node.is_executable] == []
-    # History is filled in when somebody asks for a part of it: it is never late.
+    # History is backfilled on request only: it is never late.
     unpartitioned = {name: node for name, node in assets.items() if not node.partitions_def}
     assert [name for name, node in unpartitioned.items() if node.freshness_policy is None] == []
 

@@ -1,4 +1,4 @@
-"""What sensors start, skip and bury."""
+"""What sensors start, skip and mark failed."""
 
 import json
 import uuid
@@ -31,7 +31,7 @@ def tick(instance, database_url):
 
 @pytest.fixture
 def add_run(instance):
-    """A run as Dagster has it, without any process."""
+    """Add a run to Dagster's storage, without any process."""
 
     def add(job, status, ago=0.0):
         run_id = str(uuid.uuid4())
@@ -55,8 +55,8 @@ def lease(conn, run_id, silent_s=0.0, role="leader"):
 
 
 @pytest.fixture
-def settled(monkeypatch):
-    """The test's database server has just come up; pretend that it has been up for long."""
+def long_uptime(monkeypatch):
+    """Pretend that the test's database server has been up for long."""
     monkeypatch.setattr(keeping.checks, "up_s", lambda _: 1000.0)
 
 
@@ -71,10 +71,10 @@ def test_the_keeper_starts_one_run_a_tick_the_shorter_window_first(tick, add_run
     assert int(second.tags["dagster/max_runtime"]) > float(second.tags[live.WINDOW_TAG]) * 3
     assert first.run_key != second.run_key
     assert third.run_requests == []
-    assert third.skip_reason.skip_message == "alive 0, coming 2, buried 0, started 0"
+    assert third.skip_reason.skip_message == "alive 0, coming 2, marked failed 0, started 0"
 
 
-def test_the_keeper_counts_by_leases_and_buries_what_shows_no_life(tick, add_run, conn, instance, settled):
+def test_the_keeper_counts_by_leases_and_buries_what_shows_no_life(tick, add_run, conn, instance, long_uptime):
     alive, dead, young = (add_run("live", "STARTED", ago) for ago in (600, 600, 5))
     lease(conn, alive)
     lease(conn, dead, silent_s=60)
@@ -83,10 +83,10 @@ def test_the_keeper_counts_by_leases_and_buries_what_shows_no_life(tick, add_run
 
     assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE
     assert {instance.get_run_by_id(run).status for run in (alive, young)} == {dg.DagsterRunStatus.STARTED}
-    assert decided.skip_reason.skip_message == "alive 1, coming 1, buried 1, started 0"
+    assert decided.skip_reason.skip_message == "alive 1, coming 1, marked failed 1, started 0"
 
 
-def test_the_keeper_does_not_count_runs_that_have_ended(tick, add_run, conn, settled):
+def test_the_keeper_does_not_count_runs_that_have_ended(tick, add_run, conn, long_uptime):
     for run_id in (add_run("live", "SUCCESS", 60), add_run("live", "FAILURE", 60)):
         lease(conn, run_id, silent_s=1)
 
@@ -116,7 +116,7 @@ def test_discovery_waits_until_something_is_due(tick, conn):
     assert looking.run_requests[0].tags == {"presage/walk": "changes"}
 
 
-def test_a_walk_whose_process_is_gone_is_buried_after_a_while(tick, add_run, conn, instance):
+def test_a_walk_whose_process_is_gone_is_marked_failed_after_a_while(tick, add_run, conn, instance):
     dead = add_run("discovery", "STARTED", 300)
     first = tick(markets.discovery_due)
     suspects = json.loads(first.cursor)
@@ -159,4 +159,4 @@ def test_passes_are_a_minute_apart_and_one_at_a_time(last_s, run_s, expected):
     last = None if last_s is None else NOW - timedelta(seconds=last_s)
     runs = [] if run_s is None else [Run("r", "STARTED", NOW.timestamp() - run_s)]
 
-    assert candles.wait(last, NOW, prices=True, runs=runs) == expected
+    assert candles.reason_to_wait(last, NOW, prices=True, runs=runs) == expected

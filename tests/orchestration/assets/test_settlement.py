@@ -1,4 +1,4 @@
-"""Settlement under Dagster: what is started, listed, filled in and checked."""
+"""Settlement under Dagster: what is started, listed, backfilled and checked."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def tick(instance, database_url):
 
 @pytest.fixture
 def configured(monkeypatch, anvil):
-    """A chain is configured: the tests' node."""
+    """Configure a chain: the tests' node."""
     monkeypatch.setenv("PRESAGE_CHAIN_RPC_URLS", anvil.url)
     monkeypatch.setenv("PRESAGE_SETTLEMENT_PARTITION_BLOCKS", "100")
     settings.get.cache_clear()
@@ -186,6 +186,6 @@ def test_the_checks_tell_depth_holes_and_incidents(conn, database_url):
         "provisional_depth": (False, "4000 blocks above the finalized head"),
         "no_holes": (False, "1000 blocks missing in 1 holes"),
         "no_incidents": (False, "1 open, 1 within 24 hours"),
-        "all_settled": (True, "no trade of an hour ago whose blocks are indexed"),
+        "all_settled": (True, "no trade of an hour ago is in indexed blocks"),
         "all_understood": (False, "1 refused in ten minutes"),
     }

@@ -1,4 +1,4 @@
-"""The recent activity of markets: the last seven days are the sum of their hours, whenever it is looked at."""
+"""Market activity: the last seven days are the sum of their hours, at any time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,13 +16,13 @@ HELD = "select market_key, value_7d, trades_7d from market_activity order by 1"
 
 @pytest.fixture
 def now():
-    """Some instant of yesterday, so that every trade lies in the past."""
+    """Return an instant of yesterday, so that every trade lies in the past."""
     return datetime.now(UTC).replace(minute=20, second=41, microsecond=5) - timedelta(days=1)
 
 
 @pytest.fixture
 def week(conn):
-    """Computes, and gives what is held beside what the hours come to."""
+    """Compute the activity, and return the stored figure beside the sum of the hours."""
 
     def compute(now):
         activity.bring_up_to_date(conn, now)
@@ -33,7 +33,7 @@ def week(conn):
 
 @pytest.fixture
 def added_up(conn):
-    """When the older hours were last added up."""
+    """Return when the older hours were last summed."""
     return lambda: conn.execute("select distinct computed_at from market_weeks").fetchall()
 
 

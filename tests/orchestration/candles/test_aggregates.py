@@ -20,7 +20,7 @@ HELD = """
 
 @pytest.fixture
 def now():
-    """Some instant of yesterday, so that every trade lies in the past."""
+    """Return an instant of yesterday, so that every trade lies in the past."""
     return datetime.now(UTC).replace(minute=37, second=41, microsecond=5) - timedelta(days=1)
 
 

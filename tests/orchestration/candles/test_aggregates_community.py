@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from orchestration.candles import aggregates
-from orchestration.candles.aggregates import Due, Window
+from orchestration.candles.aggregates import LateHours, Window
 from tests.sql import candles
 from tests.sql.candles import START, Trade
 
@@ -19,12 +19,12 @@ MATERIALISED = """
 
 
 def instant(value):
-    """Times come as text from there."""
+    """Parse a time, which that connection returns as text."""
     is_instant = isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\dT", value)
     return datetime.fromisoformat(value) if is_instant else value
 
 
-class Spoken:
+class CommunityConnection:
     """The Community database behind the few calls of a connection that queries make."""
 
     def __init__(self, community, conn):
@@ -55,7 +55,7 @@ class Spoken:
 
 @pytest.fixture
 def spoken(community, conn):
-    return Spoken(community, conn)
+    return CommunityConnection(community, conn)
 
 
 def kept(community):
@@ -114,7 +114,7 @@ def test_what_came_very_late_is_in_its_candle_after_the_next_pass(spoken, commun
 
     assert stale != computed(community)
     assert kept(community) == computed(community)
-    assert due == Due(refreshed=1)
+    assert due == LateHours(refreshed=1)
     assert community.execute("select count(*) from candles_due") == [(0,)]
 
 
@@ -126,7 +126,7 @@ def test_hours_left_when_time_is_up_are_seen_to_by_the_next_pass(spoken, communi
     first = aggregates.refresh_due(spoken, now, kept=FOR_EVER, should_stop=lambda: next(spent))
     second = aggregates.refresh_due(spoken, now, kept=FOR_EVER)
 
-    assert (first, second) == (Due(refreshed=1, left=4), Due(refreshed=4))
+    assert (first, second) == (LateHours(refreshed=1, left=4), LateHours(refreshed=4))
     assert kept(community) == computed(community)
 
 

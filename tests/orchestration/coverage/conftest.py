@@ -1,4 +1,4 @@
-"""An exchange with a day of trades in the past, a database that knows its markets, and what compares the two."""
+"""An exchange with a day of trades in the past, a database that knows its markets, and the reconciliation of both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from orchestration.coverage import tape
-from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.exchange import ExchangeClient
 from orchestration.markets import catalogue
 from sql import database
 from upstream.polymarket.gamma.client import Gamma
@@ -22,13 +22,13 @@ MINUTES = 25
 
 @pytest.fixture(autouse=True)
 def few_requests(monkeypatch):
-    """Ask for four hours at once: the exchange's limit of requests would have the tests wait."""
+    """Request four hours at once: the exchange's rate limit would slow the tests down."""
     monkeypatch.setattr(tape, "WINDOW_MS", 4 * 3_600_000)
 
 
 @pytest.fixture(scope="module")
 def sandbox():
-    """It traded for 25 minutes of the day before yesterday, and stands still since."""
+    """A sandbox that traded for 25 minutes of the day before yesterday, and has been paused since."""
     start_ms = int(NOON.timestamp() * 1000)
     with Sandbox(simulate=5, markets=12, rate=4, start_ms=start_ms, hold=True) as running:
         until = start_ms + MINUTES * 60_000
@@ -39,7 +39,7 @@ def sandbox():
 
 @pytest.fixture
 def exchange(sandbox):
-    made = Exchange(sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated")
+    made = ExchangeClient(sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated")
     yield made
     made.close()
 
@@ -56,7 +56,7 @@ def db(database_url, sandbox):
 
 @pytest.fixture(scope="module")
 def traded(sandbox):
-    """What was traded, oldest first: token, side, price, size, transaction and instant (ms)."""
+    """Trades of the exchange, oldest first: token, side, price, size, transaction and instant (ms)."""
     trades = sandbox.call(lambda: list(sandbox.exchange.trades.newest_first()))[::-1]
     assert len(trades) > 200
     return [
@@ -67,7 +67,7 @@ def traded(sandbox):
 
 @pytest.fixture
 def held(db):
-    """What is held, without the instants: sources differ in them."""
+    """Stored trades, without the instants: sources differ in them."""
 
     def read():
         rows = db.execute(

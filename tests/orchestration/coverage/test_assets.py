@@ -1,4 +1,4 @@
-"""Coverage under Dagster: gaps filled each hour, days counted each night."""
+"""Coverage under Dagster: gaps filled each hour, days reconciled each night."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ NIGHT = dt.datetime(DAY.year, DAY.month, DAY.day, 3, 20, tzinfo=dt.UTC) + dt.tim
 
 @pytest.fixture
 def make(make, db):
-    """The database knows the exchange's markets."""
+    """Materialise assets; the database knows the exchange's markets."""
     return make
 
 
 @pytest.fixture
 def configured(monkeypatch, anvil):
-    """A chain is configured: the tests' node."""
+    """Configure a chain: the tests' node."""
     monkeypatch.setenv("PRESAGE_CHAIN_RPC_URLS", anvil.url)
     settings.get.cache_clear()
     yield

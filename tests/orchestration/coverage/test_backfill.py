@@ -1,4 +1,4 @@
-"""The days before the first, filled in from an exchange that has some: whole, once, and in the background."""
+"""Backfill from an exchange with a past: complete, once, and in the background."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from config.settings import Settings
 from orchestration.assets import backfill as defs
 from orchestration.coverage import backfill
 from orchestration.feeds.keeper import Run
-from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.exchange import ExchangeClient
 from orchestration.markets import catalogue
 from orchestration.markets.discovery import Discovery
 from orchestration.settlement.ranges import Ranges
@@ -37,19 +37,19 @@ ONE = 1_000_000
 
 @pytest.fixture(scope="module")
 def sandbox():
-    """It stands still, with two days behind it."""
+    """A paused sandbox with two days of history."""
     start_ms = int(NOW.timestamp() * 1000)
     with Sandbox(simulate=5, markets=12, start_ms=start_ms, past_days=DAYS, hold=True) as running:
         yield running
 
 
 class Installation:
-    """A new one: it knows what is open, and nothing of before."""
+    """A new installation: it knows the open markets, and nothing from before."""
 
     def __init__(self, conn, url, sandbox):
         self.conn, self.url, self.sandbox = conn, url, sandbox
         self.looked = []
-        self.exchange = Exchange(
+        self.exchange = ExchangeClient(
             sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated"
         )
         self.rpc = Rpc([sandbox.rpc_url])
@@ -70,7 +70,7 @@ class Installation:
 
     def backfill(self, **options):
         state = backfill.begun(self.conn, DAYS)
-        ranges = Ranges(Writer(self.conn, POLYGON, tell_within_s=0), self.rpc, POLYGON)
+        ranges = Ranges(Writer(self.conn, POLYGON, publish_within_s=0), self.rpc, POLYGON)
         kept = timedelta(days=3650)
         return backfill.Backfill(
             self.conn, self.exchange, state, kept, rpc=self.rpc, ranges=ranges, share=1.0, report=print, **options
@@ -88,7 +88,7 @@ class Installation:
 
 @pytest.fixture(scope="module")
 def filled(new_database, sandbox):
-    """An installation whose past has been filled in, with one interruption."""
+    """An installation whose past has been backfilled, with one interruption."""
     with new_database() as url, database.connect(url, autocommit=True) as conn:
         installation = Installation(conn, url, sandbox)
         stops = iter([False] * 12 + [True])
@@ -102,7 +102,7 @@ def filled(new_database, sandbox):
 
 
 def test_what_was_interrupted_goes_on_where_it_was(filled):
-    state = backfill.State.read(filled.conn)
+    state = backfill.BackfillState.read(filled.conn)
 
     assert (filled.first, filled.then) == (False, True)
     assert filled.looked == ["catalogue"]
@@ -203,11 +203,11 @@ def test_it_rests_after_each_piece_and_waits_while_the_live_feed_is_late():
 
 
 def test_one_run_at_a_time_and_none_once_all_is_done():
-    state = backfill.State(14, NOW)
+    state = backfill.BackfillState(14, NOW)
     at_it = [Run("a", "STARTED", (NOW - timedelta(hours=1)).timestamp())]
 
     def why(state, *, runs=(), beat_at=None, followed=True):
-        return defs.wait(state, 14, NOW, runs=runs, beat_at=beat_at, followed=followed)
+        return defs.reason_to_wait(state, 14, NOW, runs=runs, beat_at=beat_at, followed=followed)
 
     assert why(state) is None
     assert why(None) is None

@@ -1,4 +1,4 @@
-"""A day of trades held against the exchange's own list."""
+"""A day of trades reconciled with the exchange's own list."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from orchestration.coverage import days, filling, judging, tape
-from orchestration.ingest.exchange import Exchange
+from orchestration.ingest.exchange import ExchangeClient
 from sql import database
 from sql.queries import coverage as queries
 from tests.factories import insert
@@ -165,10 +165,10 @@ def test_a_list_that_does_not_end_is_read_in_halves(db, exchange, monkeypatch, t
         asked.append(to_ms - from_ms)
         if to_ms - from_ms > 60_000:
             raise tape.Incomplete("a page that came before")
-        return Exchange.listed(exchange, markets, from_ms, to_ms)
+        return ExchangeClient.listed(exchange, markets, from_ms, to_ms)
 
     monkeypatch.setattr(exchange, "listed", listed)
-    list(tape.Tape(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Found()))
+    list(tape.TradeReconciler(db, exchange).fill(traded[0][-1], traded[-1][-1] + 1000, found=tape.Reconciliation()))
 
     assert held() == alike(traded)
     assert max(asked) > 60_000
@@ -193,7 +193,7 @@ def test_what_was_found_before_the_exchange_failed_is_named_all_the_same(db, exc
     def listed(markets, from_ms, to_ms):
         if held():
             raise UpstreamError("away")
-        return Exchange.listed(exchange, markets, from_ms, to_ms)
+        return ExchangeClient.listed(exchange, markets, from_ms, to_ms)
 
     with monkeypatch.context() as failing:
         failing.setattr(exchange, "listed", listed)
@@ -206,13 +206,13 @@ def test_what_was_found_before_the_exchange_failed_is_named_all_the_same(db, exc
     assert (again.added, again.agrees) == (0, True)
 
 
-class Ended(BaseException):
-    """As Dagster ends a run: no error, and nothing for which psycopg would cancel what it waits for."""
+class RunTerminated(BaseException):
+    """Raised as when Dagster terminates a run: no error, and nothing for which psycopg would cancel a statement."""
 
 
 def interrupt(own, _):
     own.pgconn.send_query(b"select 1")  # sent, and its answer is not waited for
-    raise Ended
+    raise RunTerminated
 
 
 def break_off(own, db):
@@ -241,7 +241,7 @@ def test_a_count_that_is_ended_names_what_it_had_found_by_then(
 
     with database.connect(database_url, autocommit=True) as own, monkeypatch.context() as ending:
         ending.setattr(of, at, ended)
-        with pytest.raises((Ended, psycopg.OperationalError)):
+        with pytest.raises((RunTerminated, psycopg.OperationalError)):
             days.reconcile_trades(own, exchange, DAY)
         own.close()
     by_then, noted = held().total(), len(gaps(db))
@@ -261,7 +261,7 @@ def test_what_cannot_be_noted_is_logged(db, exchange, traded, held, monkeypatch,
     with pytest.raises(psycopg.OperationalError):
         days.reconcile_trades(db, exchange, DAY)
 
-    assert f"{len(traded)} trades were missing and are held now, and no gap says so" in caplog.text
+    assert f"{len(traded)} trades were missing and are stored now, but recorded in no gap" in caplog.text
 
 
 def test_days_are_due_once_they_are_over_and_until_they_are_counted(db, exchange):
@@ -284,13 +284,13 @@ def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
     queries.remember_since(db)
     assert judging.reconciled(db, AFTER, ["trades"]).holds, "it is counted in the night"
     late = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"])
-    assert (late.holds, str(DAY) in late.said) == (False, True)
+    assert (late.holds, str(DAY) in late.summary) == (False, True)
 
     days.reconcile_trades(db, exchange, DAY)
     assert judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades"]).holds
 
     uncounted = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
-    assert (uncounted.holds, str(DAY) in uncounted.said) == (False, True), "no day of settlements was counted"
+    assert (uncounted.holds, str(DAY) in uncounted.summary) == (False, True), "no day of settlements was counted"
     insert(db, "coverage_days", {**counted(DAY - dt.timedelta(days=1)), "kind": "settlements"})
     behind = judging.reconciled(db, AFTER + dt.timedelta(days=1), ["trades", "settlements"])
     assert (behind.holds, behind.figures["newest_day"]) == (False, str(DAY - dt.timedelta(days=1)))
@@ -298,14 +298,14 @@ def test_the_check_holds_while_days_are_counted_in_time_and_agree(db, exchange):
 
     db.execute("update coverage_days set agrees = false")
     differing = judging.reconciled(db, AFTER, ["trades"])
-    assert (differing.holds, differing.said) == (False, f"up to {DAY}, 1 of 30 days differ")
+    assert (differing.holds, differing.summary) == (False, f"up to {DAY}, 1 of 30 days differ")
 
 
 def test_known_gaps_are_filled_however_old_they_are(db, exchange, traded, held):
     middle = dt.datetime.fromtimestamp(traded[len(traded) // 2][-1] / 1000, dt.UTC)
     market_of = dict(db.execute("select token_id, market_key from tokens").fetchall())
     before = Counter(market_of[token_id] for token_id, *_ in traded[: len(traded) // 2])
-    ((market_key, _),) = before.most_common(1)  # which one trades much depends on the day that is simulated
+    ((market_key, _),) = before.most_common(1)  # which one trades much depends on the simulated day
     of_market = Counter(each[:5] for each in traded if market_of[each[0]] == market_key)
     common = {"kind": "trades", "cause": "asleep", "created_at": NOON}
     insert(db, "coverage_gaps", {**common, "market_key": market_key, "from_ts": NOON, "to_ts": middle})

@@ -1,4 +1,4 @@
-"""A backup is made, the database dropped and restored, and recording goes on: only the pause is missing, and named."""
+"""A backup is made, the database dropped and restored, recording continues: only the pause is missing, and named."""
 
 from __future__ import annotations
 
@@ -11,16 +11,24 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from api.app import create_app
-from api.metering.ledger_location import Opener
+from api.metering.ledger_location import LazyLedger
 from api.service import Service
-from api.stream.hub import Hub
+from api.stream.hub import StreamHub
 from config.settings import Settings
 from orchestration.ingest import session
 from orchestration.ingest.committer import MARGIN_MS
-from orchestration.settlement.feed import Feed
+from orchestration.settlement.feed import SettlementFeed
 from sql import backup, database
 from tests.api.conftest import Client, OneConnection, generous
-from tests.orchestration.ingest.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
+from tests.orchestration.ingest.live_world import (
+    MIN_COMPARED,
+    MIN_COMPARED_BY_HASH,
+    NO_DIFFERENCES,
+    World,
+    disable_listings,
+    now_ms,
+    wait_until,
+)
 from tests.orchestration.settlement import test_sandbox as settlements
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
@@ -29,18 +37,20 @@ from upstream.sandbox.server import Sandbox
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
-    list_nothing(monkeypatch)
-    for errand in ("BEAT_S", "TOKENS_S", "HELP_S", "NEWS_S", "FETCH_S", "FIGURES_S"):
+    disable_listings(monkeypatch)
+    for errand in ("BEAT_S", "TOKENS_S", "GAPS_S", "NEWS_S", "FETCH_S", "FIGURES_S"):
         monkeypatch.setattr(session, errand, 0.2)
 
 
 @contextmanager
 def following(sandbox, url, first):
-    """Index the sandbox's chain for as long as the block lasts."""
+    """Index the sandbox's chain for the duration of the block."""
     configured = Settings(_env_file=None, settlement_poll_ms=100, chain_start_block=first)
     stopped = threading.Event()
     with Rpc([sandbox.rpc_url], read_s=2, total_s=4, rounds=2) as rpc:
-        feed = Feed(configured, url, rpc, POLYGON, run_id=f"s{time.monotonic_ns()}", window_s=600, observe_s=1)
+        feed = SettlementFeed(
+            configured, url, rpc, POLYGON, run_id=f"s{time.monotonic_ns()}", window_s=600, observe_s=1
+        )
         running = threading.Thread(target=feed.run, args=(stopped.is_set, lambda _: None))
         running.start()
         try:
@@ -52,10 +62,10 @@ def following(sandbox, url, first):
 
 @contextmanager
 def asking(url):
-    """A client of the API over a database."""
+    """An API client over a database."""
     with database.connect(url, autocommit=True) as conn:
-        pool, ledger = OneConnection(conn), Opener()
-        client = Client(create_app(Service(reads=pool, writes=pool, hub=Hub(pool, ledger.ended), ledger=ledger)))
+        pool, ledger = OneConnection(conn), LazyLedger()
+        client = Client(create_app(Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)))
         client.key = generous(conn, "someone@example.com")
         yield client
 
@@ -72,7 +82,7 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
             feed = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == feed.run_id)
             began = now_ms()
-            world.until_told(began, more_than=ENOUGH, ago_ms=1000)
+            world.wait_until_sent(began, more_than=MIN_COMPARED, ago_ms=1000)
             kept_until = world.caught_up()
             backup.save(database_url, file)
             made = now_ms()
@@ -80,7 +90,7 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
         world.conn.close()
         with database.connect(make_conninfo(database_url, dbname="postgres"), autocommit=True) as admin:
             admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-        world.until_told(made, more_than=5)
+        world.wait_until_sent(made, more_than=5)
         backup.restore(database_url, file)
 
         world.conn = database.connect(database_url, autocommit=True)
@@ -89,8 +99,8 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
             after = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == after.run_id)
             resumed = now_ms()
-            world.until_told(resumed, more_than=ENOUGH)
-            world.until_told(began, more_than=ENOUGH_BY_HASH, ago_ms=2000)
+            world.wait_until_sent(resumed, more_than=MIN_COMPARED)
+            world.wait_until_sent(began, more_than=MIN_COMPARED_BY_HASH, ago_ms=2000)
             until = world.caught_up()
             wait_until(lambda: world.filled("trades") == {"data_api"})
             wait_until(lambda: settlements.indexed(world.conn) > restored + 1)
@@ -99,11 +109,11 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
         with asking(database_url) as client:
             answer = client.ask("/v1/coverage").json
 
-        # The exchange's list has whole seconds: within the last one before the pause may be what was traded in it.
-        assert world.exact(began, kept_until - 1000) == NOTHING
+        # The exchange's list has whole seconds: the last one before the pause may contain trades made during it.
+        assert world.differences(began, kept_until - 1000) == NO_DIFFERENCES
         # From then on trades are known by their hash.
-        assert world.exact(resumed, until)["level changes"] == ({}, {})
-        assert world.trades_by_hash(began, until - 2000) == ({}, {})
+        assert world.differences(resumed, until)["level changes"] == ({}, {})
+        assert world.differences_by_hash(began, until - 2000) == ({}, {})
         assert settlements.settled(world.conn) == chain
 
     pause = {gap["kind"]: gap for gap in answer["data"]}

@@ -1,4 +1,4 @@
-"""Gaps in the trades stay open while something listed in them is of a market that nobody knows."""
+"""Gaps in the trades stay open while a trade listed in them belongs to an unknown market."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from orchestration.coverage import days, filling
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.gaps.from_data_api import Filler
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.gaps.from_data_api import GapFiller
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
 
@@ -29,8 +29,8 @@ def gap(db):
 
 
 @pytest.fixture
-def lacking(db, traded):
-    """Have the catalogue lack a market; give how many of its trades there are."""
+def market_removed(db, traded):
+    """Delete a market from the catalogue; return the number of its trades."""
     (market_id, token_ids) = db.execute(
         "select market_id, token_ids from markets join tokens using (market_key) where token_id = %s", [traded[0][0]]
     ).fetchone()
@@ -39,16 +39,16 @@ def lacking(db, traded):
 
 
 @pytest.fixture
-def nobody_knows(monkeypatch):
-    """Have the exchange's catalogue lack it, too."""
-    monkeypatch.setattr(Exchange, "markets", lambda *_: ([], []))
+def removed_from_exchange(monkeypatch):
+    """Delete it from the exchange's catalogue, too."""
+    monkeypatch.setattr(ExchangeClient, "markets", lambda *_: ([], []))
     return monkeypatch.undo
 
 
 @pytest.fixture(params=["live", "hourly"])
 def fill(request, db, exchange):
     """Fill gaps as the live feed does, and as the hourly job does."""
-    filler = Filler(db.info.dsn, "polymarket", "me", exchange)
+    filler = GapFiller(db.info.dsn, "polymarket", "me", exchange)
 
     def run():
         db.execute("update coverage_gaps set detail = detail - 'next_at'")
@@ -62,36 +62,40 @@ def alike(traded):
     return Counter(trade[:5] for trade in traded)
 
 
-def test_markets_that_the_catalogue_lacks_are_asked_for_and_their_trades_stored(gap, lacking, fill, traded, held):
+def test_markets_that_the_catalogue_lacks_are_asked_for_and_their_trades_stored(
+    gap, market_removed, fill, traded, held
+):
     fill()
 
-    assert lacking > 0
+    assert market_removed > 0
     assert held() == alike(traded)
     assert gap() == ("filled", None, len(traded))
 
 
 def test_a_gap_with_trades_of_a_market_that_nobody_knows_stays_open_and_says_so(
-    gap, lacking, nobody_knows, fill, traded, held
+    gap, market_removed, removed_from_exchange, fill, traded, held
 ):
     fill()
     status, fault, added = gap()
 
-    assert (status, added) == ("fillable", len(traded) - lacking)
-    assert fault.startswith(f"{lacking} trades of 1 markets that the catalogue does not know: 0x")
+    assert (status, added) == ("fillable", len(traded) - market_removed)
+    assert fault.startswith(f"{market_removed} trades of 1 markets that the catalogue does not know: 0x")
 
     fill()
-    assert gap()[::2] == ("fillable", len(traded) - lacking)
+    assert gap()[::2] == ("fillable", len(traded) - market_removed)
 
-    nobody_knows()  # undone: it has been listed
+    removed_from_exchange()  # undone: it has been listed
     fill()
     assert held() == alike(traded)
     assert gap() == ("filled", None, len(traded))
 
 
-def test_only_what_was_left_is_fetched_again(gap, lacking, nobody_knows, fill, db, exchange, monkeypatch):
+def test_only_what_was_left_is_fetched_again(
+    gap, market_removed, removed_from_exchange, fill, db, exchange, monkeypatch
+):
     fill()
     (unknown,) = db.execute("select detail -> 'unknown_markets' from coverage_gaps").fetchone()
-    nobody_knows()
+    removed_from_exchange()
     listed, asked = exchange.listed, []
     monkeypatch.setattr(exchange, "listed", lambda markets, *span: asked.append(set(markets)) or listed(markets, *span))
     fill()
@@ -111,14 +115,14 @@ def test_markets_that_closed_long_ago_are_filled_in_like_any_other(gap, fill, tr
     assert gap()[0] == "filled"
 
 
-def test_a_counted_day_with_unknown_trades_closes_no_gap(gap, lacking, nobody_knows, db, exchange):
+def test_a_counted_day_with_unknown_trades_closes_no_gap(gap, market_removed, removed_from_exchange, db, exchange):
     told = days.reconcile_trades(db, exchange, DAY)
 
-    assert told.unknown == lacking
+    assert told.unknown == market_removed
     assert gap()[0] == "fillable"
 
 
-def test_a_day_that_is_counted_asks_for_the_markets_it_lacks(gap, lacking, db, exchange, traded, held):
+def test_a_day_that_is_counted_asks_for_the_markets_it_lacks(gap, market_removed, db, exchange, traded, held):
     told = days.reconcile_trades(db, exchange, DAY)
 
     assert (told.unknown, told.agrees) == (0, True)

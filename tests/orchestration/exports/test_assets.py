@@ -1,4 +1,4 @@
-"""Exports under Dagster: a partition a day, each night yesterday's."""
+"""Exports under Dagster: a partition per day, each night yesterday's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Days of data as files: what is in them, that they can be believed, and that an export goes on where it stopped."""
+"""Days of data as files: their contents and digests, and that an interrupted export continues."""
 
 from __future__ import annotations
 
@@ -116,8 +116,10 @@ def test_every_topic_is_written_and_read_back_as_it_is_declared(conn, market, ad
 def test_book_events_are_cut_by_the_hour_and_packed_ones_are_among_them(conn, market, export, folder):
     key, hour = market["market_key"], NOON
     us = round(hour.timestamp() * 1_000_000)
-    whole = packs.Event(us, us << 10, None, None, None, [500_000], [2_000_000], [520_000], [1_000_000], b"\x01" * 20)
-    change = packs.Event(us + 5, (us << 10) + 1, 1, 510_000, 3_000_000, None, None, None, None, b"\x02" * 20)
+    whole = packs.BookEvent(
+        us, us << 10, None, None, None, [500_000], [2_000_000], [520_000], [1_000_000], b"\x01" * 20
+    )
+    change = packs.BookEvent(us + 5, (us << 10) + 1, 1, 510_000, 3_000_000, None, None, None, None, b"\x02" * 20)
     data, _ = packs.pack([whole, change], {}, known=False)
     until = hour + dt.timedelta(microseconds=5)
     row = {

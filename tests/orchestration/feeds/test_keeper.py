@@ -1,22 +1,22 @@
-from orchestration.feeds.keeper import Lease, Run, decide
+from orchestration.feeds.keeper import LeaseState, Run, decide
 
 NOW = 1_000_000.0
 
 
 def lease(run_id, age=1.0, role="standby"):
-    return Lease(run_id, role, NOW - age, ready=True)
+    return LeaseState(run_id, role, NOW - age, ready=True)
 
 
 def run(run_id, status="STARTED", age=60.0):
     return Run(run_id, status, NOW - age)
 
 
-def test_an_empty_field_gets_two_runs_with_windows_that_do_not_end_together():
+def test_without_runs_two_start_with_windows_that_do_not_end_together():
     decision = decide([], [], NOW)
 
     assert decision.start == 2
     assert decision.windows == (1.0, 0.5)
-    assert decision.reason == "alive 0, coming 0, buried 0, started 2"
+    assert decision.reason == "alive 0, coming 0, marked failed 0, started 2"
 
 
 def test_two_alive_runs_are_enough():
@@ -27,32 +27,32 @@ def test_a_run_on_its_way_counts():
     for coming in (run("b", "QUEUED", 900), run("b", "STARTING", 5), run("b", "NOT_STARTED", 5), run("b", age=5)):
         decision = decide([lease("a")], [run("a"), coming], NOW)
 
-        assert (decision.start, decision.reap) == (0, ())
+        assert (decision.start, decision.dead) == (0, ())
 
 
-def test_a_started_run_whose_lease_went_stale_is_buried_and_replaced():
+def test_a_started_run_whose_lease_went_stale_is_marked_failed_and_replaced():
     decision = decide([lease("a"), lease("b", age=25)], [run("a"), run("b")], NOW)
 
-    assert decision.reap == (("b", "no sign of life for 25 s"),)
+    assert decision.dead == (("b", "no sign of life for 25 s"),)
     assert decision.windows == (1.0,)
 
 
-def test_a_started_run_that_never_took_a_lease_is_buried():
-    assert decide([lease("a")], [run("a"), run("b", age=31)], NOW).reap == (
+def test_a_started_run_that_never_took_a_lease_is_marked_failed():
+    assert decide([lease("a")], [run("a"), run("b", age=31)], NOW).dead == (
         ("b", "started 31 s ago and never took a lease"),
     )
 
 
-def test_a_launch_that_leads_nowhere_is_buried():
-    assert [reaped for reaped, _ in decide([], [run("b", "STARTING", 121)], NOW).reap] == ["b"]
+def test_a_launch_that_never_starts_is_marked_failed():
+    assert [dead for dead, _ in decide([], [run("b", "STARTING", 121)], NOW).dead] == ["b"]
 
 
-def test_a_run_that_has_left_is_neither_alive_nor_buried_while_it_ends():
+def test_a_run_that_has_left_is_neither_alive_nor_marked_failed_while_it_ends():
     decision = decide([lease("a", role="gone"), lease("b")], [run("a"), run("b")], NOW)
 
-    assert (decision.start, decision.reap) == (1, ())
+    assert (decision.start, decision.dead) == (1, ())
     late = decide([lease("a", role="gone", age=31), lease("b")], [run("a"), run("b")], NOW)
-    assert [reaped for reaped, _ in late.reap] == ["a"]
+    assert [dead for dead, _ in late.dead] == ["a"]
 
 
 def test_a_run_that_dagster_knows_to_be_over_is_replaced_before_its_lease_is_stale():
@@ -60,14 +60,14 @@ def test_a_run_that_dagster_knows_to_be_over_is_replaced_before_its_lease_is_sta
     assert decide([lease("a"), lease("b")], [run("b")], NOW, ended={"a"}).start == 1
 
 
-def test_nobody_is_buried_just_after_the_database_came_up():
+def test_no_run_is_marked_failed_just_after_the_database_came_up():
     leases = [lease("a", age=40), lease("b", age=40)]
 
     decision = decide(leases, [run("a"), run("b")], NOW, database_up_s=3)
 
-    assert (decision.start, decision.reap) == (0, ())
+    assert (decision.start, decision.dead) == (0, ())
 
 
-def test_a_cancelled_run_that_does_not_end_is_buried_in_the_end():
-    assert decide([], [run("a", "CANCELING", 5)], NOW).reap == ()
-    assert [reaped for reaped, _ in decide([], [run("a", "CANCELING", 31)], NOW).reap] == ["a"]
+def test_a_cancelled_run_that_does_not_end_is_marked_failed_in_the_end():
+    assert decide([], [run("a", "CANCELING", 5)], NOW).dead == ()
+    assert [dead for dead, _ in decide([], [run("a", "CANCELING", 31)], NOW).dead] == ["a"]

@@ -3,50 +3,50 @@ import time
 import pytest
 
 from orchestration.feeds import lease as module
-from orchestration.feeds.lease import Held, Lease, anybody_else, progress, successor
+from orchestration.feeds.lease import FeedLease, LeaseRow, another_ready, progress, successor
 
 
-def held(run_id, *, started=0.0, silent=0.5, role="standby", ready=True, **detail):
-    return Held(run_id, role, ready, started, silent, {"ready_for_s": 10.0, **detail})
+def lease_row(run_id, *, started=0.0, silent=0.5, role="standby", ready=True, **detail):
+    return LeaseRow(run_id, role, ready, started, silent, {"ready_for_s": 10.0, **detail})
 
 
-ME = held("me", role="leader", started=100.0)
+ME = lease_row("me", role="leader", started=100.0)
 
 
 @pytest.mark.parametrize(
     "other",
     [
-        held("older", started=50.0),
-        held("dead", started=200.0, silent=11.0),
-        held("gone", started=200.0, role="gone"),
-        held("unready", started=200.0, ready=False),
-        held("hasty", started=200.0, ready_for_s=2.9),
+        lease_row("older", started=50.0),
+        lease_row("dead", started=200.0, silent=11.0),
+        lease_row("gone", started=200.0, role="gone"),
+        lease_row("unready", started=200.0, ready=False),
+        lease_row("just ready", started=200.0, ready_for_s=2.9),
     ],
 )
-def test_nobody_leaves_to_one_that_is(other):
+def test_no_leader_hands_over_to_a_run_that_is(other):
     assert successor([other, ME], "me") is None
 
 
-def test_one_leaves_to_a_younger_run_that_holds_every_book():
-    assert successor([ME, held("young", started=200.0)], "me").run_id == "young"
+def test_a_leader_hands_over_to_a_younger_run_with_every_book_synced():
+    assert successor([ME, lease_row("young", started=200.0)], "me").run_id == "young"
 
 
 def test_the_commit_of_the_last_other_leader_counts_even_if_it_is_dead_or_behind_an_earlier_one():
-    early = held("a", led_ms=1, written_ms=50)
-    leases = [early, held("b", silent=500.0, led_ms=2, written_ms=9), held("me", led_ms=3, written_ms=99)]
+    early = lease_row("a", led_ms=1, written_ms=50)
+    leases = [early, lease_row("b", silent=500.0, led_ms=2, written_ms=9), lease_row("me", led_ms=3, written_ms=99)]
 
     assert progress(leases, "me") == (2, 9)
-    assert progress([*leases, held("c", led_ms=4)], "me") == (2, 9), "it has not committed anything yet"
+    assert progress([*leases, lease_row("c", led_ms=4)], "me") == (2, 9), "it has not committed anything yet"
     assert progress([], "me") == (0, 0)
 
 
-def test_only_the_ready_and_living_are_better_prepared():
-    assert anybody_else([held("a")], "me")
-    assert not anybody_else([held("a", ready=False), held("b", silent=60.0), ME], "me")
+def test_only_ready_and_alive_runs_are_better_prepared():
+    assert another_ready([lease_row("a")], "me")
+    assert not another_ready([lease_row("a", ready=False), lease_row("b", silent=60.0), ME], "me")
 
 
 def test_a_lease_shows_what_its_run_says_of_itself(database_url):
-    lease = Lease(database_url, "polymarket", "run-1", window_s=60)
+    lease = FeedLease(database_url, "polymarket", "run-1", window_s=60)
     lease.touch("standby", {"written_ms": 0}, ready=False)
     (seen,) = lease.touch("leader", {"written_ms": 7}, ready=True)
     lease.close()
@@ -59,7 +59,7 @@ def test_a_lease_shows_what_its_run_says_of_itself(database_url):
 @pytest.mark.parametrize("ahead_s", [5.0, -5.0])
 def test_a_lease_says_how_far_the_hosts_clock_is_from_the_databases(database_url, monkeypatch, ahead_s):
     monkeypatch.setattr(module, "time", lambda: time.time() + ahead_s)
-    lease = Lease(database_url, "polymarket", "run-1", window_s=60)
+    lease = FeedLease(database_url, "polymarket", "run-1", window_s=60)
     lease.touch("standby", {}, ready=False)
     (seen,) = lease.touch("standby", {}, ready=False)
     lease.close()

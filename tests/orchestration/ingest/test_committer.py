@@ -6,15 +6,15 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from orchestration.feeds.lease import Lease
-from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Recording
+from orchestration.feeds.lease import FeedLease
+from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
-from orchestration.ingest.storage.rows import BATCH_BYTES, CHANGE_BYTES, Batch
+from orchestration.ingest.storage.rows import BATCH_BYTES, CHANGE_BYTES, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from tests.factories import insert
-from tests.orchestration.ingest.making import NOW, book, change, token, tracker, trades
+from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token, trades
 
 YES = token(7, 0)
 
@@ -26,27 +26,35 @@ def leader(database_url):
     leader.resign()
 
 
-class NoHelp:
+class NoGapFiller:
     needed_since_ms = 1 << 62
 
-    async def inherit(self, now_ms):
+    async def fill_on_takeover(self, now_ms):
         pass
 
 
-def recording(leader, *, capacity=1_000_000, clock=None, run_id="me"):
+def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me"):
     async def in_thread(call, *args, **named):
         return call(*args, **named)
 
-    following = tracker(YES) if clock is None else tracker(YES, clock=clock)
+    normalizer = make_normalizer(YES) if clock is None else make_normalizer(YES, clock=clock)
     backlog, losses = Backlog(capacity), Losses(run_id)
-    made = Recording(
-        following, backlog, losses, leader, NoHelp(), in_thread=in_thread, run_id=run_id, book_flush_s=60.0, ring_s=15
+    committer = Committer(
+        normalizer,
+        backlog,
+        losses,
+        leader,
+        NoGapFiller(),
+        in_thread=in_thread,
+        run_id=run_id,
+        book_flush_s=60.0,
+        ring_s=15,
     )
-    return made, following, backlog, losses
+    return committer, normalizer, backlog, losses
 
 
-def tick(made, **how):
-    asyncio.run(made.tick(ready=True, **how))
+def tick(committer, **how):
+    asyncio.run(committer.tick(ready=True, **how))
 
 
 def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_stored(leader, conn):
@@ -54,7 +62,7 @@ def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_store
     rows[4] = msgspec.structs.replace(rows[4], size=1 << 70)
     assert leader.try_lead()
 
-    written, refused = leader.write(Batch(trades=rows), (), (), replay=False)
+    written, refused = leader.write(WriteBatch(trades=rows), (), (), replay=False)
 
     assert (written.trades, refused) == (8, 1)
     assert conn.execute("select count(*) from trades").fetchone() == (8,)
@@ -83,23 +91,23 @@ def closing(leader):
 
 
 def test_a_standby_writes_nothing_and_keeps_everything(leader, conn):
-    made, following, backlog, _ = recording(leader)
-    following.take([book(YES, [(400_000, 1)], [])])
-    tick(made, may_lead=False)
+    committer, normalizer, backlog, _ = make_committer(leader)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer, may_lead=False)
 
     assert backlog.events == 1
     assert conn.execute("select count(*) from book_events").fetchone() == (0,)
 
 
 def test_a_new_leader_writes_what_it_kept(leader, conn):
-    made, following, backlog, _ = recording(leader)
-    following.take([book(YES, [(400_000, 1)], [])])
-    tick(made, may_lead=False)
-    made.leases = []
-    tick(made)
-    tick(made)
+    committer, normalizer, backlog, _ = make_committer(leader)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer, may_lead=False)
+    committer.leases = []
+    tick(committer)
+    tick(committer)
 
-    assert made.leading
+    assert committer.leading
     assert backlog.events == 0
     assert conn.execute("select bid_prices, verified from live_books").fetchall() == [([400_000], True)]
 
@@ -107,24 +115,24 @@ def test_a_new_leader_writes_what_it_kept(leader, conn):
 def test_a_new_leader_goes_on_from_what_the_last_lease_says_now_not_from_what_it_said_when_it_was_read(
     leader, database_url
 ):
-    made, following, _, losses = recording(leader)
-    last = Lease(database_url, "polymarket", "the last leader", 600.0)
-    made.leases = last.touch("leader", {"written_ms": NOW - 5000}, ready=True)
-    following.take([book(YES, [(400_000, 1)], [])])  # a second after NOW
+    committer, normalizer, _, losses = make_committer(leader)
+    last = FeedLease(database_url, "polymarket", "the last leader", 600.0)
+    committer.leases = last.touch("leader", {"written_ms": NOW - 5000}, ready=True)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])  # a second after NOW
     last.touch("leader", {"written_ms": NOW + 5000}, ready=True)
     last.close()
-    tick(made)
+    tick(committer)
 
-    assert made.leading
+    assert committer.leading
     assert losses.all == []
 
 
 def test_what_does_not_fit_while_the_database_is_away_becomes_one_gap(leader):
-    made, following, backlog, losses = recording(leader, capacity=10 * (BATCH_BYTES + CHANGE_BYTES))
-    following.take([book(YES, [(400_000, 1)], [])])
+    committer, normalizer, backlog, losses = make_committer(leader, capacity=10 * (BATCH_BYTES + CHANGE_BYTES))
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
     for nth in range(30):
-        following.take([change(YES, 1, 390_000, 1 + nth, ts_ms=NOW + nth)])
-        tick(made, may_lead=False)
+        normalizer.apply([change(YES, 1, 390_000, 1 + nth, ts_ms=NOW + nth)])
+        tick(committer, may_lead=False)
 
     assert backlog.events == 10
     assert [(loss.cause, loss.from_ms, loss.to_ms, loss.token_ids) for loss in losses.all] == [
@@ -133,40 +141,40 @@ def test_what_does_not_fit_while_the_database_is_away_becomes_one_gap(leader):
 
 
 def test_a_live_book_is_written_a_few_times_a_second_at_most_unless_it_is_wrong(leader, conn):
-    made, following, _, _ = recording(leader)
-    made.leases = []
-    following.take([book(YES, [(400_000, 1)], [])])
-    tick(made)
-    tick(made)
-    following.take([change(YES, 1, 390_000, 5, ts_ms=NOW + 1)])
-    tick(made)
+    committer, normalizer, _, _ = make_committer(leader)
+    committer.leases = []
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+    tick(committer)
+    normalizer.apply([change(YES, 1, 390_000, 5, ts_ms=NOW + 1)])
+    tick(committer)
     assert conn.execute("select bid_prices from live_books").fetchall() == [([400_000],)]
 
-    following.take([change(YES, 1, 380_000, 5, 410_000, None, ts_ms=NOW + 2)])
-    tick(made)
+    normalizer.apply([change(YES, 1, 380_000, 5, 410_000, None, ts_ms=NOW + 2)])
+    tick(committer)
     assert conn.execute("select verified from live_books").fetchall() == [(False,)]
 
 
 def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(leader, conn):
-    made, following, backlog, _ = recording(leader)
-    made.leases = []
-    tick(made)
-    assert made.leading
+    committer, normalizer, backlog, _ = make_committer(leader)
+    committer.leases = []
+    tick(committer)
+    assert committer.leading
     conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%leader'")
-    following.take([book(YES, [(400_000, 1)], [])])
-    tick(made)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
 
-    assert (made.role, backlog.events) == ("standby", 1)
-    made._retry_at = 0
-    tick(made)
-    tick(made)
-    assert made.leading
+    assert (committer.role, backlog.events) == ("standby", 1)
+    committer._retry_at = 0
+    tick(committer)
+    tick(committer)
+    assert committer.leading
     assert backlog.events == 0
     assert conn.execute("select count(*) from book_events").fetchone() == (1,)
 
 
-def led(conn, written_ms, *, ago):
-    """Have a run have led, and committed what it heard up to an instant, some time ago."""
+def add_former_leader(conn, written_ms, *, ago):
+    """Insert the lease of a former leader that committed up to an instant."""
     row = {
         "run_id": "gone",
         "feed": "polymarket",
@@ -180,11 +188,11 @@ def led(conn, written_ms, *, ago):
 
 def test_after_a_day_without_a_feed_the_gap_begins_where_the_last_leader_ended(leader, conn):
     ended_ms = NOW - 25 * 3_600_000
-    led(conn, ended_ms, ago=dt.timedelta(hours=25))
-    Writer(conn).write(Batch(trades=trades(1, YES, ts_ms=NOW - 3_600_000)), fill=True)  # by reconciliation
-    made, _, _, losses = recording(leader)
-    made.leases = []
-    tick(made)
+    add_former_leader(conn, ended_ms, ago=dt.timedelta(hours=25))
+    Writer(conn).write(WriteBatch(trades=trades(1, YES, ts_ms=NOW - 3_600_000)), fill=True)  # by reconciliation
+    committer, _, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
 
     assert [(loss.cause, loss.from_ms, loss.market_keys) for loss in losses.all] == [
         ("no feed running", ended_ms - MARGIN_MS, None)
@@ -195,41 +203,41 @@ def test_leases_that_are_forgotten_leave_the_progress_to_the_stage(leader, conn)
     conn.execute(
         "update stage_clocks set detail = jsonb_build_object('written_ms', %s::bigint) where stage = 'ingestion'", [NOW]
     )
-    made, _, _, losses = recording(leader)
-    made.leases = []
-    tick(made)
+    committer, _, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
 
     assert [loss.from_ms for loss in losses.all] == [NOW - MARGIN_MS]
 
 
 def test_trades_from_before_any_feed_ran_make_no_gap_of_the_time_since(leader, conn):
-    Writer(conn).write(Batch(trades=trades(1, YES, ts_ms=NOW - 86_400_000)), fill=True)
-    made, following, _, losses = recording(leader)
-    following.take([book(YES, [(400_000, 1)], [])])
-    made.leases = []
-    tick(made)
+    Writer(conn).write(WriteBatch(trades=trades(1, YES, ts_ms=NOW - 86_400_000)), fill=True)
+    committer, normalizer, _, losses = make_committer(leader)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    committer.leases = []
+    tick(committer)
 
-    assert (made.leading, losses.all) == (True, [])
+    assert (committer.leading, losses.all) == (True, [])
 
 
-def test_books_that_do_not_stand_when_recording_begins_are_a_gap_from_then_on(leader, conn):
-    made, _, _, losses = recording(leader)
-    made.leases = []
-    tick(made)
+def test_books_not_synced_when_recording_begins_are_a_gap_from_then_on(leader, conn):
+    committer, _, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
     (loss,) = losses.all
     loss.from_ms = int(time.time() * 1000)
     losses.save(conn)
-    assert not loss.gap_ids, "they may stand within moments, before recording counts"
+    assert not loss.gap_ids, "they may be synced within moments, before recording counts"
 
     loss.from_ms -= BEGINNING_MS
     losses.save(conn)
     assert conn.execute("select count(*), min(cause) from coverage_gaps").fetchone() == (2, BEGINNING)
 
 
-def test_books_that_stand_before_recording_counts_leave_no_gap(leader, conn):
-    made, _, _, losses = recording(leader)
-    made.leases = []
-    tick(made)
+def test_books_synced_before_recording_counts_leave_no_gap(leader, conn):
+    committer, _, _, losses = make_committer(leader)
+    committer.leases = []
+    tick(committer)
     losses.all[0].to_ms = losses.all[0].from_ms + 1_000
     losses.save(conn)
 
@@ -237,23 +245,23 @@ def test_books_that_stand_before_recording_counts_leave_no_gap(leader, conn):
     assert conn.execute("select count(*) from coverage_gaps").fetchone() == (0,)
 
 
-def test_progress_is_not_told_beyond_a_loss_that_is_not_written(leader, conn):
-    made, following, _, losses = recording(leader)
-    made.leases = []
-    following.take([book(YES, [(400_000, 1)], [])])
-    tick(made)
-    following.take([change(YES, 1, 390_000, 1, ts_ms=NOW)])
-    tick(made)
-    assert made.committed_ms() >= NOW
+def test_progress_is_not_reported_beyond_a_loss_that_is_not_written(leader, conn):
+    committer, normalizer, _, losses = make_committer(leader)
+    committer.leases = []
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+    normalizer.apply([change(YES, 1, 390_000, 1, ts_ms=NOW)])
+    tick(committer)
+    assert committer.committed_ms() >= NOW
 
     losses.extend("database away", NOW - 9_000, NOW - 5_000)
     saving = losses.begin_saving()
-    assert made.committed_ms() == NOW - 9_000
+    assert committer.committed_ms() == NOW - 9_000
     losses.end_saving()  # as if the database had been lost again
-    assert made.committed_ms() == NOW - 9_000
+    assert committer.committed_ms() == NOW - 9_000
 
     losses.save(conn)
-    assert made.committed_ms() >= NOW
+    assert committer.committed_ms() >= NOW
     assert len(saving.new) == 1
 
 
@@ -261,18 +269,18 @@ def test_progress_is_not_told_beyond_a_loss_that_is_not_written(leader, conn):
 def test_a_standby_takes_over_from_a_leader_whose_clock_is_wrong_without_losing_anything(
     leader, conn, database_url, ahead_s
 ):
-    now, lease = [NOW / 1000], Lease(database_url, "polymarket", "first", 600.0)
+    now, lease = [NOW / 1000], FeedLease(database_url, "polymarket", "first", 600.0)
     with closing(LeaderConnection(database_url, "polymarket")) as other:
-        first, of_first, _, _ = recording(other, clock=lambda: now[0] + ahead_s, run_id="first")
-        second, of_second, _, missed = recording(leader, clock=lambda: now[0])
+        first, first_normalizer, _, _ = make_committer(other, clock=lambda: now[0] + ahead_s, run_id="first")
+        second, second_normalizer, _, missed = make_committer(leader, clock=lambda: now[0])
         first.leases = []
-        both = [(first, of_first), (second, of_second)]
+        both = [(first, first_normalizer), (second, second_normalizer)]
         for nth in range(100):  # ten seconds, of which the first one is alive for eight
             now[0] += 0.1
-            said = [change(YES, 1, 390_000, 1 + nth, ts_ms=int(now[0] * 1000) - 50)]
-            for made, following in both[nth >= 80 :]:
-                following.take([book(YES, [(400_000, 1)], [], ts_ms=NOW)] if nth == 0 else said)
-                tick(made, may_lead=made is first)
+            changes = [change(YES, 1, 390_000, 1 + nth, ts_ms=int(now[0] * 1000) - 50)]
+            for committer, normalizer in both[nth >= 80 :]:
+                normalizer.apply([book(YES, [(400_000, 1)], [], ts_ms=NOW)] if nth == 0 else changes)
+                tick(committer, may_lead=committer is first)
             if nth == 79:
                 other.resign()
             if nth < 80:

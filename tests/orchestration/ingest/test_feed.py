@@ -4,17 +4,25 @@ import pytest
 
 from orchestration.ingest import session
 from orchestration.ingest.committer import MARGIN_MS
-from tests.orchestration.ingest.living import ENOUGH, ENOUGH_BY_HASH, NOTHING, World, list_nothing, now_ms, wait_until
+from tests.orchestration.ingest.live_world import (
+    MIN_COMPARED,
+    MIN_COMPARED_BY_HASH,
+    NO_DIFFERENCES,
+    World,
+    disable_listings,
+    now_ms,
+    wait_until,
+)
 from upstream.sandbox.server import Sandbox
 from upstream.sandbox.simulation import simulation
 
 
 @pytest.fixture(autouse=True)
-def quickly(monkeypatch):
-    """Look more often than there is need to, so that nobody waits for it."""
-    list_nothing(monkeypatch)
-    for errand in ("BEAT_S", "TOKENS_S", "HELP_S", "NEWS_S"):
-        monkeypatch.setattr(session, errand, 0.2)
+def fast_polling(monkeypatch):
+    """Poll more often than needed, so that tests do not wait."""
+    disable_listings(monkeypatch)
+    for interval in ("BEAT_S", "TOKENS_S", "GAPS_S", "NEWS_S"):
+        monkeypatch.setattr(session, interval, 0.2)
 
 
 @pytest.fixture
@@ -27,17 +35,17 @@ def world(database_url, tmp_path):
         yield made
 
 
-def test_everything_the_exchange_says_is_in_the_database_once(world):
+def test_everything_the_exchange_sends_is_in_the_database_once(world):
     feed = world.feed()
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
-    world.until_told(began, more_than=40)
+    world.wait_until_sent(began, more_than=40)
     until = world.caught_up()
     totals = feed.stop()
 
-    assert world.exact(began, until) == NOTHING
+    assert world.differences(began, until) == NO_DIFFERENCES
     assert (totals["mismatches"], totals["refused"], totals["unknown_tokens"], world.gaps()) == (0, 0, 0, [])
-    assert {said["role"] for said in feed.said} >= {"leader"}
+    assert {figures["role"] for figures in feed.observations} >= {"leader"}
 
 
 def test_prices_are_live_while_a_leader_lives_and_no_longer(world):
@@ -60,15 +68,15 @@ def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have heard
-    world.until_told(began, more_than=10)
+    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have received
+    world.wait_until_sent(began, more_than=10)
 
     wait_until(lambda: world.ready(standby))
     leader.kill()
     wait_until(lambda: world.leader() == standby.run_id)
-    world.until_told(now_ms(), more_than=10)
+    world.wait_until_sent(now_ms(), more_than=10)
 
-    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
     assert world.gaps() == []
 
 
@@ -79,31 +87,31 @@ def test_a_leader_whose_clock_is_wrong_is_replaced_and_nothing_is_lost_or_double
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
     began = world.caught_up(MARGIN_MS)
-    world.until_told(began, more_than=10)
+    world.wait_until_sent(began, more_than=10)
 
     wait_until(lambda: world.ready(standby))
     leader.kill()
     wait_until(lambda: world.leader() == standby.run_id)
-    world.until_told(now_ms(), more_than=10)
+    world.wait_until_sent(now_ms(), more_than=10)
 
-    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
     assert world.gaps() == []
 
 
 def test_a_leader_whose_window_is_over_leaves_to_a_ready_successor(world, monkeypatch):
-    monkeypatch.setattr(session, "OVERSTAY", 100.0)  # it leaves to the other, however long that one takes
+    monkeypatch.setattr(session, "MAX_OVERSTAY_WINDOWS", 100.0)  # it leaves to the other, however long that one takes
     first = world.feed(window_s=2)
     wait_until(lambda: world.leader() == first.run_id)
     began = now_ms()
     time.sleep(2.5)
-    assert world.leader() == first.run_id, "nobody follows yet"
+    assert world.leader() == first.run_id, "there is no successor yet"
 
     second = world.feed()
     wait_until(lambda: world.leader() == second.run_id)
     wait_until(lambda: first.over)
 
-    world.until_told(began, more_than=ENOUGH)
-    assert world.exact(began, world.caught_up()) == NOTHING
+    world.wait_until_sent(began, more_than=MIN_COMPARED)
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
     assert world.gaps() == []
     assert world.conn.execute("select role from feed_leases where run_id = %s", [first.run_id]).fetchone() == ("gone",)
 
@@ -113,54 +121,54 @@ def test_a_silent_socket_is_found_and_what_it_missed_comes_from_the_standby(worl
     wait_until(lambda: world.leader() == leader.run_id)
     standby = world.feed()
     wait_until(lambda: world.ready(standby))
-    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have heard
-    world.until_told(began, more_than=10)
+    began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have received
+    world.wait_until_sent(began, more_than=10)
 
     world.fault(kind="silent", target="/ws/market#1")
     wait_until(lambda: len(world.gaps()) == 2 and all(gap[3] for gap in world.gaps()))
     wait_until(lambda: all(gap[4] for gap in world.gaps()))
-    world.until_told(began, more_than=ENOUGH)
+    world.wait_until_sent(began, more_than=MIN_COMPARED)
 
     assert [gap[:3] for gap in world.gaps()] == [("books", None, "silent"), ("trades", None, "silent")]
     assert {gap[4] for gap in world.gaps()} == {f"run {standby.run_id}"}
-    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
     assert wait_until(world.leader) == leader.run_id
 
 
-def test_a_leader_that_hears_nothing_any_more_leaves_the_lead_to_one_that_does(world, monkeypatch):
-    monkeypatch.setattr(session, "DEAF_S", 1.0)
-    deaf = world.feed()
-    wait_until(lambda: world.leader() == deaf.run_id)
-    hearing = world.feed()
-    wait_until(lambda: world.ready(hearing))
+def test_a_disconnected_leader_hands_the_lead_to_a_connected_run(world, monkeypatch):
+    monkeypatch.setattr(session, "MAX_DISCONNECTED_S", 1.0)
+    disconnected = world.feed()
+    wait_until(lambda: world.leader() == disconnected.run_id)
+    connected = world.feed()
+    wait_until(lambda: world.ready(connected))
     began = world.caught_up(MARGIN_MS)
-    world.until_told(began, more_than=10)
+    world.wait_until_sent(began, more_than=10)
 
     world.fault(kind="refuse")
     world.fault(kind="close", target="/ws/market#1")
-    wait_until(lambda: world.leader() == hearing.run_id)
-    world.until_told(began, more_than=ENOUGH)
+    wait_until(lambda: world.leader() == connected.run_id)
+    world.wait_until_sent(began, more_than=MIN_COMPARED)
 
-    assert world.exact(began, world.caught_up()) == NOTHING
-    assert {gap[4] for gap in world.gaps()} == {f"run {hearing.run_id}"}
-    assert not deaf.over
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
+    assert {gap[4] for gap in world.gaps()} == {f"run {connected.run_id}"}
+    assert not disconnected.over
 
 
-def test_trades_that_nobody_heard_come_from_the_exchange_afterwards(world):
+def test_trades_that_nobody_received_come_from_the_exchange_afterwards(world):
     feed = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == feed.run_id)
     began = now_ms()
     world.fault(kind="refuse")
     world.fault(kind="close", status=1001)
     wait_until(lambda: len(world.gaps()) == 2)
-    world.until_told(now_ms(), more_than=10)
+    world.wait_until_sent(now_ms(), more_than=10)
     world.end_faults()
     wait_until(lambda: world.filled("trades") == {"data_api"})
-    world.until_told(began, more_than=ENOUGH_BY_HASH)
+    world.wait_until_sent(began, more_than=MIN_COMPARED_BY_HASH)
     until = world.caught_up()
 
     assert world.gaps() == [("books", None, "closed", True, None), ("trades", None, "closed", True, "data_api")]
-    missing, doubled = world.trades_by_hash(began, until)
+    missing, doubled = world.differences_by_hash(began, until)
     assert (missing, doubled) == ({}, {})
 
 
@@ -168,27 +176,27 @@ def test_a_restart_after_a_pause_says_what_is_missing_and_fetches_the_trades(wor
     first = world.feed(settle_s=1)
     wait_until(lambda: world.leader() == first.run_id)
     began = now_ms()
-    world.until_told(began, more_than=10)
+    world.wait_until_sent(began, more_than=10)
     first.stop()
-    world.until_told(now_ms(), more_than=10)
+    world.wait_until_sent(now_ms(), more_than=10)
     second = world.feed(settle_s=1)
     wait_until(lambda: world.filled("trades") == {"data_api"})
-    world.until_told(began, more_than=ENOUGH_BY_HASH)
+    world.wait_until_sent(began, more_than=MIN_COMPARED_BY_HASH)
     until = world.caught_up()
 
     assert world.gaps()[0] == ("books", None, "no feed running", True, None)
-    assert world.trades_by_hash(began, until) == ({}, {})
+    assert world.differences_by_hash(began, until) == ({}, {})
     assert second.stop()["mismatches"] == 0
 
 
-def test_books_that_disagree_are_not_shown_and_stand_again(world):
+def test_books_that_disagree_are_not_shown_and_are_verified_again(world):
     feed = world.feed()
     wait_until(lambda: world.conn.execute("select count(*) > 20 from live_books where verified").fetchone()[0])
     unverified = "select count(*) from live_books where not verified"
     world.fault(kind="drop", probability=0.3)
     world.fault(kind="duplicate", probability=0.5)
     wait_until(lambda: world.conn.execute(unverified).fetchone() != (0,))
-    wait_until(lambda: any(said["reanchored"] and said["repeats"] for said in feed.said))
+    wait_until(lambda: any(figures["reanchored"] and figures["repeats"] for figures in feed.observations))
     world.end_faults()
     wait_until(lambda: world.conn.execute(unverified).fetchone() == (0,))
     world.caught_up()
@@ -213,11 +221,11 @@ def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(earl
 
     fresh = "select distinct market_key from trades where market_key > %s"
     wait_until(lambda: world.conn.execute(fresh, known).fetchone() is not None)
-    world.until_told(began, more_than=ENOUGH_BY_HASH)
+    world.wait_until_sent(began, more_than=MIN_COMPARED_BY_HASH)
     until = world.caught_up()
-    wait_until(lambda: not world.trades_by_hash(began, until)[0])  # what was traded before we listened is fetched
+    wait_until(lambda: not world.differences_by_hash(began, until)[0])  # what was traded before we listened is fetched
 
-    assert world.trades_by_hash(began, until) == ({}, {})
+    assert world.differences_by_hash(began, until) == ({}, {})
     assert feed.stop()["unknown_tokens"] == 0
 
 
@@ -225,14 +233,14 @@ def test_while_the_database_is_away_everything_is_kept(world):
     leader, standby = world.feed(), world.feed()
     wait_until(lambda: world.leader() and world.ready(leader) and world.ready(standby))
     began = world.caught_up(MARGIN_MS)
-    world.until_told(began, more_than=10)
+    world.wait_until_sent(began, more_than=10)
 
-    with world.database_away():
-        world.until_told(now_ms(), more_than=10)
+    with world.database_unavailable():
+        world.wait_until_sent(now_ms(), more_than=10)
     wait_until(world.leader)
-    world.until_told(began, more_than=ENOUGH)
+    world.wait_until_sent(began, more_than=MIN_COMPARED)
 
-    assert world.exact(began, world.caught_up()) == NOTHING
+    assert world.differences(began, world.caught_up()) == NO_DIFFERENCES
     assert world.gaps() == []
 
 

@@ -1,12 +1,12 @@
-"""Markets that the exchange announces are asked for by whoever leads, also when nobody did at that moment."""
+"""Announced markets are fetched by the leader, even if nobody led at that moment."""
 
 from __future__ import annotations
 
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.news import News
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.news import MarketNews
 from upstream.polymarket.market_channel.socket import NewMarket
 
-HEARD_AT = 1000.0
+RECEIVED_AT = 1000.0
 
 
 def announced(market="0x01"):
@@ -15,36 +15,36 @@ def announced(market="0x01"):
     return NewMarket(market=market, ts_ms=1, tags=[], active=True, **names, **unknown)
 
 
-class Catalogue(Exchange):
-    """An exchange that notes what it was asked for, and has nothing yet."""
+class Catalogue(ExchangeClient):
+    """An exchange client that records requests and returns nothing."""
 
-    asked: list[str]
+    requested: list[str]
 
     def markets(self, condition_ids):
-        self.asked = list(condition_ids)
+        self.requested = list(condition_ids)
         return [], []
 
 
-def news(database_url) -> tuple[News, Catalogue]:
+def standby_news(database_url) -> tuple[MarketNews, Catalogue]:
     exchange = Catalogue("", "", "", "")
-    return News(database_url, exchange), exchange
+    return MarketNews(database_url, exchange), exchange
 
 
 def test_a_standby_that_comes_to_lead_asks_for_what_it_heard_a_minute_ago(database_url):
-    heard, exchange = news(database_url)
-    heard.hear([announced()], HEARD_AT)
-    heard.forget(before=HEARD_AT - 60)
+    news, exchange = standby_news(database_url)
+    news.add([announced()], RECEIVED_AT)
+    news.forget(before=RECEIVED_AT - 60)
 
-    heard.settle(HEARD_AT + 60)
-    heard.close()
+    news.settle(RECEIVED_AT + 60)
+    news.close()
 
-    assert exchange.asked == ["0x01"]
+    assert exchange.requested == ["0x01"]
 
 
 def test_a_standby_forgets_what_the_leader_has_long_dealt_with(database_url):
-    heard, _ = news(database_url)
-    heard.hear([announced()], HEARD_AT)
+    news, _ = standby_news(database_url)
+    news.add([announced()], RECEIVED_AT)
 
-    heard.forget(before=HEARD_AT + 1)
+    news.forget(before=RECEIVED_AT + 1)
 
-    assert not heard.due(HEARD_AT + 1000)
+    assert not news.due(RECEIVED_AT + 1000)

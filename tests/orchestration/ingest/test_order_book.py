@@ -1,7 +1,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchestration.ingest.order_book import Book
+from orchestration.ingest.order_book import OrderBook
 
 prices = st.integers(1, 30).map(lambda tick: tick * 10_000)
 sizes = st.integers(0, 5).map(lambda lots: lots * 1_000_000)
@@ -9,8 +9,8 @@ changes = st.tuples(st.sampled_from([1, -1]), prices, sizes)
 sides = st.dictionaries(prices, st.integers(1, 9), max_size=8)
 
 
-class Naive:
-    """The book said in the most obvious way."""
+class NaiveBook:
+    """A reference order book, implemented in the simplest way."""
 
     def __init__(self, bids, asks):
         self.sides = {1: dict(bids), -1: dict(asks)}
@@ -26,7 +26,7 @@ class Naive:
 @given(bids=sides, asks=sides, given_changes=st.lists(changes, max_size=40))
 def test_a_book_is_what_its_snapshot_and_every_change_since_make_it(bids, asks, given_changes):
     assume(max(bids, default=0) < min(asks, default=1_000_000))
-    book, naive = Book(), Naive(bids, asks)
+    book, naive = OrderBook(), NaiveBook(bids, asks)
     book.snapshot(list(bids.items()), list(asks.items()), ts_ms=1)
 
     for nth, (side, price, size) in enumerate(given_changes):
@@ -45,8 +45,8 @@ def test_a_book_is_what_its_snapshot_and_every_change_since_make_it(bids, asks, 
     )
 
 
-def test_a_crossed_snapshot_is_not_vouched_for_and_the_next_right_one_is():
-    book = Book()
+def test_a_crossed_snapshot_is_not_verified_and_the_next_right_one_is():
+    book = OrderBook()
 
     book.snapshot([(500_000, 1)], [(500_000, 1)], ts_ms=1)
     assert book.state == "broken"
@@ -57,7 +57,7 @@ def test_a_crossed_snapshot_is_not_vouched_for_and_the_next_right_one_is():
 
 @given(bids=sides, asks=sides, early=st.lists(changes, max_size=10), late=st.lists(changes, max_size=10))
 def test_a_snapshot_from_rest_may_be_behind_the_changes_that_waited_for_it(bids, asks, early, late):
-    book, naive = Book(), Naive(bids, asks)
+    book, naive = OrderBook(), NaiveBook(bids, asks)
 
     for side, price, size in early:
         book.change(side, price, size, ts_ms=5)  # the snapshot has these already
@@ -70,7 +70,7 @@ def test_a_snapshot_from_rest_may_be_behind_the_changes_that_waited_for_it(bids,
 
 
 def anchored():
-    book = Book()
+    book = OrderBook()
     book.snapshot([(400_000, 7), (390_000, 1)], [(420_000, 5)], ts_ms=10)
     return book
 
@@ -96,8 +96,8 @@ def test_a_crossed_book_is_broken_even_if_the_exchange_says_nothing():
     assert not book.verify(None, None)
 
 
-def test_an_empty_side_is_told_as_zero_or_one():
-    book = Book()
+def test_an_empty_side_is_reported_as_zero_or_one():
+    book = OrderBook()
     book.snapshot([], [], ts_ms=1)
 
     assert book.verify(0, 1_000_000)
@@ -121,7 +121,7 @@ def test_a_snapshot_older_than_a_verified_book_is_left_out():
     assert 395_000 in book.bids
 
 
-def test_a_snapshot_says_whether_it_told_anything_new():
+def test_a_snapshot_returns_whether_it_changed_anything():
     book = anchored()
 
     assert not book.snapshot([(400_000, 7), (390_000, 1)], [(420_000, 5)], ts_ms=11)

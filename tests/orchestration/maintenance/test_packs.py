@@ -1,4 +1,4 @@
-"""Book events of past days move into packs, once each, and come back as they were."""
+"""Book events of past days move into packs, once each, and are restored unchanged."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from orchestration.ingest.storage.writer import Writer
 from orchestration.maintenance import packs
 from sql import database
-from sql.packs import MOST, Event, pack, unpack
-from tests.orchestration.ingest.making import book, change, token, tracker
+from sql.packs import MAX_EVENTS, BookEvent, pack, unpack
+from tests.orchestration.ingest.builders import book, change, make_normalizer, token
 
 NOW = datetime.now(UTC)
 TODAY = packs.horizon(NOW)
@@ -22,20 +22,20 @@ pytestmark = pytest.mark.license("apache")  # with the columnstore there are no 
 
 
 def ms(days: float) -> int:
-    """An instant so many days before the first that is not packed."""
+    """Return an instant some days before the first one that is not packed."""
     return int((TODAY - timedelta(days=days)).timestamp() * 1000)
 
 
 @pytest.fixture
 def hear(conn, database_url, add_market):
-    """`hear(message, …)` writes as the live feed does."""
+    """Return `hear(message, …)`, which writes as the live feed does."""
     market = add_market()
     of = token(market["market_key"], 0, market["token_ids"][0])
-    follower, writer = tracker(of), Writer(conn)
+    follower, writer = make_normalizer(of), Writer(conn)
 
     def heard(*messages):
-        follower.take(messages)
-        writer.write(follower.cut())
+        follower.apply(messages)
+        writer.write(follower.cut_batch())
         assert follower.counts.refused == 0
 
     heard.token = of
@@ -47,11 +47,11 @@ def rows(conn):
 
 
 def an_event(ts, seq, price, size):
-    return Event(ts, seq, 1, price, size, None, None, None, None, None)
+    return BookEvent(ts, seq, 1, price, size, None, None, None, None, None)
 
 
 def kept(conn):
-    """The packs, oldest first: their events."""
+    """Return the packs, oldest first: their events."""
     found = conn.execute("select events, data from book_packs order by ts").fetchall()
     assert [count for count, _ in found] == [len(unpack(data)) for _, data in found]
     return [[(event.ts // 1000, event.side) for event in unpack(data).events()] for _, data in found]
@@ -76,9 +76,9 @@ def test_the_snapshot_that_a_new_connection_is_greeted_with_is_known(conn, hear)
     packs.bring_up_to_date(conn, NOW)
     before = rows(conn)
 
-    again = tracker(hear.token)
-    again.take([book(hear.token, BIDS, ASKS, ms(1), "ab" * 20)])
-    Writer(conn).write(again.cut())
+    again = make_normalizer(hear.token)
+    again.apply([book(hear.token, BIDS, ASKS, ms(1), "ab" * 20)])
+    Writer(conn).write(again.cut_batch())
 
     assert rows(conn) == before
 
@@ -88,7 +88,7 @@ def test_a_second_pass_finds_nothing_to_do(conn, hear):
     packs.bring_up_to_date(conn, NOW)
     before = kept(conn), rows(conn)
 
-    assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
+    assert packs.bring_up_to_date(conn, NOW) == packs.PackingResult()
     assert (kept(conn), rows(conn)) == before
 
 
@@ -115,13 +115,13 @@ def test_what_comes_late_goes_where_it_belongs(conn, hear):
 def test_a_long_day_is_several_packs_each_upon_the_one_before(conn, hear):
     start = ms(1)
     hear(book(hear.token, BIDS, ASKS, start))
-    hear(*(change(hear.token, 1, 410_000, n + 1, ts_ms=start + n) for n in range(MOST + 10)))
+    hear(*(change(hear.token, 1, 410_000, n + 1, ts_ms=start + n) for n in range(MAX_EVENTS + 10)))
     hear(book(hear.token, BIDS, ASKS, ms(0)))
 
     packs.bring_up_to_date(conn, NOW)
 
     first, second = (unpack(data) for (data,) in conn.execute("select data from book_packs order by ts"))
-    assert (len(first), len(second)) == (MOST, 11)
+    assert (len(first), len(second)) == (MAX_EVENTS, 11)
     assert (second.base, second.known) == first.after()
 
 
@@ -136,7 +136,7 @@ def test_rows_come_back_as_they_were(conn, hear):
     before = rows(conn)
     assert packs.bring_up_to_date(conn, NOW).events == 5
 
-    assert packs.put_back(conn, TODAY - timedelta(days=2), TODAY) == 5
+    assert packs.restore_rows(conn, TODAY - timedelta(days=2), TODAY) == 5
 
     assert rows(conn) == before
     assert kept(conn) == []
@@ -155,36 +155,36 @@ def test_the_columnstore_needs_no_packs(monkeypatch, conn, hear):
     hear(change(hear.token, 1, 410_000, 1, ts_ms=ms(1)))
     monkeypatch.setattr("sql.database.license", lambda _: "timescale")
 
-    assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
+    assert packs.bring_up_to_date(conn, NOW) == packs.PackingResult()
     assert len(rows(conn)) == 1
 
 
 @given(data=st.data(), most=st.integers(1, 4), beside=st.booleans())
 def test_property_packs_begin_each_at_another_instant_upon_all_before_them(data, most, beside):
-    """`beside`: what is of the snapshot's instant stays with it; otherwise it was packed before that came."""
+    """`beside`: events of the snapshot's instant stay with it; otherwise they were packed before it came."""
     instants = sorted(data.draw(st.lists(st.integers(0, 4), min_size=2, max_size=25)))
     events = [
         an_event(1_795_000_000_000_000 + at, seq, data.draw(st.integers(1, 3)), data.draw(st.integers(0, 2)))
         for seq, at in enumerate(instants)
     ]
     newest = data.draw(st.sampled_from(events))
-    snapshot = Event(newest.ts, newest.seq, None, None, None, [7], [7], [], [], None)
+    snapshot = BookEvent(newest.ts, newest.seq, None, None, None, [7], [7], [], [], None)
     stay = [event for event in events if beside and event.ts == newest.ts and event is not newest] + [snapshot]
     moved = [event for event in events if event is not newest and event not in stay]
     assume(moved)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packs, "MOST", most)
-        made = list(packs.remade(moved, [], None, stay, moved[0].ts))
+        patch.setattr(packs, "MAX_EVENTS", most)
+        made = list(packs.repacked(moved, [], None, stay, moved[0].ts))
 
     found = [unpack(each.data) for each in made]
     assert len({each.ts_us for each in made}) == len(made)
     assert [event for each in found for event in each.events()] == moved
     for each, start in zip(found, made, strict=True):
         if not any(event.ts == start.ts_us for event in stay):
-            first = packs.IN_ORDER(next(each.events()))
-            before = [event for event in (*moved, *stay) if packs.IN_ORDER(event) < first]
-            assert each.base == (pack(sorted(before, key=packs.IN_ORDER), {}, known=False)[1] if before else {})
+            first = packs.BY_TIME_AND_SEQ(next(each.events()))
+            before = [event for event in (*moved, *stay) if packs.BY_TIME_AND_SEQ(event) < first]
+            assert each.base == (pack(sorted(before, key=packs.BY_TIME_AND_SEQ), {}, known=False)[1] if before else {})
 
 
 def test_changes_around_the_newest_snapshot_within_its_instant_stay_with_it(conn, hear):
@@ -202,8 +202,8 @@ def test_changes_around_the_newest_snapshot_within_its_instant_stay_with_it(conn
     assert rows(conn) == before[1:-1]
     (last,) = conn.execute("select data from book_packs order by ts desc limit 1").fetchone()
     assert unpack(last).base == {390_000 << 1: 2, 400_000 << 1: 5_000_000, 420_000 << 1 | 1: 2_000_000}
-    assert packs.bring_up_to_date(conn, NOW) == packs.Packed()
-    packs.put_back(conn, TODAY - timedelta(days=2), TODAY)
+    assert packs.bring_up_to_date(conn, NOW) == packs.PackingResult()
+    packs.restore_rows(conn, TODAY - timedelta(days=2), TODAY)
     assert rows(conn) == before
 
 

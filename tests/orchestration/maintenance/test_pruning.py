@@ -1,4 +1,4 @@
-"""Dagster's history is cut, but never the newest run of an asset or a check."""
+"""Dagster's history is pruned, but never the newest run of an asset or a check."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -48,8 +48,8 @@ def test_old_runs_go_and_the_newest_of_each_asset_stay(instance):
     early = pruning.prune(instance, later(hours=23))
     late = pruning.prune(instance, later(hours=25))
 
-    assert early == pruning.Pruned(deleted=0, spared=0, checks=0, told=0, finished=True)
-    assert late == pruning.Pruned(deleted=3, spared=3, checks=1, told=0, finished=True)
+    assert early == pruning.Pruned(deleted=0, spared=0, checks=0, runless_events=0, finished=True)
+    assert late == pruning.Pruned(deleted=3, spared=3, checks=1, runless_events=0, finished=True)
     assert {record.dagster_run.run_id for record in instance.get_run_records()} == {
         runs[-1],
         single,
@@ -77,14 +77,14 @@ def test_a_pass_ends_in_time_and_the_next_goes_on(instance):
     assert rest.deleted >= 1
 
 
-def test_what_sensors_told_goes_too_but_the_last_word_on_each_asset(instance):
+def test_what_sensors_report_goes_too_but_the_newest_of_each_asset(instance):
     heard = dg.AssetKey("heard")
     for seconds in (1, 2, 3):
         instance.report_runless_asset_event(dg.AssetMaterialization(heard, metadata={"lag_s": seconds}))
     instance.report_runless_asset_event(dg.AssetMaterialization("seldom", metadata={"lag_s": 9}))
 
-    early = pruning.prune_told(instance, later(hours=-1))
-    late = pruning.prune_told(instance, later(hours=1))
+    early = pruning.prune_runless_events(instance, later(hours=-1))
+    late = pruning.prune_runless_events(instance, later(hours=1))
 
     assert (early, late) == (0, 2)
     kept = instance.fetch_materializations(heard, limit=10).records

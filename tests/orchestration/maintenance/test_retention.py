@@ -46,7 +46,7 @@ def test_a_chunk_with_one_row_in_time_is_kept(conn, add_market, add_trades):
 
 
 def test_deliveries_that_were_over_long_ago_are_forgotten_and_those_that_wait_are_not(conn, monkeypatch):
-    monkeypatch.setattr(retention, "AT_ONCE", 2)
+    monkeypatch.setattr(retention, "BATCH_ROWS", 2)
     account = insert(conn, "accounts", {"email": "hooks@example.com", "app_name": "tests"})
     hook = {"account_id": account["account_id"], "url": "https://example.com/", "secret": "whsec_", "since_seq": 0}
     hook = insert(conn, "webhooks", {**hook, "events": ["trade"]})

@@ -1,4 +1,4 @@
-"""The catalogue's store: what really changed is written, told once, and never backwards."""
+"""The catalogue's store: real changes are written, published once, and never go backwards."""
 
 import json
 import threading
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestration.markets.catalogue import Stored, store
+from orchestration.markets.catalogue import StoreResult, store
 from sql import database
 
 
@@ -40,7 +40,7 @@ def told(conn):
 def test_new_markets_come_in_with_their_tokens(conn):
     stored = store(conn, [market(1), market(2)], cause="listed")
 
-    assert stored == Stored(inserted=2, status_changes=2)
+    assert stored == StoreResult(inserted=2, status_changes=2)
     tokens = "select token_id, outcome, market_id from tokens join markets using (market_key) order by token_id"
     assert conn.execute(tokens).fetchall() == [
         ("101", 0, f"0x{1:064x}"), ("102", 1, f"0x{1:064x}"), ("201", 0, f"0x{2:064x}"), ("202", 1, f"0x{2:064x}"),
@@ -51,7 +51,7 @@ def test_storing_the_same_again_touches_nothing(conn):
     store(conn, [market(1)], cause="listed")
     before = conn.execute("select xmin, updated_at from markets").fetchall()
 
-    assert store(conn, [market(1)], cause="walk") == Stored()
+    assert store(conn, [market(1)], cause="walk") == StoreResult()
 
     assert conn.execute("select xmin, updated_at from markets").fetchall() == before
     assert len(told(conn)) == 1
@@ -65,7 +65,7 @@ def test_a_changed_field_is_written_and_moves_the_time_of_change(conn, change):
     store(conn, [market(1)], cause="listed")
     conn.execute("update markets set updated_at = '2020-01-01'")
 
-    assert store(conn, [market(1, **change)], cause="walk") == Stored(changed=1)
+    assert store(conn, [market(1, **change)], cause="walk") == StoreResult(changed=1)
 
     ((name, value),) = change.items()
     assert one(conn, name) == value
@@ -88,12 +88,12 @@ def test_what_is_unknown_leaves_what_is_stored(conn):
 
     stored = store(conn, [{"market_id": f"0x{1:064x}", "tags": [], "slug": None}], cause="socket")
 
-    assert stored == Stored()
+    assert stored == StoreResult()
     assert (one(conn, "slug"), one(conn, "tags")) == ("market-1", ["politics"])
 
 
 def test_a_word_about_an_unknown_market_is_passed_over(conn):
-    assert store(conn, [{"market_id": f"0x{9:064x}", "status": "RESOLVED"}], cause="socket") == Stored()
+    assert store(conn, [{"market_id": f"0x{9:064x}", "status": "RESOLVED"}], cause="socket") == StoreResult()
 
     assert one(conn, "status", 9) is None
 
@@ -124,14 +124,14 @@ def test_resolved_is_final(conn):
     store(conn, [paid], cause="socket")
 
     for stale in (market(1, volume_usd=9), market(1, status="CLOSED", volume_usd=9)):
-        assert store(conn, [stale], cause="walk") == Stored()
+        assert store(conn, [stale], cause="walk") == StoreResult()
 
     assert (one(conn, "status"), one(conn, "winning_outcome"), one(conn, "outcome_prices")) == (
         "RESOLVED",
         0,
         [1_000_000, 0],
     )
-    assert store(conn, [{**paid, "volume_usd": 9}], cause="walk") == Stored(changed=1)
+    assert store(conn, [{**paid, "volume_usd": 9}], cause="walk") == StoreResult(changed=1)
 
 
 def test_a_closed_market_opens_again_only_on_newer_word(conn):
@@ -140,16 +140,16 @@ def test_a_closed_market_opens_again_only_on_newer_word(conn):
     store(conn, [market(1)], cause="listed")
     store(conn, [market(1, status="CLOSED", closed_at=datetime(2026, 2, 15, tzinfo=UTC), raw=closing)], cause="ended")
 
-    assert store(conn, [market(1, raw=older)], cause="walk") == Stored()
+    assert store(conn, [market(1, raw=older)], cause="walk") == StoreResult()
     assert one(conn, "status") == "CLOSED"
-    assert store(conn, [market(1, raw=newer)], cause="walk") == Stored(changed=1, status_changes=1)
+    assert store(conn, [market(1, raw=newer)], cause="walk") == StoreResult(changed=1, status_changes=1)
     assert (one(conn, "status"), one(conn, "closed_at")) == ("ACTIVE", None)
 
 
 def test_taking_stock_tells_nobody(conn):
     stored = store(conn, [market(1)], cause="discovered", announce_new=False)
 
-    assert stored == Stored(inserted=1)
+    assert stored == StoreResult(inserted=1)
     assert told(conn) == []
     assert conn.execute("select count(*) from market_status_changes").fetchone() == (0,)
 
@@ -157,7 +157,7 @@ def test_taking_stock_tells_nobody(conn):
 def test_repeats_in_one_batch_are_read_as_one(conn):
     rows = [market(1), {"market_id": f"0x{1:064x}", "status": "RESOLVED", "winning_outcome": 0}, market(2), market(2)]
 
-    assert store(conn, rows, cause="listed") == Stored(inserted=2, status_changes=2)
+    assert store(conn, rows, cause="listed") == StoreResult(inserted=2, status_changes=2)
 
     assert (one(conn, "status"), one(conn, "question")) == ("RESOLVED", "Will it be 1?")
 
@@ -180,7 +180,7 @@ def test_what_the_database_refuses_is_kept_aside_and_the_rest_stored(conn):
 
     stored = store(conn, rows, cause="walk", announce_new=False)
 
-    assert stored == Stored(inserted=6, refused=2)
+    assert stored == StoreResult(inserted=6, refused=2)
     reasons = [row[0] for row in conn.execute("select reason from quarantine order by quarantine_id")]
     assert "out of range" in reasons[0]
     assert "status" in reasons[1]
@@ -198,7 +198,7 @@ def test_text_that_postgres_cannot_hold_is_cleaned(conn):
 
 
 def test_objects_without_a_condition_are_passed_over(conn):
-    assert store(conn, [market(1, market_id="")], cause="walk") == Stored()
+    assert store(conn, [market(1, market_id="")], cause="walk") == StoreResult()
 
 
 def test_events_are_kept_up_with_their_markets(conn):
@@ -254,14 +254,14 @@ def test_writers_at_once_neither_lose_nor_repeat(database_url):
             assert [was for was, _ in steps] == [None, *(became for _, became in steps[:-1])]
 
 
-def test_a_walk_over_many_pages_is_stored_in_seconds(database_url, conn):  # a database without what others left
+def test_a_walk_over_many_pages_is_stored_in_seconds(database_url, conn):  # a database without other tests' rows
     description = "What decides how this market resolves, in words and at length. " * 60  # 4 kB, as they are
     rows = [market(number, description=description, raw=json.dumps({"d": description})) for number in range(1, 1501)]
     pages = [rows[start : start + 100] for start in range(0, 1500, 100)]
     began = time.monotonic()
 
-    first = sum((store(conn, page, cause="walk", announce_new=False) for page in pages), Stored())
-    second = sum((store(conn, page, cause="walk") for page in pages), Stored())
+    first = sum((store(conn, page, cause="walk", announce_new=False) for page in pages), StoreResult())
+    second = sum((store(conn, page, cause="walk") for page in pages), StoreResult())
 
-    assert (first, second) == (Stored(inserted=1500), Stored())
+    assert (first, second) == (StoreResult(inserted=1500), StoreResult())
     assert time.monotonic() - began < 30  # one on a quiet machine

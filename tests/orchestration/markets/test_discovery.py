@@ -9,8 +9,8 @@ import pytest
 
 from config.settings import Settings
 from orchestration.assets import markets
-from orchestration.markets.catalogue import Stored, store
-from orchestration.markets.discovery import Discovery, State, due
+from orchestration.markets.catalogue import StoreResult, store
+from orchestration.markets.discovery import Discovery, DiscoveryState, due
 from orchestration.resources import Database, Exchange
 from sql import database
 from sql.queries import catalogue as queries
@@ -25,11 +25,9 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 @pytest.fixture(scope="module")
 def exchange():
-    """A sandbox that stands still: 60 markets closed and paid out one by one, the others open, the last one new."""
+    """A paused sandbox: 60 markets closed and paid out one by one, the others open, the last one new."""
     with Sandbox(simulate=11, markets=250, hold=True) as running:
-        httpx.get(
-            f"{running.gamma_url}/markets/keyset?limit=1"
-        )  # figures are brought up to date as they are first asked for
+        httpx.get(f"{running.gamma_url}/markets/keyset?limit=1")  # figures are updated when they are first requested
 
         def change():
             markets = list(running.exchange.catalogue)
@@ -67,7 +65,7 @@ def statuses(conn):
 
 def test_a_first_walk_brings_all_open_markets_and_tells_nobody(walks, conn, open_markets):
     with walks() as discovery:
-        discovery.walk_open()
+        discovery.scan_open()
         assert discovery.report.stored.inserted == open_markets
         assert discovery.report.pages == 3  # the most traded first, then all
 
@@ -90,7 +88,7 @@ def test_the_first_page_is_served_before_the_second_is_asked_for(walks, conn):
             return super().handle_request(request)
 
     with walks(transport=Watching()) as discovery:
-        discovery.walk_open()
+        discovery.scan_open()
 
     assert "volume24hr" in seen[0][0]
     assert [count for _, count in seen[:2]] == [0, 100]
@@ -98,19 +96,19 @@ def test_the_first_page_is_served_before_the_second_is_asked_for(walks, conn):
 
 def test_a_second_walk_finds_nothing_to_write(walks, conn):
     with walks() as first:
-        first.walk_open()
+        first.scan_open()
     keys = conn.execute("select market_id, market_key from markets order by 1").fetchall()
 
     with walks() as second:
-        second.walk_open()
-        assert second.report.stored == Stored()
+        second.scan_open()
+        assert second.report.stored == StoreResult()
 
     assert conn.execute("select market_id, market_key from markets order by 1").fetchall() == keys
 
 
 def test_a_listing_after_the_first_walk_is_told(walks, conn, newest):
     with walks() as first:
-        first.walk_open()
+        first.scan_open()
     conn.execute("delete from markets where market_id = %s", [newest])
 
     with walks() as second:
@@ -123,14 +121,14 @@ def test_a_listing_after_the_first_walk_is_told(walks, conn, newest):
 
 def test_a_market_no_longer_listed_as_open_is_asked_for_by_its_id(walks, conn):
     with walks() as first:
-        first.walk_closed(5.0)
+        first.scan_closed(5.0)
     closed = conn.execute("select market_id from markets where status = 'RESOLVED' limit 1").fetchone()[0]
     conn.execute(
         "update markets set status = 'ACTIVE', winning_outcome = null, first_seen_at = now() - interval '1 day'"
     )
 
     with walks() as second:
-        second.walk_open()
+        second.scan_open()
 
     assert conn.execute("select status from markets where market_id = %s", [closed]).fetchone() == ("RESOLVED",)
     cause = "select cause from market_status_changes join markets using (market_key) where market_id = %s"
@@ -139,7 +137,7 @@ def test_a_market_no_longer_listed_as_open_is_asked_for_by_its_id(walks, conn):
 
 def test_a_market_past_its_end_is_asked_for_at_the_next_look(walks, conn):
     with walks() as first:
-        first.walk_closed(5.0)
+        first.scan_closed(5.0)
     closed = conn.execute("select market_id from markets where status = 'RESOLVED' limit 1").fetchone()[0]
     conn.execute(
         "update markets set status = 'ACTIVE', winning_outcome = null, end_time = now() - interval '5 minutes' "
@@ -154,21 +152,21 @@ def test_a_market_past_its_end_is_asked_for_at_the_next_look(walks, conn):
 
 
 def test_the_history_is_walked_in_parts_and_once(walks, conn, monkeypatch):
-    monkeypatch.setattr(gamma, "MARKETS_A_PAGE", 40)
+    monkeypatch.setattr(gamma, "MARKETS_PER_PAGE", 40)
     with walks() as first:
-        first.walk_closed(0.0)
-    in_between, held = State.read(conn), statuses(conn)
+        first.scan_closed(0.0)
+    in_between, held = DiscoveryState.read(conn), statuses(conn)
     with walks() as second:
-        second.walk_closed(0.0)
+        second.scan_closed(0.0)
     with walks() as afterwards:
-        afterwards.walk_closed(5.0)
+        afterwards.scan_closed(5.0)
         assert afterwards.report.pages == 1  # nothing was closed since
 
     assert in_between.history_cursor is not None
     assert in_between.history_until is None
     assert held == {"RESOLVED": 40}
     assert statuses(conn) == {"RESOLVED": 60}
-    assert State.read(conn).history_until is not None
+    assert DiscoveryState.read(conn).history_until is not None
     assert conn.execute("select count(*) from stream_events").fetchone() == (0,)
 
 
@@ -176,12 +174,12 @@ def test_a_cursor_that_the_exchange_no_longer_knows_starts_the_history_over(walk
     queries.remember(conn, value=json.dumps({"history_cursor": "unheard-of"}))
 
     with walks() as first:
-        first.walk_closed(0.0)
-    assert State.read(conn).history_cursor is None
+        first.scan_closed(0.0)
+    assert DiscoveryState.read(conn).history_cursor is None
     with walks() as second:
-        second.walk_closed(5.0)
+        second.scan_closed(5.0)
 
-    assert State.read(conn).history_until is not None
+    assert DiscoveryState.read(conn).history_until is not None
 
 
 def test_what_cannot_be_read_goes_to_quarantine(database_url, conn):
@@ -191,7 +189,7 @@ def test_what_cannot_be_read_goes_to_quarantine(database_url, conn):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"markets": [good, bad]}))
 
     with database.connect(database_url, autocommit=True) as mine, Client(transport=transport) as client:
-        Discovery(mine, Gamma(client), Settings()).walk_open()
+        Discovery(mine, Gamma(client), Settings()).scan_open()
 
     assert statuses(conn) == {"ACTIVE": 1}
     assert "nonsense" in conn.execute("select payload from quarantine limit 1").fetchone()[0]
@@ -205,9 +203,9 @@ def test_a_walk_that_broke_off_is_begun_again_after_a_minute(database_url, conn)
         Client(transport=transport, sleep=lambda _: None) as client,
         pytest.raises(Unavailable),
     ):
-        Discovery(mine, Gamma(client), Settings(), now=lambda: NOW).walk_open()
+        Discovery(mine, Gamma(client), Settings(), now=lambda: NOW).scan_open()
 
-    state, settings = State.read(conn), Settings()
+    state, settings = DiscoveryState.read(conn), Settings()
     assert due(state, NOW + timedelta(seconds=1), settings) is None
     assert due(state, NOW + timedelta(seconds=settings.discovery_changes_s), settings) == "full"
 
@@ -215,12 +213,21 @@ def test_a_walk_that_broke_off_is_begun_again_after_a_minute(database_url, conn)
 @pytest.mark.parametrize(
     ("state", "expected"),
     [
-        (State(), "full"),
-        (State(tried_at=NOW, full_at=NOW, looked_at=NOW), None),
-        (State(tried_at=NOW, full_at=NOW, looked_at=NOW - timedelta(seconds=60)), "changes"),
-        (State(tried_at=NOW - timedelta(seconds=600), full_at=NOW - timedelta(seconds=500), looked_at=NOW), "full"),
-        (State(tried_at=NOW - timedelta(seconds=30), full_at=NOW - timedelta(seconds=900), looked_at=NOW), None),
-        (State(tried_at=NOW - timedelta(seconds=90), full_at=NOW - timedelta(seconds=900), looked_at=NOW), "full"),
+        (DiscoveryState(), "full"),
+        (DiscoveryState(tried_at=NOW, full_at=NOW, looked_at=NOW), None),
+        (DiscoveryState(tried_at=NOW, full_at=NOW, looked_at=NOW - timedelta(seconds=60)), "changes"),
+        (
+            DiscoveryState(tried_at=NOW - timedelta(seconds=600), full_at=NOW - timedelta(seconds=500), looked_at=NOW),
+            "full",
+        ),
+        (
+            DiscoveryState(tried_at=NOW - timedelta(seconds=30), full_at=NOW - timedelta(seconds=900), looked_at=NOW),
+            None,
+        ),
+        (
+            DiscoveryState(tried_at=NOW - timedelta(seconds=90), full_at=NOW - timedelta(seconds=900), looked_at=NOW),
+            "full",
+        ),
     ],
 )
 def test_what_is_due_follows_from_what_was_done(state, expected):

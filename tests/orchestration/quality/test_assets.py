@@ -1,4 +1,4 @@
-"""Data quality in Dagster's terms: a check a table on the asset that brings its rows, and a job that is due."""
+"""Data quality in Dagster's terms: one check per table on the asset that writes its rows, and a job that is due."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_every_suite_has_an_asset_and_says_what_it_expects():
         f"{suite.table}.{check.name}"
         for suite in SUITES
         for check in suite.checks
-        if check.says not in described[suite.name] or check.name not in described[suite.name]
+        if check.description not in described[suite.name] or check.name not in described[suite.name]
     ]
     assert unsaid == []
 
@@ -141,4 +141,4 @@ def test_other_jobs_leave_the_suites_to_their_own():
 def test_a_pass_is_due_every_so_often(last, computed, runs, why):
     ended = None if last is None else NOW - timedelta(seconds=last)
 
-    assert quality.wait(ended, NOW, every_s=120, computed=computed, runs=runs) == why
+    assert quality.reason_to_wait(ended, NOW, every_s=120, computed=computed, runs=runs) == why

@@ -1,4 +1,4 @@
-"""Rows spoiled in every way that the suites name: the checks that should catch one do, and no others."""
+"""Rows corrupted in every way that the suites name: exactly the checks that should detect one do."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.orchestration.quality.corruptions import markets, others
 
 OF_MARKETS = markets.TRADES | markets.FEED | markets.CATALOGUE | markets.COMPUTED
 EVERY = OF_MARKETS | others.CHAIN | others.OTHERS
-# Candles are spoiled by writing into them, which continuous aggregates do not allow.
+# Candles are corrupted by writing into them, which continuous aggregates do not allow.
 OF_CANDLES = {name for name, each in EVERY.items() if re.match(r"(update|delete from) candles_1", each.does)}
 
 
 @pytest.fixture(scope="module")
 def spoiled(new_database):
-    """What a pass finds in a whole world, and then where each market and block has been spoiled in its way."""
+    """Findings of a pass over healthy data, and of one after each market and block has been corrupted in its way."""
     with (
         pytest.MonkeyPatch.context() as patch,
         new_database() as url,
@@ -31,7 +31,7 @@ def spoiled(new_database):
         patch.setitem(judging.SUMMARY, "partial_unexpected_count", 1000)
         patch.setattr(judging, "SAMPLES", 1000)
         conn.execute("alter table markets drop constraint markets_status_check")
-        world.ground(conn)
+        world.add_shared_rows(conn)
         subjects = {name: world.healthy_market(conn) for name in OF_MARKETS}
         for nth in range(12):
             world.healthy_market(conn, f"pair-{nth}")
@@ -49,12 +49,12 @@ def spoiled(new_database):
                 named[name] = str(cursor.fetchone()[0])
             else:
                 named[name] = f"{corruption.of} {subject}" if subject else corruption.of
-        conn.execute("truncate quality_suites")  # so that the same rows are looked at again
+        conn.execute("truncate quality_suites")  # so that the same rows are validated again
         yield whole, passes.run(url, datetime.now(UTC)), named
 
 
-def subjects_of(sample):
-    """Tell whose a row is, in the words of the corruptions."""
+def subject_of(sample):
+    """Return which market or block a row belongs to, as the corruptions name it."""
     yield f"market {sample.get('market_key')}"
     yield f"block {sample.get('block_number', sample.get('number'))}"
     for column in (
@@ -89,7 +89,7 @@ def test_nothing_is_found_in_a_whole_world(spoiled):
 def test_what_is_spoiled_is_caught_by_the_checks_that_should(spoiled, name):
     _, found, named = spoiled
     corruption = EVERY[name]
-    by = {result.name for result in found.failed if any(named[name] in subjects_of(row) for row in result.samples)}
+    by = {result.name for result in found.failed if any(named[name] in subject_of(row) for row in result.samples)}
     if name in others.OTHERS and named[name] in {"orphan", "rank", "pairs", "nameless"}:
         by = {result.name for result in found.failed} & corruption.caught_by
 

@@ -1,4 +1,4 @@
-"""What a pass looks at, how far it has come, and how its findings make a stage late or stale."""
+"""Which rows a pass reads, how far it has come, and how its findings make a stage late or stale."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_is_filled_in_later_is_looked_at_when_it_is(database_url, conn, add
 
 @pytest.fixture
 def of_chain(monkeypatch):
-    """Pass over blocks and settlements alone, so many blocks at a time."""
+    """Run passes over blocks and settlements alone, some blocks at a time."""
 
     def run_of(url, most=5000):
         suites = [replace(suite, most=most) for suite in SUITES if suite.table == "chain_blocks"]
@@ -93,7 +93,7 @@ def of_chain(monkeypatch):
 
 
 def test_holes_of_the_chain_are_looked_at_when_they_are_filled_in(database_url, conn, of_chain):
-    world.ground(conn)
+    world.add_shared_rows(conn)
     conn.execute("delete from chain_ranges")
     lower, upper = world.healthy_block(conn), world.healthy_block(conn)
     insert(conn, "chain_blocks", {"number": upper + 500, "hash": bytes(32), "ts": datetime.now(UTC), "logs": 0})
@@ -107,7 +107,7 @@ def test_holes_of_the_chain_are_looked_at_when_they_are_filled_in(database_url, 
 
 
 def test_many_blocks_at_once_are_taken_in_pieces(database_url, conn, of_chain):
-    world.ground(conn)
+    world.add_shared_rows(conn)
     for _ in range(5):
         world.healthy_block(conn)
     insert(conn, "chain_blocks", {"number": 9000, "hash": bytes(32), "ts": datetime.now(UTC), "logs": 0})
@@ -137,7 +137,7 @@ def test_two_passes_at_once_take_turns(database_url, conn, add_market, add_trade
         list(pool.map(lambda _: run(database_url), range(2)))
 
     found = conn.execute("select count(*) from quality_results where name = 'price' and rows_failed > 0").fetchone()
-    assert found == (2,)  # within the minute of overlap both look at it; neither waits for ever
+    assert found == (2,)  # within the minute of overlap both read it; neither waits for ever
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_trades_are_held_against_a_book_that_was_being_followed(database_url, co
         " from book_events, generate_series(1, 60) as nth group by nth",
         [key],
     )
-    if not followed:  # as in a recording of books that were asked for now and then
+    if not followed:  # as in a recording of books that were requested now and then
         conn.execute("delete from book_events")
 
     assert ("trades.within_book" in failed(run(database_url))) is followed

@@ -1,4 +1,4 @@
-"""What the exchange really sends raises nothing: its markets, open, closed, old and odd, as they were recorded."""
+"""Recorded markets of the exchange raise no findings: open, closed, old and odd ones."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from orchestration.markets.catalogue import store
 from orchestration.quality import passes
 from tests.upstream import recordings
-from upstream.polymarket.gamma.markets import Market
+from upstream.polymarket.gamma.markets import GammaMarket
 
 
 def test_recorded_markets_break_nothing_that_is_expected_of_markets(database_url, conn, recorded):
     texts = (text.encode() if isinstance(text, str) else text for text in recordings.gamma_markets(recorded))
-    markets = [Market.read(text) for text in texts]
+    markets = [GammaMarket.read(text) for text in texts]
     store(
         conn,
         [market.row("tape") for market in markets],

@@ -1,4 +1,4 @@
-"""A small world in which everything holds, market by market and block by block, so that one thing can be spoiled."""
+"""A small healthy data set, market by market and block by block, so that one row can be corrupted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def seq_of(ts, nth=0):
 
 
 def instants():
-    """Give the present and what is a little past: as of the call, as a pass looks back by minutes only."""
+    """Return the present and recent instants: as of the call, as a pass looks back by minutes only."""
     now = datetime.now(UTC)
     return now, now - timedelta(seconds=90)
 
 
 def healthy_market(conn, slug=None):
-    """Add a market with a row of everything; give its key."""
+    """Add a market with a row in each table; return its key."""
     now, ago = instants()
     event = insert(conn, "events", {"event_id": f"e{next(_numbers)}", "title": "An event", "tags": ["a tag"]})
     market = add_market(
@@ -62,8 +62,8 @@ def healthy_market(conn, slug=None):
 _ranks = itertools.count(1)
 
 
-def ground(conn):
-    """Add what is there once: tokens and contracts of the chain, boards, the stream, figures of the feed."""
+def add_shared_rows(conn):
+    """Add the rows that exist once: tokens and contracts of the chain, boards, the stream, figures of the feed."""
     now, ago = instants()
     insert(conn, "chain_contracts", {"address": CONTRACT, "name": "CTF Exchange V2"})
     insert(conn, "chain_tokens", {"token_id": "1001"})
@@ -95,7 +95,7 @@ def ground(conn):
 
 
 def healthy_block(conn):
-    """Add a block with a match, an entry and what follows from them, and the block before; give its number."""
+    """Add a block with a match, an entry and derived rows, and the block before; return its number."""
     _, ago = instants()
     number = next(_blocks)
     parent, ts = secrets.token_bytes(32), ago - timedelta(seconds=100_000 - number)

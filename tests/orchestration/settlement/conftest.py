@@ -24,7 +24,7 @@ def db(database_url):
 @pytest.fixture
 def follower(db, chain):
     def make(source=None, **given):
-        writer = Writer(db, POLYGON, tell_within_s=ALWAYS)
+        writer = Writer(db, POLYGON, publish_within_s=ALWAYS)
         return Follower(writer, source or Plain(chain), POLYGON, **{"start": 0, "patience_s": 0.0, **given})
 
     return make
@@ -32,8 +32,8 @@ def follower(db, chain):
 
 @pytest.fixture
 def ranges(db, chain):
-    def make(source=None, *, tell_within_s=ALWAYS, **given):
-        writer = Writer(db, POLYGON, tell_within_s=tell_within_s)
+    def make(source=None, *, publish_within_s=ALWAYS, **given):
+        writer = Writer(db, POLYGON, publish_within_s=publish_within_s)
         return Ranges(writer, source or Plain(chain), POLYGON, sleep=lambda _: None, **given)
 
     return make
@@ -41,7 +41,7 @@ def ranges(db, chain):
 
 @pytest.fixture
 def until_done():
-    """Step until there is nothing to do: the head reached, no hole, everything final counted again."""
+    """Step until there is nothing to do: the head reached, no hole, everything final recounted."""
 
     def run(following, most=500):
         for _ in range(most):

@@ -1,4 +1,4 @@
-"""Random histories played against the indexer: following with holes, back-fill beside it, endpoints that fail."""
+"""Random histories played against the indexer: following with holes, backfill beside it, failing endpoints."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import random
 
 from orchestration.settlement.follow import Follower, OtherChain
-from orchestration.settlement.ranges import Pace, Ranges
+from orchestration.settlement.ranges import BatchSizer, Ranges
 from orchestration.settlement.reading import Inconsistent
 from orchestration.settlement.writer import Writer
 from sql import database
@@ -17,25 +17,25 @@ from upstream.chain.rpc import Rpc
 from upstream.transport.errors import UpstreamError
 
 FINAL = 70  # blocks after which everything that happened is final, whatever the endpoints say
-# An endpoint that stopped on a dead branch, asked while the others rest, is taken for another chain, and not followed.
+# An endpoint that stopped on a dead branch, used while the others rest, is taken for another chain, and not followed.
 FAULTS = (UpstreamError, Inconsistent, OtherChain)
 
 
-def rpc(meddlers):
-    return Rpc([m.url for m in meddlers], read_s=2.0, total_s=5.0, rounds=3, compare_s=0.0, sleep=lambda _: None)
+def rpc(faulty_rpcs):
+    return Rpc([m.url for m in faulty_rpcs], read_s=2.0, total_s=5.0, rounds=3, compare_s=0.0, sleep=lambda _: None)
 
 
-def play(seed, chain, meddlers, url):
-    """Play a history while it is followed; the differences that are left when all has calmed down."""
+def play(seed, chain, faulty_rpcs, url):
+    """Play a history while it is followed; return the differences that are left when all has settled."""
     rng = random.Random(seed)
     chain.reset()
     with (
         database.connect(url, autocommit=True) as conn,
         database.connect(url, autocommit=True) as beside,
-        rpc(meddlers) as source,
-        rpc(meddlers[::-1]) as second,
+        rpc(faulty_rpcs) as source,
+        rpc(faulty_rpcs[::-1]) as second,
     ):
-        writer = Writer(conn, POLYGON, tell_within_s=float("inf"))
+        writer = Writer(conn, POLYGON, publish_within_s=float("inf"))
         following = Follower(
             writer,
             source,
@@ -46,23 +46,23 @@ def play(seed, chain, meddlers, url):
             jump=rng.choice([6, 20, 1000]),
             check_blocks=1,
         )
-        filling = Ranges(Writer(beside, POLYGON, tell_within_s=float("inf")), source, POLYGON, sleep=lambda _: None)
-        for step in scenario.drawn(seed, endpoints=len(meddlers)):
-            scenario.play(step, chain, meddlers)
+        filling = Ranges(Writer(beside, POLYGON, publish_within_s=float("inf")), source, POLYGON, sleep=lambda _: None)
+        for step in scenario.random_steps(seed, endpoints=len(faulty_rpcs)):
+            scenario.play(step, chain, faulty_rpcs)
             for _ in range(rng.choice([0, 1, 1, 3])):
                 attempt(following.step)
             if rng.random() < 0.3:
                 attempt(lambda: fill(filling, rng))
-        scenario.calm(meddlers)
-        for meddler in meddlers:
-            meddler.missing = 0.0
+        scenario.clear_faults(faulty_rpcs)
+        for faulty_rpc in faulty_rpcs:
+            faulty_rpc.missing = 0.0
         chain.mine(FINAL)
-    # Another process takes over, as endpoints may be left alone for a minute by one that has seen them fail.
-    with database.connect(url, autocommit=True) as conn, rpc(meddlers) as source, rpc(meddlers[::-1]) as second:
-        writer = Writer(conn, POLYGON, tell_within_s=float("inf"))
+    # Another process takes over, as one that has seen endpoints fail may avoid them for a minute.
+    with database.connect(url, autocommit=True) as conn, rpc(faulty_rpcs) as source, rpc(faulty_rpcs[::-1]) as second:
+        writer = Writer(conn, POLYGON, publish_within_s=float("inf"))
         following = Follower(writer, source, POLYGON, second=second, start=0, patience_s=0.0, check_blocks=1)
         settle(following, chain.head)
-        # What both endpoints left out, when it was read and when it was counted again: the day's check finds it.
+        # Logs that both endpoints left out, both when read and when recounted: the daily check finds them.
         checking = Ranges(writer, source, POLYGON, sleep=lambda _: None, second=second)
         for _ in checking.check_all([(0, chain.head - FINAL + 5)], source.heads()):
             pass
@@ -75,10 +75,10 @@ def attempt(what):
 
 
 def fill(filling, rng):
-    """A back-fill of some final range, as an operator might start it at any time."""
+    """Backfill some final range, as an operator might start it at any time."""
     final = filling.source.heads().finalized
     low = rng.randint(0, max(final, 0))
-    pieces = filling.fill(low, min(final, low + rng.randint(0, 40)), Pace(100, rng.choice([1, 5, 32])))
+    pieces = filling.fill(low, min(final, low + rng.randint(0, 40)), BatchSizer(100, rng.choice([1, 5, 32])))
     for _ in range(rng.choice([1, 2, 100])):  # some are interrupted
         if next(pieces, None) is None:
             return
@@ -86,7 +86,7 @@ def fill(filling, rng):
 
 
 def settle(following, head, most=400):
-    """Follow until everything is indexed, final and counted again."""
+    """Follow until everything is indexed, final and recounted."""
     quiet = 0
     for _ in range(most):
         try:

@@ -14,19 +14,19 @@ from tests.orchestration.running import Processes
 
 
 def index(run_id, url, rpc_url):
-    """What a process does: a feed, as `python -m orchestration.settlement` has it."""
-    from orchestration.settlement.feed import Feed
+    """Run a feed, as `python -m orchestration.settlement` does; the processes' target."""
+    from orchestration.settlement.feed import SettlementFeed
     from upstream.chain.contracts import POLYGON
     from upstream.chain.rpc import Rpc
 
     settings = Settings(_env_file=None, settlement_poll_ms=50, chain_start_block=0)
     with Rpc([rpc_url]) as rpc:
-        Feed(settings, url, rpc, POLYGON, run_id=run_id, window_s=600.0, patience_s=1.0).run()
+        SettlementFeed(settings, url, rpc, POLYGON, run_id=run_id, window_s=600.0, patience_s=1.0).run()
 
 
 @contextmanager
 def growing(anvil, seed):
-    """A chain of now that grows ten blocks a second, and is reorganised now and then, until told to stop."""
+    """A chain of current blocks that grows ten blocks a second, and is reorganised now and then, until told to stop."""
     chain = Chain(anvil, genesis_s=int(time.time()) - 3000)
     rng = random.Random(seed)
     stop = threading.Event()
@@ -61,7 +61,7 @@ def growing(anvil, seed):
 
 
 def indexed(url, chain, within_s=60.0):
-    """Wait until the head is indexed, as it is now."""
+    """Wait until the current head is indexed."""
     tip = chain.blocks(chain.head)[0]
     until = time.monotonic() + within_s
     with database.connect(url, autocommit=True) as conn:
@@ -77,7 +77,7 @@ def indexed(url, chain, within_s=60.0):
 
 
 def kill_many(anvil, url, kills, seed):
-    """Kill the leader so often, at random moments; the differences that are left."""
+    """Kill the leader a number of times, at random moments; return the differences that are left."""
     from tests.orchestration.settlement import truth
 
     rng = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A chain asked directly, without the client that the indexer has: for what is not about the client."""
+"""A chain read directly, without the indexer's client: for tests that are not about the client."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Each way in which endpoints fail, lag and disagree: afterwards the tables are what an independent reading says."""
+"""Each way in which endpoints fail, lag and disagree: afterwards the tables equal an independent reading."""
 
 from __future__ import annotations
 
 import pytest
 
-from orchestration.settlement.ranges import Pace
+from orchestration.settlement.ranges import BatchSizer
 from tests.chain import refusals
 from tests.orchestration.settlement import histories, truth
 from upstream.chain.rpc import Rpc
@@ -13,9 +13,9 @@ TERMS = {"total_s": 30.0, "rounds": 4, "compare_s": 0.0, "max_body": 1 << 20, "s
 
 
 @pytest.fixture
-def endpoints(request, meddlers):
-    """Two endpoints and a client of both, which waits long for who is silent only where nobody is."""
-    pair = meddlers(2)
+def endpoints(request, faulty_rpcs):
+    """Two endpoints and a client of both, which waits long for a silent one only where none is silent."""
+    pair = faulty_rpcs(2)
     for each in pair:
         each.finality = 8
     read_s = 1.0 if request.node.callspec.params.get("kind") == "silence" else 30.0
@@ -49,7 +49,7 @@ def test_whatever_an_endpoint_answers_while_history_is_filled_in(chain, db, rang
     rpc.heads()
 
     first.fail(kind, times=4, methods={"eth_getLogs"})
-    last = list(ranges(rpc).fill(0, 30, Pace(30, 4)))[-1]
+    last = list(ranges(rpc).fill(0, 30, BatchSizer(30, 4)))[-1]
 
     assert first.refused[kind] > 0
     assert last.done == 31
@@ -74,7 +74,7 @@ def test_an_endpoint_that_lags_is_not_believed_to_be_silent(chain, db, follower,
 
 @pytest.mark.parametrize("depth", [1, 3, 7])
 def test_two_endpoints_on_two_branches(chain, db, follower, match, endpoints, depth):
-    """One stops on a branch that the others leave; whichever is asked, nothing of both is mixed."""
+    """One stops on a branch that the others leave; whichever is read, nothing of both is mixed."""
     (first, second), rpc = endpoints
     following = follower(rpc)
     chain.extend([[match(n % 4 + 1)] for n in range(20)])
@@ -98,7 +98,7 @@ def test_two_endpoints_on_two_branches(chain, db, follower, match, endpoints, de
 def test_a_reorganisation_in_the_middle_of_a_back_fill(chain, db, follower, ranges, match, until_done, depth):
     chain.extend([[match(n % 5 + 1)] if n % 3 else [] for n in range(100)])
     final = 100 - 64
-    filling = ranges().fill(0, final, Pace(30, 4))
+    filling = ranges().fill(0, final, BatchSizer(30, 4))
     for _ in range(3):
         next(filling)
 

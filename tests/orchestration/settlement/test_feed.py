@@ -1,4 +1,4 @@
-"""The feed as a whole: leader and standby, clock and lease, and what a kill leaves behind."""
+"""The feed as a whole: leader and standby, clock and lease, and recovery from a kill."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from config.settings import Settings
-from orchestration.settlement.feed import Feed
-from tests.chain import Chain, Meddler, events
+from orchestration.settlement.feed import SettlementFeed
+from tests.chain import Chain, FaultyRpc, events
 from tests.orchestration.running import Running
 from tests.orchestration.settlement import killing, truth
 from tests.patience import until
@@ -28,7 +28,7 @@ CONDITION = events.word(77)
 
 @pytest.fixture
 def fresh(anvil):
-    """A chain whose blocks are of now."""
+    """A chain with current blocks."""
     made = Chain(anvil, genesis_s=int(time.time()) - 300)
     made.extend([[events.match_v2([events.fill_v2()])]] * 5)
     return made
@@ -43,7 +43,7 @@ def start(database_url, fresh):
             settings = Settings(_env_file=None, settlement_poll_ms=50, chain_start_block=0)
             rpc = rpcs.enter_context(Rpc([url], read_s=2, total_s=2, rounds=1))
             terms = {"window_s": 600.0, "observe_s": 0.2, **given}
-            running.append(Running(Feed(settings, database_url, rpc, POLYGON, run_id=name, **terms)))
+            running.append(Running(SettlementFeed(settings, database_url, rpc, POLYGON, run_id=name, **terms)))
             return running[-1]
 
         yield start
@@ -108,12 +108,12 @@ def test_the_stage_s_clock_says_how_far_it_is(conn, fresh, start, database_url):
 
 
 def test_a_chain_that_cannot_be_reached_is_said_and_tried_again(conn, fresh, start, database_url):
-    with Meddler(fresh.url) as meddler:
-        meddler.fail("http_503", times=None)
-        start("a", meddler.url)
+    with FaultyRpc(fresh.url) as faulty_rpc:
+        faulty_rpc.fail("http_503", times=None)
+        start("a", faulty_rpc.url)
         until(lambda: "Unavailable" in (clock(conn)[1].get("fault") or ""))
 
-        meddler.clear()
+        faulty_rpc.clear()
         killing.indexed(database_url, fresh)
 
         until(lambda: "fault" not in clock(conn)[1])

@@ -1,4 +1,4 @@
-"""The head of a real chain, followed through reorganisations: the tables are what an independent reading says."""
+"""The head of a real chain, followed through reorganisations: the tables equal an independent reading."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_logs_that_an_endpoint_left_out_are_found_and_told(chain, db, follower, 
     checked = db.execute("select to_block from chain_checks").fetchone()[0]
     different = truth.compare(db, chain, followed_from=0)
     assert checked >= 31
-    # Of the last ones too few are final to be counted again.
+    # Of the last ones too few are final to be recounted.
     assert all(
         row[0] > checked
         for kind in ("settlements", "ledger_entries")

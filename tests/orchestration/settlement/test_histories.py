@@ -1,4 +1,4 @@
-"""Whatever the chain and its endpoints do: in the end the tables are what an independent reading says."""
+"""Whatever the chain and its endpoints do: in the end the tables equal an independent reading."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ SEEDS = range(50)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_a_random_history_the_tables_are_what_an_independent_reading_says(chain, meddlers, database_url, seed):
-    assert histories.play(seed, chain, meddlers(2), database_url) == {}
+def test_after_a_random_history_the_tables_are_what_an_independent_reading_says(chain, faulty_rpcs, database_url, seed):
+    assert histories.play(seed, chain, faulty_rpcs(2), database_url) == {}

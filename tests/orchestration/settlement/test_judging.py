@@ -1,4 +1,4 @@
-"""What must hold of what was indexed."""
+"""Checks on the indexed chain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AGO = NOW - dt.timedelta(hours=1, minutes=5)
 
 @pytest.fixture
 def indexed(conn):
-    """Blocks of three hours are indexed."""
+    """Index the blocks of three hours."""
     for number, hours in ((1, 3), (2, 0)):
         insert(
             conn,
@@ -56,7 +56,7 @@ def test_trades_of_an_hour_ago_that_are_not_settled_are_noticed(
 
     judged = judging.all_settled(conn, NOW)
 
-    assert judged.said == f"{unsettled} of {trades} trades of an hour ago have no settlement"
+    assert judged.summary == f"{unsettled} of {trades} trades of an hour ago have no settlement"
     assert (judged.holds, judged.severity) == (holds, severity)
 
 
@@ -66,7 +66,7 @@ def test_what_is_younger_or_older_or_names_no_transaction_does_not_count(conn, a
     add_trades(market, [{"ts": NOW - dt.timedelta(minutes=n), "tx_hash": tx} for n in (1, 59, 71) for tx in hashes(20)])
     add_trades(market, [{"ts": AGO, "tx_hash": None} for _ in range(20)])
 
-    assert judging.all_settled(conn, NOW).said == "no trade of an hour ago whose blocks are indexed"
+    assert judging.all_settled(conn, NOW).summary == "no trade of an hour ago is in indexed blocks"
 
 
 def test_where_the_blocks_are_not_indexed_yet_nothing_is_expected(conn, add_market, add_trades):

@@ -1,4 +1,4 @@
-"""Ranges filled in and counted again."""
+"""Ranges backfilled and recounted."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from orchestration.assets.settlement import filled
-from orchestration.settlement.figures import Figures
-from orchestration.settlement.ranges import Pace
+from orchestration.assets.settlement import progress_metadata
+from orchestration.settlement.figures import SettlementFigures
+from orchestration.settlement.ranges import BatchSizer
 from orchestration.settlement.reading import Inconsistent
 from sql.queries import settlement as queries
 from tests.chain import events
@@ -23,7 +23,7 @@ FINAL = Heads(10**6, 10**6)
 def test_a_range_is_filled_in_and_filled_in_again_nothing_changes(chain, db, ranges, match):
     chain.extend([[match(n % 4 + 1)] if n % 2 else [] for n in range(60)])
 
-    said = [(p.done, p.blocks) for p in ranges().fill(0, 60, Pace(40, 8))]
+    said = [(p.done, p.blocks) for p in ranges().fill(0, 60, BatchSizer(40, 8))]
     again = list(ranges().fill(0, 60))
 
     assert said[-1] == (61, 61)
@@ -50,7 +50,7 @@ def test_only_the_holes_of_a_range_are_asked_for(chain, db, ranges, match):
 def test_history_is_kept_and_not_told(chain, db, ranges, match):
     chain.extend([[match(1)]] * 5)
 
-    list(ranges(tell_within_s=3600).fill(0, 5))
+    list(ranges(publish_within_s=3600).fill(0, 5))
 
     assert truth.compare(db, chain, told=False) == {}
     assert truth.net(db) == {}
@@ -81,7 +81,7 @@ def test_a_moody_chain_is_asked_again_and_a_dead_one_given_up(chain, db, ranges,
 
 def test_two_who_fill_in_the_same_range_write_it_once(chain, db, ranges, match):
     chain.extend([[match(n % 4 + 1)] for n in range(40)])
-    one, other = (ranges().fill(0, 40, Pace(10, 4)) for _ in range(2))
+    one, other = (ranges().fill(0, 40, BatchSizer(10, 4)) for _ in range(2))
 
     for progress in zip(one, other, strict=False):
         both = progress
@@ -102,7 +102,7 @@ def test_what_lies_between_two_ranges_joins_them(chain, db, ranges):
 
 
 def test_a_log_that_is_found_later_changes_what_the_whole_match_counts(chain, db, ranges, match):
-    """Without its taker's row a maker's counts; with it, it does not: both are told."""
+    """Without its taker's row a maker's counts; with it, it does not: both are published."""
     chain.emit(match(1))
     chain.emit(match(2))
     source = Plain(chain)
@@ -151,7 +151,7 @@ def test_what_is_odd_is_kept_counted_once_and_shown(chain, db, ranges, follower)
     chain.emit(plain, [events.fill_v2(shares=0), dust, events.fill_v2(usd=10_000_001), strange])
     odd = {"refused": 1, "zero_amounts": 1, "dust": 1, "impossible_prices": 1, "maker_rows_without_match": 3}
     nothing = dict.fromkeys((*odd, "unattributed", "foreign_collateral", "fee_refunds"), 0)
-    figures = Figures()
+    figures = SettlementFigures()
 
     def shown(told):
         return {name: told[name] for name in nothing}
@@ -160,7 +160,7 @@ def test_what_is_odd_is_kept_counted_once_and_shown(chain, db, ranges, follower)
         figures.beat(db, None)
         return shown(db.execute("select detail from stage_clocks where stage = 'settlement'").fetchone()[0])
 
-    figures.took(follower().step())
+    figures.record_step(follower().step())
     assert len(truth.settlements(db)) == 5
     assert shown(figures.totals()) == stage() == nothing | odd
     assert figures.observation()["dust_since"] == 1
@@ -172,7 +172,7 @@ def test_what_is_odd_is_kept_counted_once_and_shown(chain, db, ranges, follower)
     chain.emit([dust])
     (progress,) = ranges().fill(0, 2)
     more = {"dust": 1, "maker_rows_without_match": 1}
-    assert shown(filled(progress, 1.0)) == nothing | more
+    assert shown(progress_metadata(progress, 1.0)) == nothing | more
     assert stage() == nothing | odd | {name: odd[name] + more[name] for name in more}
 
 

@@ -1,4 +1,4 @@
-"""The sandbox's chain followed as Polygon's is: what was traded there is in the tables, whatever went wrong."""
+"""The sandbox's chain followed as Polygon's is: its trades are in the tables, whatever went wrong."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 import httpx
 
 from config.settings import Settings
-from orchestration.settlement.feed import Feed
+from orchestration.settlement.feed import SettlementFeed
 from tests.patience import until
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
@@ -24,13 +24,13 @@ FAULTS = (
 
 
 def test_every_trade_of_the_sandbox_is_settled_in_the_tables(conn, database_url):
-    """Each with the hash its print told, its wallets and its amounts, though the chain was reorganised twice."""
+    """Each with the hash its print had, its wallets and its amounts, though the chain was reorganised twice."""
     with Sandbox(simulate=21, rate=300, markets=20) as exchange:
         first = exchange.chain.head
         configured = Settings(_env_file=None, settlement_poll_ms=100, chain_start_block=first)
         stopped = threading.Event()
         with Rpc([exchange.rpc_url], read_s=2, total_s=4, rounds=2) as rpc:
-            feed = Feed(configured, database_url, rpc, POLYGON, run_id="a", window_s=600, observe_s=1)
+            feed = SettlementFeed(configured, database_url, rpc, POLYGON, run_id="a", window_s=600, observe_s=1)
             running = threading.Thread(target=feed.run, args=(stopped.is_set, lambda _: None))
             running.start()
             try:
@@ -38,7 +38,7 @@ def test_every_trade_of_the_sandbox_is_settled_in_the_tables(conn, database_url)
                 until(lambda: not exchange.faults.planned)
                 newest = exchange.call(lambda: exchange.chain.blocks[-1])
                 head = newest.number
-                # By hash: the height alone may be that of the branch that was left just now.
+                # By hash: the height alone may be that of the branch abandoned just now.
                 until(lambda: (head, newest.hash) in stored(conn))
             finally:
                 stopped.set()
@@ -63,7 +63,7 @@ def indexed(conn):
 
 
 def matched(exchange, first, last):
-    """Of each trade that is settled in these blocks: hash, taker, maker, token, side of the taker, shares, USD."""
+    """Return the trades settled in these blocks: hash, taker, maker, token, side of the taker, shares, USD."""
     place = {
         transaction.tx: block.number
         for block in exchange.chain.blocks

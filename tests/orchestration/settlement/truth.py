@@ -1,6 +1,7 @@
-"""The chain read plainly: every log from its receipt, decoded with eth_abi. What the tables are held against.
+"""Reference reading of the chain: every log from its receipt, decoded with eth_abi, and compared with the tables.
 
-Nothing of the indexer or its decoder is used here, but for the ledger: there the decoder is given the receipts' logs.
+Nothing of the indexer or its decoder is used here, except for the ledger: there the decoder is given the receipts'
+logs.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ NAMED = {contract.address for contract in POLYGON} | {bytes(20)}
 
 
 class Truth:
-    """What the tables must say of a chain, from a block on."""
+    """The expected contents of the tables for a chain, from a block on."""
 
     def __init__(self, chain, from_=0, to=None):
         logs = chain.logs(from_, to)
@@ -152,7 +153,7 @@ class Truth:
 
 
 def fill(version, data):
-    """Side, token, shares, USD and fee in USD of an OrderFilled."""
+    """Decode side, token, shares, USD and fee in USD of an OrderFilled."""
     if version == 1:
         given_asset, got_asset, given, got, fee = abi(["uint256"] * 5, data)
         if given_asset == 0:
@@ -170,7 +171,7 @@ def said(detail):
     return msgspec.json.encode(detail, order="deterministic").decode()
 
 
-# --- What is stored -----------------------------------------------------------------------------------------------
+# --- Stored data ---------------------------------------------------------------------------------------------------
 
 
 def settlements(conn):
@@ -211,7 +212,7 @@ def blocks(conn):
 
 
 def net(conn):
-    """What a subscriber who has heard everything holds: each fill told, less those taken back."""
+    """Return what a subscriber of all messages holds: each fill published, less those revoked."""
     held = {}
     seqs = []
     for seq, text in conn.execute("select seq, message from stream_events where type = 'onchain_trade' order by seq"):
@@ -230,7 +231,7 @@ def net(conn):
 
 
 def compare(conn, chain, *, from_=0, to=None, followed_from=None, told=True):
-    """Hold every table against the chain; the differences, none of which there should be."""
+    """Compare every table with the chain; return the differences, of which there should be none."""
     truth = Truth(chain, from_, to)
     different = {}
     for name, ours, theirs in (

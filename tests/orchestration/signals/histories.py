@@ -1,4 +1,4 @@
-"""Histories of markets: made up by a seeded generator, kept as plain rows, and put into the database."""
+"""Market histories: generated from a seed, held as plain rows, and written to the database."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class History:
     gaps: list = field(default_factory=list)  # kind, market or None, from_ms, to_ms or None, filled_ms or None
     markets: list = field(default_factory=list)  # keys, once they are stored
     ids: dict = field(default_factory=dict)
-    statuses: dict = field(default_factory=dict)  # by number: how the market stands today
-    ends: dict = field(default_factory=dict)  # by number: when it is to end (ms), where that is known
+    statuses: dict = field(default_factory=dict)  # by number: the market's current state
+    ends: dict = field(default_factory=dict)  # by number: its planned end (ms), if known
 
     def trade(self, market, ts_ms, price, size, outcome=0):
         price, size = max(1000, min(999_000, round(price * 1e6, -3))), round(size * 1e6)
@@ -107,7 +107,7 @@ class History:
 
 
 def quiet(history, market, dice, *, until=END, hours=26, a_minute=0.5, step=0.001, price=0.5, spread=0.01, usd=40.0):
-    """A market in which nothing happens: a random walk, steady trading, a spread of one or two ticks, an even book."""
+    """A market without events: a random walk, steady trading, a spread of one or two ticks, an even book."""
     start = millis(until - timedelta(hours=hours))
     at = price
     for minute in range(hours * 60):
@@ -118,7 +118,7 @@ def quiet(history, market, dice, *, until=END, hours=26, a_minute=0.5, step=0.00
             history.quote(market, opens + dice.randrange(MINUTE_MS), middle - half, middle + half)
         for _ in range(arrivals(dice, a_minute)):
             ts = opens + dice.randrange(MINUTE_MS)
-            # Who trades meets the best price of either side.
+            # A trade is made at the best price of either side.
             paid = at + dice.choice((-1, 1)) * spread / 2
             history.trade(market, ts, paid, dice.lognormvariate(0, 1) * usd / 1.65 / at)
             sizes = [[dice.uniform(300, 1000) for _ in range(8)] for _ in range(2)]
@@ -127,7 +127,7 @@ def quiet(history, market, dice, *, until=END, hours=26, a_minute=0.5, step=0.00
 
 
 def arrivals(dice, rate):
-    """How many of something come in a unit of time (Poisson)."""
+    """Return how many arrivals there are in a unit of time (Poisson)."""
     count, left = 0, dice.expovariate(rate)
     while left < 1:
         count += 1
@@ -136,7 +136,7 @@ def arrivals(dice, rate):
 
 
 def wild(seed, minutes):
-    """Markets in which everything may happen, and data is missing, in the last `minutes` before END and before."""
+    """Markets with all kinds of events and missing data, in the last `minutes` before END and before."""
     dice = random.Random(seed)
     history = History()
     for market in range(dice.randint(1, 4)):
@@ -153,7 +153,7 @@ def wild(seed, minutes):
 
 
 class Wild:
-    """A market that keeps changing its ways."""
+    """A market that keeps changing its behaviour."""
 
     def __init__(self, history, market, dice, minutes):
         self.history, self.market, self.dice, self.minutes = history, market, dice, minutes
@@ -199,7 +199,7 @@ class Wild:
 
 
 def change_states(history, market, dice, minutes):
-    """Close, resolve and open a market again, lately."""
+    """Close, resolve and reopen a market recently."""
     state = "ACTIVE"
     for ts in sorted(millis(END) - dice.randrange(minutes * MINUTE_MS) for _ in range(dice.randint(1, 3))):
         other = dice.choice([each for each in ("ACTIVE", "CLOSED", "RESOLVED") if each != state])
@@ -209,7 +209,7 @@ def change_states(history, market, dice, minutes):
 
 
 def leave_gap(history, dice, minutes):
-    """Have missed something: of a market or of all, still open or over, filled since or not."""
+    """Add a gap: of a market or of all, open or over, filled since or not."""
     ended = millis(END) - dice.randrange((minutes + 90) * MINUTE_MS)
     began = ended - dice.choice((10_000, 100_000, 200_000, 7_200_000))
     filled = dice.choice((None, None, ended + dice.randrange(3_600_000)))

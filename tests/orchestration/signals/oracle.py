@@ -10,7 +10,7 @@ MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 
 
 class Oracle:
-    """Knows the rows, not the database."""
+    """Computes signals from the rows, without the database."""
 
     def __init__(self, history):
         self.history = history
@@ -25,7 +25,7 @@ class Oracle:
         self.last = {}
 
     def run(self, first, until, by):
-        """All signals of the minutes from `first` to `until`, both included."""
+        """Return all signals of the minutes from `first` to `until`, both inclusive."""
         found = []
         at = millis(first)
         while at <= millis(until):
@@ -56,7 +56,7 @@ class Oracle:
     def of_trades(self, trades, hour, market, at, by):
         day = trades[trades.ts >= at - DAY]
         first = day.ts.min()
-        # Of a trade in a whole hour, only that hour is looked at.
+        # For a trade in a whole hour, only that hour counts.
         began = first if first < -(-(at - DAY) // HOUR) * HOUR or first >= at // HOUR * HOUR else first // HOUR * HOUR
         past = at - began >= by.signal_min_history_h * HOUR
         young, chance = self.life(first if first >= at - 65 * MINUTE else began, market, at)
@@ -89,7 +89,7 @@ class Oracle:
                     yield "price_reversal", share, round(by.price_reversal_share, 6), sign(back)
 
     def life(self, began, market, at):
-        """Whether a tenth of its life has passed, and how far chance has moved its price in 65 minutes."""
+        """Return whether a tenth of its life has passed, and how far chance has moved its price in 65 minutes."""
         end = self.history.ends.get(market)
         if end is None or end <= began:
             return False, 0.0
@@ -126,7 +126,7 @@ class Oracle:
             yield "spread_widening", now, threshold, None
 
     def spread(self, quotes, since, until):
-        """Mean by time, and milliseconds with both sides."""
+        """Return the mean by time, and the milliseconds with both sides."""
         standing = quotes[(quotes.ts <= since) & (quotes.ts >= since - DAY)].tail(1)
         rows = pd.concat([standing, quotes[(quotes.ts > since) & (quotes.ts < until)]])
         lasted = rows.ts.clip(lower=since).diff(-1).abs().fillna(until - rows.ts.clip(lower=since))
@@ -171,7 +171,7 @@ class Oracle:
 
 
 def middle(quote):
-    """A quote's price: none while a side is empty, or the sides are more than ten cents apart."""
+    """Return a quote's price: None while a side is empty, or the sides are more than ten cents apart."""
     if pd.isna(quote.bid) or pd.isna(quote.ask) or quote.ask - quote.bid > 100_000:
         return None
     return int(quote.bid + quote.ask) // 2

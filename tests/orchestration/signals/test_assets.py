@@ -100,14 +100,14 @@ def test_a_pass_is_due_when_a_minute_has_ended_and_is_in(instance, resources, co
     conn.execute("update stage_clocks set last_data_at = now() where stage = 'ingestion'")
     started = analysis.analysis_due(context, **resources)
 
-    assert skipped.skip_message == "the feed has brought nothing yet"
+    assert skipped.skip_message == "the feed has received nothing yet"
     assert started.run_key.startswith("analysis 20")
 
 
 @pytest.mark.parametrize(
     ("until", "looked", "ingested", "why"),
     [
-        (None, None, None, "the feed has brought nothing yet"),
+        (None, None, None, "the feed has received nothing yet"),
         (None, None, NOW, None),
         (NOW.replace(second=0) - 2 * MINUTE, NOW - MINUTE / 2, NOW, None),
         (NOW.replace(second=0) - MINUTE, NOW - MINUTE / 2, NOW, None),
@@ -116,18 +116,18 @@ def test_a_pass_is_due_when_a_minute_has_ended_and_is_in(instance, resources, co
             NOW.replace(second=0) - MINUTE,
             NOW - MINUTE / 2,
             NOW - MINUTE,
-            "the feed has not brought the whole minute yet",
+            "the feed has not received the whole minute yet",
         ),
-        (NOW.replace(second=0) - MINUTE, NOW - MINUTE, NOW - MINUTE, None),  # to say that the stage lives
+        (NOW.replace(second=0) - MINUTE, NOW - MINUTE, NOW - MINUTE, None),  # to show that the stage is alive
     ],
 )
 def test_when_a_pass_is_due(until, looked, ingested, why):
-    assert analysis.wait(until, looked, ingested, NOW, runs=[]) == why
+    assert analysis.reason_to_wait(until, looked, ingested, NOW, runs=[]) == why
 
 
 def test_one_pass_at_a_time_unless_it_has_been_at_it_for_long():
     long_ago = NOW - timedelta(minutes=4)
     given = (NOW - 3 * MINUTE, NOW, NOW, NOW)
 
-    assert analysis.wait(*given, runs=[Run("a", "STARTED", NOW.timestamp())]) == "a pass is started"
-    assert analysis.wait(*given, runs=[Run("a", "STARTED", long_ago.timestamp())]) is None
+    assert analysis.reason_to_wait(*given, runs=[Run("a", "STARTED", NOW.timestamp())]) == "a pass is started"
+    assert analysis.reason_to_wait(*given, runs=[Run("a", "STARTED", long_ago.timestamp())]) is None

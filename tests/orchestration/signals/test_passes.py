@@ -130,7 +130,7 @@ def test_killed_in_between_nothing_is_kept_told_or_passed_over(database_url, con
     def killed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(stream, "tell", killed)  # the last step before the commit
+    monkeypatch.setattr(stream, "publish", killed)  # the last step before the commit
     with pytest.raises(KeyboardInterrupt):
         passes.analyse(conn, END + passes.SETTLE)
     assert (stored(conn), told(conn), clock(conn)[0]) == ([], 0, END - 30 * MINUTE)
@@ -260,7 +260,7 @@ def test_late_trades_are_taken_in_when_the_day_is_computed_again(jumped):
 def test_a_day_that_is_not_over_is_not_computed_again(jumped):
     passes.analyse(jumped, END + passes.SETTLE)
 
-    with pytest.raises(LookupError, match="has not come to the end of 2026-03-10"):
+    with pytest.raises(LookupError, match="has not reached the end of 2026-03-10"):
         again.recompute(jumped, END.replace(hour=0))
 
 
@@ -320,7 +320,7 @@ def test_whale_alerts_are_made_again_by_the_threshold_of_their_time(jumped):
         44,
         48,
         80,
-    ):  # the change is remembered with the minute that ended 14 minutes before the end
+    ):  # the change is recorded with the minute that ended 14 minutes before the end
         chain.block(four_a_minute, match())
 
     again.recompute(jumped, END - 29 * MINUTE, span=29 * MINUTE)

@@ -1,4 +1,4 @@
-"""Events put into quiet markets are found, with the figures that were put in, and nothing else is."""
+"""Events planted in quiet markets are found, with the planted figures, and nothing else is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from config.tunables import PARAMETERS
+from config.tunables import TUNABLES
 from orchestration.signals import definitions, measures, passes
 from orchestration.signals.measures import Parameters
 from tests.orchestration.signals.histories import END, MINUTE_MS, History, millis, quiet
@@ -18,7 +18,7 @@ from tests.orchestration.signals.test_signals import live
 
 MINUTE = timedelta(minutes=1)
 PLANTED = END - 20 * MINUTE
-DEFAULTS = Parameters.of({name: each.default for name, each in PARAMETERS.items()})
+DEFAULTS = Parameters.of({name: each.default for name, each in TUNABLES.items()})
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def history():
 
 
 def go_on(history, *, price=0.5, spread=0.01, usd=20.0, trades=1, bids=500, asks=500, minutes=range(20)):
-    """What market 0 does in the last 20 minutes: the same each minute."""
+    """Continue market 0 for the last 20 minutes: the same each minute."""
     for minute in minutes:
         ts = millis(PLANTED) + minute * MINUTE_MS
         history.quote(0, ts + 10, price - spread / 2, price + spread / 2)
@@ -51,7 +51,7 @@ def found(conn, history):
 
 
 def level(history):
-    """Where market 0 stood before the event."""
+    """Return the price of market 0 before the event."""
     return history.quotes[max(n for n, row in enumerate(history.quotes) if row[0] == 0)][3] / 1e6 + 0.005
 
 
@@ -62,7 +62,7 @@ def test_a_jump_is_momentum(conn, history):
     ((market, type_, ts, value, threshold, direction, detail),) = found(conn, history)
 
     assert (market, type_, ts, direction) == (0, "momentum", PLANTED + MINUTE, 1)
-    assert value == pytest.approx(0.12, abs=0.02)  # from the earliest sample of the window, a little walk away
+    assert value == pytest.approx(0.12, abs=0.02)  # from the earliest sample of the window, a small drift away
     assert value == pytest.approx(detail["price_now"] - detail["price_baseline"])
     assert threshold == max(0.05, round(5 * detail["usual_hourly_move"], 6))
 
@@ -193,7 +193,7 @@ def test_the_price_is_the_middle_or_while_it_means_little_the_last_trade(conn, b
 
 
 def test_every_parameter_of_analysis_is_declared_and_used():
-    assert set(Parameters.__dataclass_fields__) <= set(PARAMETERS)
+    assert set(Parameters.__dataclass_fields__) <= set(TUNABLES)
     assert all(passes.cooldown(type_, DEFAULTS) == timedelta(hours=1) for type_ in definitions.DEFINITIONS)
 
 
@@ -204,7 +204,7 @@ def test_the_documentation_names_every_parameter_with_its_default_and_bounds():
     told = {name: [float(each.replace(",", "").replace("10⁹", "1e9")) for each in rest] for name, *rest in table}
     declared = {
         name: [each.default, each.least, each.most]
-        for name, each in PARAMETERS.items()
+        for name, each in TUNABLES.items()
         if name in Parameters.__dataclass_fields__ and not name.endswith("cooldown_min")
     }
     assert told == declared
@@ -214,7 +214,7 @@ def test_the_documentation_names_every_parameter_with_its_default_and_bounds():
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_how_often_a_quiet_day_gives_a_false_alarm(conn):
-    """A hundred markets that do nothing but walk at random, trade steadily and quote evenly, for a whole day."""
+    """A hundred markets with random walks, steady trading and even quotes, for a whole day."""
     markets, dice, history = 100, random.Random(11), History()
     for market in range(markets):
         quiet(

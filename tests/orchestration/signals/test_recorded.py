@@ -1,4 +1,4 @@
-"""What fires on what the exchange was recorded to send, held against the same computation in pandas."""
+"""Signals on recorded data of the exchange, compared with the same computation in pandas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.orchestration.signals.oracle import Oracle
 from tests.orchestration.signals.test_signals import all_columns, live, set_all, stored
 
 MINUTE = timedelta(minutes=1)
-# No recording is as long as the history that signals usually ask for.
+# No recording is as long as the history that signals usually require.
 SHORT = {"signal_min_history_h": 0.5}
 
 NOBEL = [
@@ -50,7 +50,7 @@ def nobel(folder):
 
 
 def ball_game(folder):
-    """Books of a baseball game, play by play. The capture has no trades: one a minute is made up, at the middle."""
+    """Books of a baseball game, play by play. The recording has no trades: one a minute is added, at the mid price."""
     rows = pd.read_csv(folder / "ws_market/20250624_mlb-bos-laa-2025-06-24_polymarket-market-events.csv.gz")
     token = rows.asset_id.iloc[0]
     books = rows[(rows.event_type == "book") & (rows.asset_id == token)]
@@ -87,7 +87,7 @@ def updown(folder):
 def fired(conn, history, names, first, until, **parameters):
     by = set_all(conn, SHORT | parameters)
     history.store(conn)
-    until = until + MINUTE  # the span of a day computed again leaves out its end
+    until = until + MINUTE  # the span of a recomputed day excludes its end
 
     live(conn, first=first, until=until, every=30)
 

@@ -1,4 +1,4 @@
-"""Signals are what their definitions say, live and computed again, whatever the data looks like."""
+"""Signals follow their definitions, live and recomputed, whatever the data looks like."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.orchestration.signals.oracle import Oracle
 MINUTES = 30
 FIRST = END - timedelta(minutes=MINUTES - 1)
 EXAMPLES = max(6, hypothesis.settings.default.max_examples // 8)
-# Easier to find than an administrator would want.
+# Easier to trigger than an administrator would want.
 EASY = {
     "signal_min_trades": 4,
     "signal_min_volume_usd": 5.0,
@@ -57,7 +57,7 @@ def told(conn):
 
 
 def live(conn, first=FIRST, until=END, every=7):
-    """As it goes: a few minutes a pass."""
+    """Analyse continuously: a few minutes a pass."""
     now = first + passes.SETTLE
     passes.analyse(conn, now)
     while now < until + passes.SETTLE:
@@ -91,8 +91,8 @@ def test_signals_property_equal_those_of_pandas_and_those_computed_again(conn, s
 
 
 def test_the_histories_hold_every_type_of_signal_and_every_reason_for_silence(conn):
-    """Else the property would hold of nothing."""
-    by = Parameters.of({**{name: each.default for name, each in parameters.PARAMETERS.items()}, **EASY})
+    """Otherwise the property would hold trivially."""
+    by = Parameters.of({**{name: each.default for name, each in parameters.TUNABLES.items()}, **EASY})
     types, silenced = set(), 0
     for seed in range(20):
         history = wild(seed, MINUTES)

@@ -1,4 +1,4 @@
-"""A chain made of rows: what the settlement writer would have written, with `capture` called as it does."""
+"""A chain made of rows: as the settlement writer would have written them, with `capture` called as it does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pnl(conn, wallet):
 
 
 class Chain:
-    """Blocks 15 s apart, each committed with what follows from it."""
+    """Blocks 15 s apart, each committed with its derived rows."""
 
     def __init__(self, conn, start=START):
         self.conn, self.start = conn, start
@@ -45,7 +45,7 @@ class Chain:
         return self.start + dt.timedelta(seconds=15 * block)
 
     def block(self, number, *matches, entries=(), live=True, salt=""):
-        """Write a block of matches and ledger entries; gives what is told."""
+        """Write a block of matches and ledger entries; return the messages."""
         with self.conn.transaction():
             self.conn.execute(
                 "insert into chain_blocks (number, hash, parent, ts, logs) values (%s, %s, %s, %s, %s)",
@@ -60,7 +60,7 @@ class Chain:
             return capture.written(self.conn, [number], live=live)
 
     def remove(self, *numbers):
-        """Delete blocks, as after a reorganisation; gives what is told."""
+        """Delete blocks, as after a reorganisation; return the messages."""
         with self.conn.transaction():
             told = capture.withdrawn(self.conn, list(numbers))
             for table in ("settlements", "wallet_fills", "ledger_entries"):
@@ -82,7 +82,7 @@ class Chain:
         return hashlib.sha256(f"{number}{salt}".encode()).digest()
 
     def _match(self, block, log, match):
-        """One maker's row, and the taker's own when it has one: {token, price, size, maker, taker, side, fee}."""
+        """Add one maker's row, and the taker's own when it has one: {token, price, size, maker, taker, side, fee}."""
         price = match["price"]
         size = micro(match["size"])
         value = (
@@ -124,7 +124,7 @@ class Chain:
         )
 
     def _entry(self, block, log, entry):
-        """{kind, wallet, amount, tokens?, token?, condition?, counterparty?}."""
+        """Add an entry: {kind, wallet, amount, tokens?, token?, condition?, counterparty?}."""
         detail = dict(entry.get("detail", {}))
         if "tokens" in entry:
             detail["tokens"] = [[token, micro(shares)] for token, shares in entry["tokens"]]

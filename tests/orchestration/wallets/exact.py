@@ -1,4 +1,4 @@
-"""Average cost over a history, in exact fractions: written apart from the SQL, and compared with it."""
+"""Average cost over a history, in exact fractions: written independently of the SQL, and compared with it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Exact:
 
 @dataclass
 class Book:
-    """All positions, from a list of what happened in the order of the chain."""
+    """All positions, from a list of events in the order of the chain."""
 
     positions: dict = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""The job that keeps positions and leaderboards."""
+"""The job that updates positions and leaderboards."""
 
 from __future__ import annotations
 
@@ -61,4 +61,4 @@ def test_without_a_chain_nothing_is_made(conn, materialised):
 def test_a_pass_is_due_each_minute(last, followed, runs, said):
     under_way = [Run(run_id="1", status="STARTED", since=NOW.timestamp() - age) for age in runs]
 
-    assert wallets.wait(last, NOW, followed=followed, runs=under_way) == said
+    assert wallets.reason_to_wait(last, NOW, followed=followed, runs=under_way) == said

@@ -1,4 +1,4 @@
-"""What follows from settlements, in the transaction that writes them."""
+"""Data derived from settlements, in the transaction that writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with each block, and each minute, reads the rows it is about, and no hypertable from end to end."""
+"""Per-block and per-minute work reads only the rows it is about, and no hypertable from end to end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def conn(new_database):
 
 
 def read_whole(conn, query, **parameters):
-    """The chunks that a plan reads from end to end."""
+    """Return the chunks that a plan reads from end to end."""
     with conn.transaction(force_rollback=True):
         rows = conn.execute(f"explain (costs off) {query.sql}", parameters).fetchall()
     return re.findall(r"Seq Scan on (_hyper\w+)", "\n".join(row[0] for row in rows))
@@ -57,7 +57,10 @@ def test_a_minute_is_added_by_the_index_of_blocks(conn):
     end = conn.execute("select max(number) from chain_blocks").fetchone()[0]
 
     assert read_whole(conn, queries.fill_slice, done=done, until=end, since=since) == []
-    assert read_whole(conn, queries.slice_end, done=done, claimed=end, rows=positions.SLICE, since=since) == []
+    assert (
+        read_whole(conn, queries.slice_end, done=done, claimed=end, rows=positions.FILLS_PER_TRANSACTION, since=since)
+        == []
+    )
 
 
 def test_what_is_due_is_made_anew_by_the_index_of_wallets(conn):

@@ -1,4 +1,4 @@
-"""Positions and profit, held against exact fractions over random histories."""
+"""Positions and profit, compared with exact fractions over random histories."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def matches(draw):
 
 
 class Histories(RuleBasedStateMachine):
-    """Blocks come, go and turn up late, while the job runs now and then."""
+    """Blocks come, go and arrive late, while the job runs now and then."""
 
     conn = None
     compared = 0
@@ -71,8 +71,8 @@ class Histories(RuleBasedStateMachine):
             name: factories.add_market(self.conn, name, token_ids=list(tokens)) for name, tokens in MARKETS.items()
         }
         self.chain = Chain(self.conn)
-        self.blocks = {}  # number: what happened, in order
-        self.late = []  # numbers left free for what comes late
+        self.blocks = {}  # number: events, in order
+        self.late = []  # numbers left free for late blocks
         self.next = 1
         self.final = 0
         self.payouts = {}
@@ -81,7 +81,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self):
         self.conn.rollback()
 
-    # --- What happens
+    # --- Events
 
     def add(self, number, happened):
         self.blocks[number] = happened
@@ -172,7 +172,7 @@ class Histories(RuleBasedStateMachine):
         if market in self.payouts:
             return
         self.payouts[market] = [Fraction(each, sum(numerators)) for each in numerators]
-        self.final = max(self.final, self.next)  # a resolution stands: what is redeemed rests on it
+        self.final = max(self.final, self.next)  # a resolution stands: redemptions depend on it
         self.new([("resolution", {"market": market, "numerators": numerators})])
         self.final = self.next
         self.conn.execute(
@@ -188,7 +188,7 @@ class Histories(RuleBasedStateMachine):
         payouts = dict(zip(MARKETS[market], self.payouts[market], strict=True))
         self.new([("redeem", {"wallet": wallet, "market": market, "amount": 0, "shares": shares, "payouts": payouts})])
 
-    # --- What befalls the chain
+    # --- Changes of the chain
 
     @precondition(lambda self: self.late)
     @rule(happened=st.lists(matches(), min_size=1, max_size=2), which=st.randoms(use_true_random=False))
@@ -207,7 +207,7 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: any(number > self.based for number in self.blocks))
     @rule(which=st.randoms(use_true_random=False))
     def lose_a_final_block(self, which):
-        """What should never happen: a block that was final is taken back."""
+        """Should never happen: a block that was final is removed."""
         number = which.choice(sorted(number for number in self.blocks if number > self.based))
         if not any(kind == "resolution" for kind, _ in self.blocks[number]):
             self.chain.remove(number)
@@ -227,17 +227,19 @@ class Histories(RuleBasedStateMachine):
 
     @rule(share=st.floats(0, 1))
     def forget_the_oldest_rows(self, share):
-        """Retention: what it drops is in the bases before, and nothing comes, or goes, there any more."""
+        """Retention: what it drops is in the bases before, and nothing changes there any more."""
         self.run_the_job(1000, 1000)
         edge = int(self.final * share)
-        limits = positions.Limits(START, self.chain.ts(edge) + dt.timedelta(seconds=1), time.monotonic() + 60, 3, 1000)
-        positions._move_bases(self.conn, positions.Pass(), limits)
+        limits = positions.PassLimits(
+            START, self.chain.ts(edge) + dt.timedelta(seconds=1), time.monotonic() + 60, 3, 1000
+        )
+        positions._move_bases(self.conn, positions.PositionsPass(), limits)
         self.based = self.conn.execute("select base_block from positions_head").fetchone()[0]
         for table in ("wallet_fills", "position_changes", "ledger_entries", "settlements"):
             self.conn.execute(f"delete from {table} where block_number <= %s", [self.based])
         self.late = [number for number in self.late if number > self.based]
 
-    # --- What holds at any time
+    # --- Invariants
 
     def expected(self):
         book = Book()
@@ -351,7 +353,7 @@ def test_all_wallets_of_a_closed_market_have_earned_nothing_but_paid_fees_proper
         condition = bytes.fromhex(market["market_id"][2:])
         chain, book, fees, number = Chain(conn), Book(), 0, 0
         for number, ((buyer, seller), outcome, size, price, fee, more) in enumerate(trades, 1):
-            # Who sells has split before: all shares come from collateral, as they do on chain.
+            # A seller has split before: all shares come from collateral, as they do on chain.
             split = {"kind": "split", "wallet": seller, "amount": decimal(size), "condition": condition}
             merge = {**split, "kind": "merge", "wallet": buyer, "amount": decimal(size / 1000)}
             token, other = ("11", "12")[outcome], ("12", "11")[outcome]

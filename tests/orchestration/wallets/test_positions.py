@@ -1,4 +1,4 @@
-"""How positions come about: a job folds what is final, makes anew what changed, and nothing is dropped before."""
+"""Positions: a job adds final rows, recomputes what changed, and nothing is dropped before."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_pass_stops_in_time_and_the_next_goes_on(conn, chain):
 
 
 class Ticks:
-    """A clock that a second passes on with each look at it."""
+    """A clock that advances by a second with each reading."""
 
     def __init__(self):
         self.seconds = itertools.count()
@@ -73,7 +73,7 @@ class Ticks:
 
 
 def kept(conn):
-    """Positions and what is counted of them."""
+    """Return the positions and the figures counted from them."""
     tables = ("wallet_positions", "wallet_totals", "wallet_hours", "wallet_days")
     return [sorted(conn.execute(f"select * from {table}").fetchall(), key=repr) for table in tables]
 
@@ -112,7 +112,7 @@ def test_nothing_is_dropped_that_a_position_is_made_anew_from(conn, chain):
     later = START + dt.timedelta(days=60)
     positions.bring_up_to_date(conn, START)
     missed = {"token": "71", "price": "0.1", "size": 100, "maker": "bob", "taker": "ann"}
-    chain.block(0, missed)  # its positions are due, and no pass has come to them
+    chain.block(0, missed)  # its positions are due, and no pass has processed them
 
     held = retention.drop_old(conn, Settings(), later)
     positions.bring_up_to_date(conn, later)

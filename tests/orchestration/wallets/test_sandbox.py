@@ -7,7 +7,7 @@ import threading
 import time
 
 from config.settings import Settings
-from orchestration.settlement.feed import Feed
+from orchestration.settlement.feed import SettlementFeed
 from orchestration.wallets import positions
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
@@ -21,7 +21,7 @@ def test_what_is_held_adds_up_over_all_wallets(conn, database_url):
         configured = Settings(_env_file=None, settlement_poll_ms=100, chain_start_block=exchange.chain.head)
         stopped = threading.Event()
         with Rpc([exchange.rpc_url], read_s=2, total_s=4, rounds=2) as rpc:
-            feed = Feed(configured, database_url, rpc, POLYGON, run_id="a", window_s=600, observe_s=1)
+            feed = SettlementFeed(configured, database_url, rpc, POLYGON, run_id="a", window_s=600, observe_s=1)
             running = threading.Thread(target=feed.run, args=(stopped.is_set, lambda _: None))
             running.start()
             try:
@@ -40,7 +40,7 @@ def test_what_is_held_adds_up_over_all_wallets(conn, database_url):
         " where not base group by 1"
     ).fetchall()
     held = {token: (total, least) for token, total, least in rows}
-    # In these shares of one outcome go alone.
+    # In these kinds shares of one outcome move alone.
     alone = {
         token
         for (token,) in conn.execute(

@@ -13,7 +13,7 @@ def receiver():
 
 @pytest.fixture
 def delivering(database_url):
-    """`delivering()` gives the leader's work, to be done step by step."""
+    """Return `delivering()`, which makes the leader's work, to be done step by step."""
     made = []
 
     def begin(clock=None, **how):

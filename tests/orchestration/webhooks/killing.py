@@ -1,4 +1,4 @@
-"""Deliverers in processes of their own, killed while events come and are delivered."""
+"""Deliverers in processes of their own, killed while events arrive and are delivered."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from tests.orchestration.webhooks.receiving import add_webhook, receiving, tell,
 
 
 def deliver(run_id, url):
-    """What a process does: a feed, as `python -m orchestration.webhooks` has it."""
-    from orchestration.webhooks.feed import Feed
+    """Run a feed, as `python -m orchestration.webhooks` does; the processes' target."""
+    from orchestration.webhooks.feed import WebhookFeed
 
     configured = Settings(_env_file=None, webhook_networks="127.0.0.0/8", webhook_poll_ms=10, webhook_timeout_s=5)
-    Feed(configured, url, run_id=run_id, window_s=600.0).run()
+    WebhookFeed(configured, url, run_id=run_id, window_s=600.0).run()
 
 
 def kill_many(url, kills, seed, *, webhooks=3, failing=0.02):
-    """Kill the leader so often, at random moments; give what was wrong, and how many messages came more than once."""
+    """Kill the leader a number of times, at random; return the errors, and how many messages came more than once."""
     rng = random.Random(seed)
     with (
         receiving() as receiver,
@@ -62,7 +62,7 @@ def _settled(conn, deliveries, within_s=240.0):
 
 
 def _wrong(conn, receiver, hooks, told):
-    """Hold what came against what was told."""
+    """Compare received with published events."""
     wrong = []
     for number in range(len(hooks)):
         came = [seen for seen in receiver.seen if seen.path.endswith(f"/{number}")]

@@ -27,7 +27,7 @@ _numbers = itertools.count(1)
 
 
 class Seen(NamedTuple):
-    """A request that came."""
+    """A received request."""
 
     at: float
     headers: dict[str, str]
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 class Receiver:
-    """Answers each request with what `answer(number, seen)` says: a status, or a status and headers."""
+    """Answers each request with what `answer(number, seen)` returns: a status, or a status and headers."""
 
     def __init__(self):
         receiver = self
@@ -88,7 +88,7 @@ class Receiver:
                 receiver.connections += 1
                 super().process_request(request, client_address)
 
-            def handle_error(self, *_):  # who has sent and was killed does not wait for the answer
+            def handle_error(self, *_):  # a killed sender does not wait for the answer
                 pass
 
         self.server = Server(("127.0.0.1", 0), Handler)
@@ -119,7 +119,7 @@ def new_secret():
 
 
 def add_webhook(conn, url, events=("trade",), **columns):
-    """A webhook of an account of its own, unless told otherwise."""
+    """Add a webhook of an account of its own, unless another is given."""
     if "account_id" not in columns:
         number = next(_numbers)
         account = insert(conn, "accounts", {"email": f"hook-{number}@example.com", "app_name": "tests"})
@@ -132,14 +132,14 @@ def add_webhook(conn, url, events=("trade",), **columns):
 
 
 def tell(conn, *told):
-    """Put events on the stream: a kind and what its record says, for each; gives the last number."""
+    """Publish events on the stream: a kind and its record, for each; return the last number."""
     messages = []
     for kind, data in told:
         market, wallet = data.get("market_id", MARKET), data.get("wallet")
         record = {"market_id": market, **{name: value for name, value in data.items() if name != "wallet"}}
         messages.append(stream.message(kind, 1_795_262_400_123, market, record, wallet))
     with conn.transaction():
-        return stream.tell(conn, messages, int(time.time() * 1000))
+        return stream.publish(conn, messages, int(time.time() * 1000))
 
 
 def trade(number, **data):
@@ -147,7 +147,7 @@ def trade(number, **data):
 
 
 class Clock:
-    """Says what it is told."""
+    """A clock that returns the time it was set to."""
 
     def __init__(self, now=1_795_262_400.0):
         self.now = now
@@ -189,7 +189,7 @@ class Delivering:
 
 
 def deliveries(conn, webhook):
-    """State, attempts, statuses and errors of a webhook's deliveries, in order."""
+    """Return state, attempts, statuses and errors of a webhook's deliveries, in order."""
     rows = conn.execute(
         "select state, attempts, log from webhook_deliveries where webhook_id = %s order by number",
         [webhook["webhook_id"]],

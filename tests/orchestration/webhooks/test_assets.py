@@ -1,4 +1,4 @@
-"""Webhooks under Dagster: two runs while there is anybody to tell, none otherwise."""
+"""Webhooks under Dagster: two runs while any webhook is registered, none otherwise."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def test_a_receiver_that_does_not_answer_costs_its_time_and_nobody_elses(conn, r
     assert deliveries(conn, slow)[0] == ("waiting", 1, [None])
     assert conn.execute(
         "select log -> 0 ->> 'error' from webhook_deliveries where log -> 0 ->> 'error' is not null"
-    ).fetchone() == ("no whole answer within 2 s",)
+    ).fetchone() == ("no complete answer within 2 s",)
 
 
 def test_signatures_are_accepted_by_the_standards_own_libraries(conn, receiver, delivering):
@@ -305,7 +305,7 @@ def test_an_event_queued_twice_is_one_delivery(conn, receiver, delivering):
 def test_a_webhook_that_falls_too_far_behind_is_disabled(conn, receiver, delivering):
     receiver.answer = lambda _number, _seen: 500
     add_webhook(conn, receiver.url)
-    work = delivering(most_waiting=10)
+    work = delivering(max_waiting=10)
     tell(conn, *(trade(number) for number in range(11)))
 
     work.settle()
@@ -319,9 +319,9 @@ def test_a_webhook_that_falls_too_far_behind_is_disabled(conn, receiver, deliver
 
 
 def test_what_an_outage_of_ours_has_gathered_disables_no_webhook_that_answers(conn, receiver, delivering, monkeypatch):
-    monkeypatch.setattr(dispatcher, "EVENTS_AT_ONCE", 25)
+    monkeypatch.setattr(dispatcher, "MAX_EVENTS_PER_STEP", 25)
     webhook = add_webhook(conn, receiver.url)
-    work = delivering(most_waiting=10)
+    work = delivering(max_waiting=10)
     work.settle()
     tell(conn, *(trade(number) for number in range(60)))
 
@@ -336,7 +336,7 @@ def test_what_an_outage_of_ours_has_gathered_disables_no_webhook_that_answers(co
 def test_a_failure_before_too_much_waited_disables_nobody(conn, receiver, delivering):
     receiver.answer = lambda number, _seen: 500 if number == 1 else 200
     webhook = add_webhook(conn, receiver.url)
-    work = delivering(most_waiting=10)
+    work = delivering(max_waiting=10)
     tell(conn, trade(0))
     work.settle()
     work.clock.now += 1
@@ -353,7 +353,7 @@ def test_a_failure_before_too_much_waited_disables_nobody(conn, receiver, delive
 def test_a_webhook_that_was_enabled_again_and_answers_stays_so(conn, receiver, delivering):
     receiver.answer = lambda _number, _seen: 500
     webhook = add_webhook(conn, receiver.url)
-    work = delivering(time.time, most_waiting=10)
+    work = delivering(time.time, max_waiting=10)
     tell(conn, *(trade(number) for number in range(50)))
     work.settle()
     tell(conn, trade(50))

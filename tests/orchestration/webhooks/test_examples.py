@@ -28,7 +28,7 @@ def example(language):
 
 @pytest.fixture(params=COMMANDS)
 def shown(request):
-    """A receiver as it is shown, and its output; its secret."""
+    """Return a receiver as it is shown, its output, and its secret."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""The feed as a whole: leader and standby, clock and lease, and what a kill leaves behind."""
+"""The feed as a whole: leader and standby, clock and lease, and recovery from a kill."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from config.settings import Settings
 from orchestration.webhooks import feed
-from orchestration.webhooks.feed import Feed
+from orchestration.webhooks.feed import WebhookFeed
 from tests.orchestration.running import Running
 from tests.orchestration.webhooks import killing
 from tests.orchestration.webhooks.receiving import add_webhook, tell, trade
@@ -31,7 +31,7 @@ def start(database_url):
     def start(name, **given):
         settings = Settings(_env_file=None, webhook_networks="127.0.0.0/8", webhook_poll_ms=10)
         terms = {"window_s": 600.0, "observe_s": 0.2, **given}
-        running.append(Running(Feed(settings, database_url, run_id=name, **terms)))
+        running.append(Running(WebhookFeed(settings, database_url, run_id=name, **terms)))
         return running[-1]
 
     yield start

@@ -1,4 +1,4 @@
-"""Where an attempt goes: to an address that was judged, and nowhere else."""
+"""An attempt goes to a verified address, and nowhere else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from upstream.transport.addresses import networks
 
 
 def send(url, *, times=1, **how):
-    """Attempts, one after the other; what they met with."""
+    """Make attempts, one after the other; return their outcomes."""
 
     async def attempts():
         sender = Sender(**{"timeout_s": 60.0, "clock": time.time, **how})
@@ -37,7 +37,7 @@ def send(url, *, times=1, **how):
 
 @pytest.fixture
 def reached(monkeypatch):
-    """Every address to which a connection is begun."""
+    """Return every address to which a connection is begun."""
     found = []
     connect = httpcore.AnyIOBackend.connect_tcp
 
@@ -69,7 +69,7 @@ def test_no_connection_is_begun_to_a_private_address(reached):
 
 
 class Names:
-    """A server of names that says something else each time, with no time to live: rebinding."""
+    """A name server with another answer each time, with no time to live: DNS rebinding."""
 
     def __init__(self, *addresses):
         self.answers = itertools.cycle(addresses)

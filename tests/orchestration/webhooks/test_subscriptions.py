@@ -1,4 +1,4 @@
-"""Who is told of what."""
+"""Which webhooks receive which events."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_wallets_are_makers_and_takers_of_onchain_trades():
     assert wants(fill, events=["onchain_trade"])
     assert wants(fill, events=["onchain_trade"], wallets=[BOB])
     assert not wants(fill, events=["onchain_trade"], wallets=[b"\xc1" * 20])
-    assert wants(happened(), wallets=[BOB])  # a trade says nothing of wallets
+    assert wants(happened(), wallets=[BOB])  # a trade does not name wallets
 
 
 def test_what_a_wallet_does_is_told_to_those_who_name_it_and_those_who_watch_it_and_nobody_else():

@@ -1,4 +1,4 @@
-"""Logs as a node sends them, encoded by eth_abi and hashed by eth_hash: neither is ours."""
+"""Logs as a node sends them, encoded by eth_abi and hashed by eth_hash, independently of our code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHAPES = {
 
 
 class Chain:
-    """Makes logs one after the other: `tx()` begins the next transaction, `block()` the next block."""
+    """Writer of logs in sequence: `tx()` begins the next transaction, `block()` the next block."""
 
     def __init__(self, number: int = 90_000_000) -> None:
         self.number, self.index, self.count = number, 0, 0
@@ -67,7 +67,7 @@ class Chain:
 
 
 def encoded(address: bytes, shape: str, args: tuple[Any, ...], *, block: int, index: int, tx: bytes) -> RawLog:
-    """One log."""
+    """Return one log."""
     name, described = SHAPES[shape]
     types = described.split()
     plain = [each.removesuffix("!") for each in types]

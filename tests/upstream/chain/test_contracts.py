@@ -1,4 +1,4 @@
-"""Contracts and topics: configuration that other sources agree with."""
+"""Contracts and topics: configuration, checked against other sources."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_example_in_the_operators_manual_is_such_a_file(tmp_path, pytestconf
         ([{"name": "A", "address": f"0x{'zz' * 20}", "kind": "exchange_v2"}], "hexadecimal"),
         ([{"name": "A", "address": f"0x{'11' * 20}", "kind": "exchange_v9"}], "exchange_v9"),
         ([{"name": "A", "address": f"0x{'11' * 20}", "kind": "collateral"}], "no contract to follow"),
-        ([{"name": each, "address": f"0x{'11' * 20}", "kind": "exchange_v2"} for each in "AB"], "twice"),
+        ([{"name": each, "address": f"0x{'11' * 20}", "kind": "exchange_v2"} for each in "AB"], "duplicate"),
         ([{"name": "A", "address": f"0x{'11' * 20}"}], "kind"),
         ({"name": "A"}, "array"),
     ],

@@ -1,4 +1,4 @@
-"""Property tests: what an independent encoder wrote is what is read, and nothing whatsoever raises."""
+"""Property tests: decoding returns what an independent encoder wrote, and nothing raises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from upstream.chain.decode import decode
 from upstream.chain.decoded import COUNTED
 from upstream.chain.wire import RawLog
 
-LARGEST = 2**63 - 1
+MAX_AMOUNT = 2**63 - 1
 
 wallets = st.integers(0, 5).map(wallet)
 hashes = st.binary(min_size=32, max_size=32)
@@ -35,7 +35,10 @@ conditions = st.integers(0, 3).map(condition)
 token_ids = st.integers(1, 2**256 - 1) | st.integers(1, 9)
 words = st.integers(0, 2**256 - 1)
 amounts = (
-    st.integers(0, 10) | st.integers(0, 10**12) | st.integers(0, LARGEST) | st.sampled_from([0, LARGEST, LARGEST + 1])
+    st.integers(0, 10)
+    | st.integers(0, 10**12)
+    | st.integers(0, MAX_AMOUNT)
+    | st.sampled_from([0, MAX_AMOUNT, MAX_AMOUNT + 1])
 )
 small = st.integers(0, 10**12)
 
@@ -90,12 +93,12 @@ def say_fill(chain, fill, builder=bytes(32)):
 
 
 def expected_fill(fill):
-    """What the fill means, computed with exact fractions; None when it has to be refused."""
+    """Return the expected fill, computed with exact fractions; None when it must be refused."""
     size, value = (fill["got"], fill["given"]) if fill["buys"] else (fill["given"], fill["got"])
     fee = fill["fee"]
-    if fill["at"] in {V1, NEG_RISK_V1} and fill["buys"] and max(size, value, fee) <= LARGEST:
+    if fill["at"] in {V1, NEG_RISK_V1} and fill["buys"] and max(size, value, fee) <= MAX_AMOUNT:
         fee = round(Fraction(fee * value, size)) if size else 0
-    if max(size, value, fee, fill["fee"]) > LARGEST:
+    if max(size, value, fee, fill["fee"]) > MAX_AMOUNT:
         return None
     price = round(Fraction(value * 10**6, size)) if size else 0
     return {
@@ -113,7 +116,7 @@ def expected_fill(fill):
 
 
 class Reference:
-    """Which rows are one match, found by reading the logs one by one."""
+    """Reference grouping of rows into matches, reading the logs one by one."""
 
     def __init__(self):
         self.rows, self.open = [], {}
@@ -143,7 +146,7 @@ def rows(made):
 
 
 def say(chain, told):
-    """Have a contract log one of the operations, and give what has to come of it."""
+    """Have a contract log one of the operations, and return the expected result."""
     kind, *rest = told
     at = (chain.number, chain.index)
     match kind:

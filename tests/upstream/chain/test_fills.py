@@ -1,4 +1,4 @@
-"""Fills: sides, prices and fees, and what is counted of a match."""
+"""Fills: sides, prices and fees, and which rows of a match count."""
 
 from __future__ import annotations
 

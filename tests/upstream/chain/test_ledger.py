@@ -1,4 +1,4 @@
-"""The ledger: what moved positions besides fills, and whose it was."""
+"""The ledger: position changes other than fills, and their attribution to wallets."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AMOUNT = 3_000_000
 
 
 class Movements(Chain):
-    """What the contracts log when they are called, in their order."""
+    """Logs of contract calls, in the contracts' order."""
 
     def moved(self, sender, receiver, tokens, *, by=None):
         if len(tokens) == 1:
@@ -91,7 +91,7 @@ def ledger(chain, contracts=POLYGON):
 
 
 def changes(made):
-    """By wallet and token: what the entries say it gained."""
+    """Return by wallet and token what it gained according to the entries."""
     total = {}
     for entry in made.ledger:
         if entry.kind == "transfer":
@@ -244,7 +244,7 @@ def test_nothing_is_guessed_where_no_transfer_shows_whose_it_was(chain):
         ("redeem", None),
     ]
     assert made.counts["unattributed"] == 2
-    # The user's balance is right all the same: what came, came by transfer.
+    # The user's balance is still right: the tokens came by transfer.
     assert changes(made) == {(USER, YES): 4, (USER, NO): 4}
     assert {entry.counterparty for entry in made.ledger if entry.kind == "transfer"} == {CTF_COLLATERAL}
 

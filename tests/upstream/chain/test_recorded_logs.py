@@ -1,4 +1,4 @@
-"""Every recorded log of the real chain decodes to what is known of it."""
+"""Every recorded log of the real chain decodes to its known content."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def decoded(*logs):
 
 
 def rows(made):
-    """Fills as dictionaries, with names and text where the arrays have numbers."""
+    """Return fills as dictionaries, with names and text in place of the arrays' numbers."""
     told = []
     for at in range(len(made.fills)):
         row = {name: getattr(made.fills, name)[at].item() for name in made.fills.__slots__}

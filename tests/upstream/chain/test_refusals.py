@@ -1,10 +1,10 @@
-"""What nodes say when they refuse, word for word, and what it means."""
+"""Nodes' refusals, word for word, and their meaning."""
 
 from __future__ import annotations
 
 import pytest
 
-from upstream.chain.refusals import BatchTooLarge, Behind, RangeTooLarge, meant
+from upstream.chain.refusals import BatchTooLarge, NodeBehind, RangeTooLarge, classify
 from upstream.transport.errors import RateLimited, Unavailable
 
 LESS = [
@@ -53,7 +53,7 @@ PASSING = [(-32603, "Internal error"), (-32000, "missing trie node"), (-32601, "
         for told, kind in [
             (LESS, RangeTooLarge),
             (SLOWER, RateLimited),
-            (LATER, Behind),
+            (LATER, NodeBehind),
             (FEWER, BatchTooLarge),
             (PASSING, Unavailable),
         ]
@@ -61,15 +61,15 @@ PASSING = [(-32603, "Internal error"), (-32000, "missing trie node"), (-32601, "
     ],
 )
 def test_a_refusal_is_known_by_its_text(code, message, kind):
-    assert type(meant("eth_getLogs", code, message)) is kind
+    assert type(classify("eth_getLogs", code, message)) is kind
 
 
 def test_a_range_that_the_node_proposes_is_taken_up():
-    fault = meant("eth_getLogs", *LESS[0])
+    fault = classify("eth_getLogs", *LESS[0])
 
     assert isinstance(fault, RangeTooLarge)
     assert fault.suggested == (0x575B1E0, 0x575B244)
 
 
 def test_only_logs_have_ranges():
-    assert type(meant("eth_getBlockByNumber", -32000, "query timeout exceeded")) is Unavailable
+    assert type(classify("eth_getBlockByNumber", -32000, "query timeout exceeded")) is Unavailable

@@ -1,4 +1,4 @@
-"""The endpoints as one: against a real node, behind endpoints that answer amiss."""
+"""Several endpoints as one: a real node behind endpoints that respond faultily."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.chain import contracts, events, refusals
 from tests.chain.anvil import Anvil
 from tests.chain.driver import Chain
-from tests.chain.meddler import Meddler
+from tests.chain.faulty_rpc import FaultyRpc
 from upstream.chain import rpc as rpc_module
 from upstream.chain.contracts import POLYGON, followed
 from upstream.chain.decode import decode
@@ -24,10 +24,10 @@ ADDRESSES = followed(POLYGON)
 
 @pytest.fixture
 def rpc_of(request, monkeypatch):
-    """Has all the time there is for endpoints that answer, unless a test says otherwise."""
+    """Return a maker of clients that wait long enough for endpoints that respond, unless a test says otherwise."""
     opened = []
     monkeypatch.setattr(rpc_module, "GRACE_S", 30.0)
-    monkeypatch.setattr(rpc_module, "PATIENCE_S", 30.0)
+    monkeypatch.setattr(rpc_module, "MAX_HEADS_WAIT_S", 30.0)
     silent = getattr(request.node, "callspec", None) and request.node.callspec.params.get("kind") == "silence"
 
     def make(*endpoints, **options):
@@ -51,7 +51,7 @@ def places(logs):
 
 @pytest.fixture(scope="module")
 def busy():
-    """Thirty blocks, most of them with something in them; tests that change the chain have another."""
+    """Thirty blocks, most with transactions; tests that change the chain use another."""
     split = events.split(events.wallet(3), events.word(1), 5)
     with Anvil() as node:
         chain = Chain(node)
@@ -61,9 +61,9 @@ def busy():
 
 @pytest.fixture
 def endpoints(busy):
-    """`endpoints(2)`: as many before it, each with faults of its own."""
+    """`endpoints(2)`: that many proxies in front of it, each with its own faults."""
     with ExitStack() as stack:
-        yield lambda count: [stack.enter_context(Meddler(busy.url)) for _ in range(count)]
+        yield lambda count: [stack.enter_context(FaultyRpc(busy.url)) for _ in range(count)]
 
 
 @pytest.fixture
@@ -144,14 +144,14 @@ def test_ranges_shrink_to_the_logs_that_fit_and_grow_again(busy, endpoint, rpc_o
     assert rpc.endpoints[0].span > 12
 
 
-def test_a_block_with_too_many_logs_is_read_contract_by_contract(chain, meddler, rpc_of):
+def test_a_block_with_too_many_logs_is_read_contract_by_contract(chain, faulty_rpc, rpc_of):
     chain.emit([events.fill_v2(), events.fill_v1(), events.fill_v2(), events.fill_v1()])
-    meddler.max_logs = 2
-    rpc = rpc_of(meddler)
+    faulty_rpc.max_logs = 2
+    rpc = rpc_of(faulty_rpc)
 
     assert places(rpc.logs(1, 1, ADDRESSES)) == places(chain.logs(1, 1))
 
-    meddler.max_logs = 1
+    faulty_rpc.max_logs = 1
     with pytest.raises(TooLarge, match="in one answer"):
         rpc.logs(1, 1, ADDRESSES)
 
@@ -195,7 +195,7 @@ def test_an_endpoint_that_falls_behind_after_it_told_its_head_is_found_out(busy,
 
 
 def test_finality_is_what_the_node_says_or_a_checkpoint_behind(rpc_of):
-    with Anvil() as node, Meddler(node.url) as endpoint:  # of its own: so many blocks cannot be taken back
+    with Anvil() as node, FaultyRpc(node.url) as endpoint:  # of its own: so many blocks cannot be reverted
         node.call("anvil_mine", hex(600))
         rpc = rpc_of(endpoint)
 
@@ -206,9 +206,9 @@ def test_finality_is_what_the_node_says_or_a_checkpoint_behind(rpc_of):
         assert rpc.heads() == (600, 600 - FINAL_AFTER, False)
 
 
-def test_who_has_another_final_block_is_left_alone(chain, meddlers, rpc_of):
+def test_who_has_another_final_block_is_left_alone(chain, faulty_rpcs, rpc_of):
     chain.mine(10)
-    stale, good, other = meddlers(3)
+    stale, good, other = faulty_rpcs(3)
     stale.freeze()
     chain.reorg(8)
     for each in (stale, good, other):
@@ -224,9 +224,9 @@ def test_who_has_another_final_block_is_left_alone(chain, meddlers, rpc_of):
     assert rpc.blocks(9, 10)[1].hash == chain.blocks(10, 10)[0].hash
 
 
-def test_of_two_the_one_named_first_is_believed(chain, meddlers, rpc_of):
+def test_of_two_the_one_named_first_is_believed(chain, faulty_rpcs, rpc_of):
     chain.mine(10)
-    other, preferred = meddlers(2)
+    other, preferred = faulty_rpcs(2)
     other.freeze()
     chain.reorg(8)
     preferred.finality = other.finality = 2
@@ -237,9 +237,9 @@ def test_of_two_the_one_named_first_is_believed(chain, meddlers, rpc_of):
     assert [each["rests_s"] > 100 for each in rpc.state()] == [False, True]
 
 
-def test_a_fork_at_the_head_is_noted_and_lasting_ones_left_alone(chain, meddlers, rpc_of):
+def test_a_fork_at_the_head_is_noted_and_lasting_ones_left_alone(chain, faulty_rpcs, rpc_of):
     chain.mine(5)
-    preferred, other = meddlers(2)
+    preferred, other = faulty_rpcs(2)
     other.freeze()
     chain.reorg(2)
     now = [1000.0]
@@ -263,7 +263,7 @@ def test_a_silent_endpoint_holds_up_neither_heads_nor_logs_for_long(busy, endpoi
 
     assert rpc.heads().head == 30
     assert places(rpc.logs(1, 30, ADDRESSES)) == places(busy.logs(1, 30))
-    assert time.monotonic() - began < 15  # and not the half minute for which the silent one may be silent
+    assert time.monotonic() - began < 15  # not the half minute that the silent endpoint may take
     silent.close()
 
 
@@ -279,8 +279,8 @@ def test_addresses_with_their_keys_are_never_shown(busy, endpoint, rpc_of):
     assert "500" in shown
 
 
-def test_with_all_endpoints_down_it_ends_with_an_error_in_time(meddlers, rpc_of):
-    first, second = meddlers(2)
+def test_with_all_endpoints_down_it_ends_with_an_error_in_time(faulty_rpcs, rpc_of):
+    first, second = faulty_rpcs(2)
     for each in (first, second):
         each.fail("reset", times=None)
     waits = []

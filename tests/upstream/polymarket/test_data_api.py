@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.upstream import recordings
-from upstream.polymarket.data_api.client import DataApi, numbered
+from upstream.polymarket.data_api.client import DataApi, number_repeats
 from upstream.polymarket.data_api.trades import read_v1
 from upstream.transport.errors import Incomplete, Malformed
 
@@ -27,7 +27,7 @@ def hundred(recorded):
 
 
 def ending(walk):
-    """What a walk brings before it turns out to be Incomplete, and why."""
+    """Return what pagination yields before it raises Incomplete, and why."""
     brought = []
     try:
         brought.extend(iter(walk.__next__, None))
@@ -37,7 +37,7 @@ def ending(walk):
 
 
 def snake(row):
-    """A v1 row as v2 spells it."""
+    """Return a v1 row in v2's spelling."""
     names = {
         "proxyWallet": "proxy_wallet",
         "asset": "token_id",
@@ -50,7 +50,7 @@ def snake(row):
 
 
 class Offsets:
-    """A v1 listing: bare arrays by limit and offset, at most `most` a page; past `cap` comes the page at the cap."""
+    """A v1 listing: bare arrays by limit and offset, at most `most` per page; past `cap` the page at the cap comes."""
 
     def __init__(self, rows, *, most=500, cap=10_000, on_page=lambda rows: None):
         self.rows = list(rows)
@@ -258,15 +258,15 @@ def test_exact_repeats_within_a_transaction_are_numbered(hundred):
         trade(transactionHash=None, timestamp=hundred[0]["timestamp"] - 1),
     ]
 
-    assert [each.n for each in numbered(trades)] == [0, 1, 0, 0, 2, 1, 0, 1, 0]
+    assert [each.n for each in number_repeats(trades)] == [0, 1, 0, 0, 2, 1, 0, 1, 0]
 
 
 def test_numbering_does_not_grow_without_end(hundred, monkeypatch):
-    monkeypatch.setattr("upstream.polymarket.data_api.trades.REMEMBERED", 2)
+    monkeypatch.setattr("upstream.polymarket.data_api.trades.MAX_REMEMBERED_TRANSACTIONS", 2)
     hashes = ["0x" + digit * 64 for digit in "1231"]
     trades = [read_v1(json.dumps(hundred[0] | {"transactionHash": each}).encode()) for each in hashes]
 
-    assert [trade.n for trade in numbered(trades)] == [0, 0, 0, 0]
+    assert [trade.n for trade in number_repeats(trades)] == [0, 0, 0, 0]
 
 
 # --- Wallets ---

@@ -9,7 +9,7 @@ from upstream.transport.errors import Incomplete, Malformed
 
 
 class Catalogue:
-    """Gamma as documented, over given objects; `ask` counts what it was asked."""
+    """Gamma as documented, over given objects; records what it was asked."""
 
     def __init__(self, objects, *, name="markets", page=None):
         self.objects = objects

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from sql import tables
 from tests.upstream import recordings
-from upstream.polymarket.gamma.client import Event, nested
-from upstream.polymarket.gamma.markets import Market
+from upstream.polymarket.gamma.client import GammaEvent, nested_markets
+from upstream.polymarket.gamma.markets import GammaMarket
 from upstream.transport.errors import FAULTS
 
 OURS = {"market_key", "first_seen_at", "updated_at"}
@@ -27,8 +27,8 @@ SENT = {
 }
 
 
-def market(**changes) -> Market:
-    return Market.read(json.dumps(SENT | changes).encode())
+def market(**changes) -> GammaMarket:
+    return GammaMarket.read(json.dumps(SENT | changes).encode())
 
 
 def test_every_recorded_market_is_read_into_a_row_of_the_table(recorded):
@@ -36,7 +36,7 @@ def test_every_recorded_market_is_read_into_a_row_of_the_table(recorded):
     required = [c.name for c in tables.markets.c if not c.nullable and c.name in columns]
     objects = recordings.gamma_markets(recorded)
 
-    rows = [Market.read(text).row("tape") for text in objects]
+    rows = [GammaMarket.read(text).row("tape") for text in objects]
 
     assert len(rows) == 1132
     assert all(set(row) == columns for row in rows)
@@ -55,7 +55,7 @@ def test_every_recorded_market_is_read_into_a_row_of_the_table(recorded):
 
 def test_recorded_markets_are_in_the_state_that_they_were_in(recorded):
     for text in recordings.gamma_markets(recorded):
-        sent, read = json.loads(text), Market.read(text)
+        sent, read = json.loads(text), GammaMarket.read(text)
         prices = [float(price) for price in json.loads(sent["outcomePrices"])]
         if not sent["closed"]:
             assert (read.status(), read.winning_outcome(), read.resolved_at()) == ("ACTIVE", None, None)
@@ -226,8 +226,8 @@ def test_an_event_gives_its_markets_series_title_and_address():
 
 def test_recorded_events_hand_their_markets_on(recorded):
     for sent in recordings.gamma_events(recorded):
-        event = msgspec.json.decode(json.dumps(sent), type=Event)
-        markets, refusals = nested(event)
+        event = msgspec.json.decode(json.dumps(sent), type=GammaEvent)
+        markets, refusals = nested_markets(event)
 
         assert refusals == []
         assert [read.raw for read in markets] == [json.dumps(each) for each in sent["markets"]]
@@ -241,7 +241,7 @@ def test_fields_that_the_exchange_may_think_of_do_no_harm():
     assert read.token_ids == ["11", "22"]
     assert json.loads(read.raw)["newThing"] == {"a": [1e300, None]}
     with pytest.raises(msgspec.ValidationError):
-        Market.read(b'{"id": "1", "question": "?", "newThing": 1e999}')  # no database could hold it
+        GammaMarket.read(b'{"id": "1", "question": "?", "newThing": 1e999}')  # no database could hold it
 
 
 RICH = SENT | {
@@ -263,7 +263,7 @@ values = st.recursive(
 @given(st.sampled_from(sorted(RICH)), values | values.map(json.dumps) | st.text(alphabet="0123456789.e-+", max_size=30))
 def test_anything_in_any_field_makes_a_row_or_a_refusal(field, value):
     try:
-        row = Market.read(json.dumps(RICH | {field: value}).encode()).row()
+        row = GammaMarket.read(json.dumps(RICH | {field: value}).encode()).row()
     except FAULTS:
         return
 

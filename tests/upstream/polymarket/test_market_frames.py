@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream import recordings
-from upstream.polymarket.market_channel.frames import parse, parse_slowly
+from upstream.polymarket.market_channel.frames import parse, parse_incrementally
 from upstream.polymarket.market_channel.messages import (
     BestBidAsk,
     LastTrade,
@@ -19,7 +19,7 @@ from upstream.polymarket.market_channel.messages import (
     TickSize,
     Unknown,
 )
-from upstream.polymarket.market_channel.socket import Book, Refused
+from upstream.polymarket.market_channel.socket import Book, RefusedObject
 
 MARKET = "0x" + "ab" * 32
 HASH = "bf32b3746fff40c76c98021b7f3f07261169dd26"
@@ -135,7 +135,7 @@ def test_the_price_changes_of_january_2025_are_read(recorded):
         ("ws/price_change.json", [LevelChange]),
         ("ws/price_change_v2.json", [LevelChange] * 3),
         ("ws/tick_size_change.json", [TickSize]),
-        ("rust/ws_quotes.json", [Refused]),  # no event_type: the exchange always sends one
+        ("rust/ws_quotes.json", [RefusedObject]),  # no event_type: the exchange always sends one
     ],
 )
 def test_the_shapes_that_another_client_knows_are_known_here(recorded, name, kinds):
@@ -245,7 +245,7 @@ def test_one_bad_change_does_not_take_the_others_with_it():
         read = parse(frame(PRICE_CHANGE | {"price_changes": [CHANGE, worse, PRICE_CHANGE["price_changes"][1]]}))
 
         assert [read[0], read[2]] == [FIRST, SECOND]
-        assert isinstance(read[1], Refused)
+        assert isinstance(read[1], RefusedObject)
         assert json.loads(read[1].payload) == worse
         assert MARKET in read[1].reason.lower()
 
@@ -255,7 +255,14 @@ def test_one_bad_message_does_not_take_the_others_with_it():
     missing = {key: value for key, value in BOOK.items() if key != "timestamp"}
     read = parse(frame([TRADE, bad, missing, 7, PRICE_CHANGE]))
 
-    assert [type(each) for each in read] == [LastTrade, Refused, Refused, Refused, LevelChange, LevelChange]
+    assert [type(each) for each in read] == [
+        LastTrade,
+        RefusedObject,
+        RefusedObject,
+        RefusedObject,
+        LevelChange,
+        LevelChange,
+    ]
     assert json.loads(read[1].payload) == bad
     assert json.loads(read[2].payload) == missing
     assert {each.source for each in read[1:4]} == {"market_socket"}
@@ -292,7 +299,7 @@ def test_one_bad_message_does_not_take_the_others_with_it():
 def test_a_message_that_is_wrong_is_refused_whole_with_what_came(message):
     [refusal] = parse(frame(message))
 
-    assert isinstance(refusal, Refused)
+    assert isinstance(refusal, RefusedObject)
     assert refusal.reason
     assert refusal.payload == json.dumps(message)
 
@@ -301,7 +308,7 @@ def test_a_message_that_is_wrong_is_refused_whole_with_what_came(message):
 def test_a_frame_that_is_no_json_is_refused(text):
     [refusal] = parse(text)
 
-    assert isinstance(refusal, Refused)
+    assert isinstance(refusal, RefusedObject)
     assert len(refusal.payload) <= 65_536
     refusal.payload.encode()
 
@@ -333,7 +340,7 @@ json_values = st.recursive(
 @given(st.binary(max_size=200) | st.text(max_size=200) | json_values.map(json.dumps))
 def test_nothing_that_comes_in_ever_raises(sent):
     for read in parse(sent):
-        assert isinstance(read, Refused | Pong | Unknown)
+        assert isinstance(read, RefusedObject | Pong | Unknown)
 
 
 @given(st.sampled_from(KNOWN), st.data())
@@ -346,14 +353,14 @@ def test_a_known_message_with_anything_in_any_field_never_raises(message, data):
 
     assert read[0] == parse(frame(TRADE))[0]
     for each in read:
-        assert isinstance(each, Refused | Unknown | LevelChange | Book | LastTrade)
+        assert isinstance(each, RefusedObject | Unknown | LevelChange | Book | LastTrade)
 
 
 @given(st.lists(st.sampled_from([*KNOWN, {"event_type": "new"}, 7]), max_size=70))
 def test_a_large_frame_read_slowly_says_the_same(messages):
-    assert asyncio.run(parse_slowly(frame(messages))) == parse(frame(messages))
+    assert asyncio.run(parse_incrementally(frame(messages))) == parse(frame(messages))
 
 
 def test_a_large_frame_that_is_no_array_is_read_too():
-    assert asyncio.run(parse_slowly(frame(PRICE_CHANGE))) == [FIRST, SECOND]
-    assert isinstance(asyncio.run(parse_slowly(b"[{"))[0], Refused)
+    assert asyncio.run(parse_incrementally(frame(PRICE_CHANGE))) == [FIRST, SECOND]
+    assert isinstance(asyncio.run(parse_incrementally(b"[{"))[0], RefusedObject)

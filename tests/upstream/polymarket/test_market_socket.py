@@ -15,7 +15,7 @@ from upstream.polymarket.market_channel.socket import (
     LastTrade,
     MarketSocket,
     Pong,
-    Refused,
+    RefusedObject,
     SocketLost,
     backoff,
 )
@@ -24,7 +24,7 @@ from upstream.transport.http import USER_AGENT
 
 @contextlib.asynccontextmanager
 async def exchange(conversation):
-    """A market channel on loopback, its side of each connection played by `conversation`."""
+    """Run a market channel on loopback, with `conversation` as its side of each connection."""
     async with serve(conversation, "127.0.0.1", 0, close_timeout=0.2) as server:
         yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/ws/market"
 
@@ -34,7 +34,7 @@ async def abort(connection):
 
 
 async def lost(socket):
-    """Listen until the connection ends; everything said before, and the reason."""
+    """Listen until the connection ends; return everything received, and the reason."""
     said = []
     try:
         async for _, messages in socket:
@@ -232,7 +232,7 @@ def test_what_cannot_be_read_does_not_end_the_connection():
         async with exchange(conversation) as url, MarketSocket(url, ["1"]) as socket:
             return [type(each) for _ in range(3) for each in (await anext(socket))[1]]
 
-    assert asyncio.run(listen()) == [Refused, Refused, Refused, LastTrade]
+    assert asyncio.run(listen()) == [RefusedObject, RefusedObject, RefusedObject, LastTrade]
 
 
 def test_a_very_large_frame_does_not_hold_the_loop():
@@ -274,7 +274,7 @@ def test_an_exchange_that_never_answers_the_opening_is_given_up():
 
     def hang(connection):
         request(connection)
-        connection.recv(1)  # until it has gone
+        connection.recv(1)  # until it disconnects
 
     with serving(hang) as url, pytest.raises(SocketLost, match="not open within"):
         asyncio.run(listen(url))
@@ -292,7 +292,7 @@ def test_a_refused_opening_is_told():
     with serving(forbid) as url, pytest.raises(SocketLost, match="403"):
         asyncio.run(listen(url.replace("http", "ws")))
     with pytest.raises(SocketLost, match="cannot be opened"):
-        asyncio.run(listen(url.replace("http", "ws")))  # nobody there any more
+        asyncio.run(listen(url.replace("http", "ws")))  # nothing listens there any more
     with pytest.raises(SocketLost, match="cannot be opened"):
         asyncio.run(listen("http://127.0.0.1/"))
 

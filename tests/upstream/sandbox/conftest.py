@@ -1,4 +1,4 @@
-"""A simulated exchange to ask, and a follower of its socket who knows nothing but the protocol."""
+"""Fixtures: a simulated exchange, and a socket client that knows only the protocol."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ START_MS = 1_795_000_000_000
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """A simulation of 60 markets that runs while a module's tests do.
+    """A simulation of 60 markets that runs during a module's tests.
 
     Its clock starts where a window of five minutes has just begun, so that none of them ends meanwhile.
     """
@@ -30,7 +30,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture
 def still(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing happens on the exchange while the test lasts."""
+    """Stop all events on the exchange during the test."""
     sandbox.call(lambda: monkeypatch.setattr(sandbox.source, "advance", lambda *_: True))
 
 
@@ -45,7 +45,7 @@ def token_ids(market: dict) -> list[str]:
 
 
 def walk(http: httpx.Client, sandbox: Sandbox, **query: str) -> list[dict]:
-    """Every market, by keyset."""
+    """Return every market, by keyset."""
     found: list[dict] = []
     cursor: dict[str, str] = {}
     while True:
@@ -61,7 +61,7 @@ def open_tokens(http: httpx.Client, sandbox: Sandbox) -> list[str]:
 
 
 class Follower:
-    """One connection to the market socket; messages are those that are no array, books those of the arrays."""
+    """One connection to the market socket; `messages` are those outside arrays, `books` those in arrays."""
 
     def __init__(self, socket: websockets.ClientConnection) -> None:
         self.socket = socket
@@ -73,7 +73,7 @@ class Follower:
         await self.socket.send(json.dumps(request))
 
     async def listen(self, enough: Callable[[], bool]) -> None:
-        """Take what comes until it is enough."""
+        """Receive until `enough()`."""
         heard_at = time.monotonic()
         while not enough():
             try:
@@ -90,7 +90,7 @@ class Follower:
                 self.texts.append(frame)
 
     async def settle(self, sandbox: Sandbox) -> None:
-        """Have obeyed what was said, and take all that was told to this connection by now."""
+        """Wait until the sandbox has handled all requests, and receive all messages sent to this connection by now."""
         await self._ping()
         await asyncio.to_thread(until, lambda: sandbox.call(sandbox.hub.backlog) == 0)
         await self._ping()
@@ -105,14 +105,14 @@ class Follower:
 
 
 def fall_silent(sandbox: Sandbox) -> None:
-    """Have nothing more happen on a simulated exchange, and return when the last order was played."""
+    """Stop all further events on a simulated exchange, and return when the last order was played."""
     later_ms = sandbox.source.now_ms + 3_600_000
     sandbox.call(lambda: setattr(sandbox.source, "rate", 1e-9))
     until(lambda: sandbox.source.now_ms > later_ms)
 
 
 def follow(sandbox: Sandbox, conversation: Callable[..., object]) -> Follower:
-    """Connect, hold a conversation, and return what was heard."""
+    """Connect, run a conversation, and return the follower with all it received."""
 
     async def run() -> Follower:
         async with websockets.connect(sandbox.socket_url, max_size=1 << 25, proxy=None, close_timeout=0.5) as socket:
@@ -142,5 +142,5 @@ def small_tape(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="module")
 def cuts(recorded: Path) -> dict[str, Path]:
-    """Where the recorded files are that cuts are made of."""
+    """Paths of the recorded files that cuts are made of."""
     return {name: recorded / name for name in RECORDED}

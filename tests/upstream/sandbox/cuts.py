@@ -89,7 +89,7 @@ class Cut:
 
 
 def simplified(cuts) -> bytes:
-    """The answer of /simplified-markets for the markets of a recorded catalogue."""
+    """Return the /simplified-markets response for the markets of a recorded catalogue."""
     kept = ("condition_id", "rewards", "tokens", "active", "closed", "archived", "accepting_orders")
     rows = json.loads(gzip.decompress(cuts["clob/sampling_markets_1000.json.gz"].read_bytes()))["data"][:ROWS]
     answer = {"data": [{name: row[name] for name in kept} for row in rows], "next_cursor": "LTE=", "limit": ROWS}
@@ -97,7 +97,7 @@ def simplified(cuts) -> bytes:
 
 
 def without_hash(cuts, rows: slice = slice(ROWS)) -> bytes:
-    """Data API trades as a collector kept them: ten columns, dates for times."""
+    """Return Data API trades as a collector kept them: ten columns, dates for times."""
     with gzip.open(cuts["trades/data_api_trades_nobel_2025-10.csv.gz"], "rt", newline="") as lines:
         trades = list(csv.DictReader(lines))[rows]
     out = io.StringIO(newline="")

@@ -1,4 +1,4 @@
-"""Any folder can be a tape: what it holds is used as far as it goes, and of the rest it is said why not."""
+"""Any folder can be a tape: usable content is used, and for the rest the reason is given."""
 
 import csv
 import gzip
@@ -20,11 +20,11 @@ ROOT = Path(__file__).parents[3]
 
 
 def printed(made: Tape) -> list[Printed]:
-    return [one for recording in made.recordings for one in recording.happenings if isinstance(one, Printed)]
+    return [one for recording in made.recordings for one in recording.tape_events if isinstance(one, Printed)]
 
 
-def told(made: Tape, name: str) -> dict:
-    return next(file.told() for file in made.files if file.name == name)
+def account(made: Tape, name: str) -> dict:
+    return next(file.account() for file in made.files if file.name == name)
 
 
 # --- The two that crashed ---
@@ -42,7 +42,7 @@ def test_simplified_markets_bring_tokens_and_prices_of_markets_that_are_known(cu
         "active": True,
         "closed": False,
     }
-    # A market of which only trades are known, and so no price.
+    # A market known only by trades, so without a price.
     trade = {
         "timestamp": 1_770_479_519,
         "asset": other["tokens"][0]["token_id"],
@@ -73,9 +73,9 @@ def test_simplified_markets_bring_tokens_and_prices_of_markets_that_are_known(cu
         assert json.loads(market["clobTokenIds"]) == [each["token_id"] for each in row["tokens"]]
         assert json.loads(market["outcomes"]) == [each["outcome"] for each in row["tokens"]]
         assert json.loads(market["outcomePrices"]) == [str(each["price"]) for each in row["tokens"]]
-    account = told(made, "simplified-markets.json")
-    assert (account["rows"], account["used"]) == (ROWS, 2)
-    assert account["left_out"] == {"of a market that no file describes": {"rows": ROWS - 2, "first_row": 3}}
+    found = account(made, "simplified-markets.json")
+    assert (found["rows"], found["used"]) == (ROWS, 2)
+    assert found["left_out"] == {"of a market that no file describes": {"rows": ROWS - 2, "first_row": 3}}
 
 
 def test_prices_that_gamma_recorded_are_not_replaced_by_simplified_ones(cuts, tmp_path):
@@ -113,7 +113,7 @@ def test_trades_without_a_hash_are_played_under_one_that_is_no_real_one(cuts, tm
     )
     assert all(one.tx.startswith(ASSIGNED) and len(one.tx) == 66 for one in trades)
     assert len({one.tx for one in trades}) == len(trades)
-    assert told(made, "nobel.csv")["assigned"] == {"transaction hashes": ROWS}
+    assert account(made, "nobel.csv")["assigned"] == {"transaction hashes": ROWS}
     for listing in made.listings:
         assert "slug" in listing.gamma["sandboxAssigned"]
         assert listing.gamma["question"] in {row["title"] for row in recorded}
@@ -134,8 +134,8 @@ def test_an_assigned_hash_depends_on_the_trade_alone(cuts, tmp_path):
 
     assert {one.tx for one in printed(one)} == {one.tx for one in printed(other)}
     assert len(printed(one)) == len(printed(other)) == 200
-    # 20 rows are in both files; a trade is told once.
-    assert told(other, "c.csv.gz")["left_out"]["told by another file too"]["rows"] == 20
+    # 20 rows are in both files; a trade counts once.
+    assert account(other, "c.csv.gz")["left_out"]["in another file too"]["rows"] == 20
 
 
 def test_a_trade_that_another_file_has_with_its_hash_is_told_under_that(cuts, tmp_path):
@@ -145,7 +145,7 @@ def test_a_trade_that_another_file_has_with_its_hash_is_told_under_that(cuts, tm
 
     assert len(printed(made)) == ROWS + 5
     assert sum(one.tx.startswith(ASSIGNED) for one in printed(made)) == 5
-    assert told(made, "a.csv")["left_out"] == {"told with its hash by another file": {"rows": ROWS, "first_row": None}}
+    assert account(made, "a.csv")["left_out"] == {"with its hash in another file": {"rows": ROWS, "first_row": None}}
 
 
 # --- Reasons ---

@@ -1,4 +1,4 @@
-"""The order book API as the sandbox speaks it."""
+"""The sandbox's order book API."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""Gamma as the sandbox speaks it: the shapes of the recorded one, and its pages."""
+"""The sandbox's Gamma API: the recorded formats, and its pages."""
 
 import gzip
 import json

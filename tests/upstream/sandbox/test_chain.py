@@ -1,4 +1,4 @@
-"""What the sandbox's trades come to on its simulated chain."""
+"""Settlement of the sandbox's trades on its simulated chain."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from upstream.chain.decode import decode
 from upstream.chain.wire import RawLog
 from upstream.sandbox.chain import chain as chains
 from upstream.sandbox.chain import logs as chain_logs
-from upstream.sandbox.exchange.catalogue import Market
+from upstream.sandbox.exchange.catalogue import SandboxMarket
 from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.server import Sandbox
 
@@ -21,7 +21,7 @@ START_MS = 1_795_000_200_000 // 300_000 * 300_000 + 230_000  # windows of five m
 
 
 def played(seconds: float, *, step_s: float | None = None, seed: int = 3, start_ms: int = START_MS) -> Sandbox:
-    """A simulation that has run, without its server."""
+    """Return a simulation that has run, without its server."""
     sandbox = Sandbox(simulate=seed, rate=300, markets=40, start_ms=start_ms)
     step_ms = (step_s or seconds) * 1000
     for turn in range(round(seconds * 1000 / step_ms)):
@@ -32,13 +32,13 @@ def played(seconds: float, *, step_s: float | None = None, seed: int = 3, start_
 
 @pytest.fixture(scope="module")
 def quiet() -> Sandbox:
-    """One of a minute."""
+    """A simulation of one minute."""
     return played(60)
 
 
 @pytest.fixture(scope="module")
 def ended() -> Sandbox:
-    """One in which markets were resolved, and winners paid."""
+    """A simulation in which markets were resolved, and winners paid."""
     return played(160)
 
 
@@ -53,7 +53,7 @@ def words(log: RawLog) -> list[int]:
 
 
 def settled(sandbox: Sandbox) -> list:
-    """The trades of mined blocks."""
+    """Return the trades of mined blocks."""
     mined = {transaction.tx for block in sandbox.chain.blocks for transaction in block.transactions}
     return [trade for trade in sandbox.exchange.trades.newest_first() if bytes.fromhex(trade.tx[2:]) in mined]
 
@@ -200,7 +200,7 @@ def test_markets_that_end_are_resolved_and_their_winners_paid(ended):
         assert entry.amount == held
 
 
-def prices(market: Market) -> list[str]:
+def prices(market: SandboxMarket) -> list[str]:
     return msgspec.json.decode(market.gamma["outcomePrices"])
 
 
@@ -208,8 +208,8 @@ def prices(market: Market) -> list[str]:
 def test_a_fee_is_what_the_exchange_was_seen_to_take(price, size, paid):
     schedule = {"feesEnabled": True, "feeSchedule": {"rate": 0.07}}
 
-    assert chain_logs.fee(Market({"id": "1", **schedule}, mirrored=False), price, size) == paid
-    assert chain_logs.fee(Market({"id": "1"}, mirrored=False), price, size) == 0
+    assert chain_logs.fee(SandboxMarket({"id": "1", **schedule}, mirrored=False), price, size) == paid
+    assert chain_logs.fee(SandboxMarket({"id": "1"}, mirrored=False), price, size) == 0
 
 
 def test_takers_pay_in_markets_with_fees_alone(quiet):
@@ -273,7 +273,7 @@ def test_final_blocks_are_never_replaced():
 
 
 def test_only_the_newest_blocks_are_kept(monkeypatch):
-    monkeypatch.setattr(chains, "KEPT_BLOCKS", 35)
+    monkeypatch.setattr(chains, "MAX_KEPT_BLOCKS", 35)
     sandbox = played(60)
     chain = sandbox.chain
 
@@ -281,7 +281,7 @@ def test_only_the_newest_blocks_are_kept(monkeypatch):
     assert chain.pruned(chain.blocks[0].number - 1)
     assert not chain.pruned(chains.height_at(START_MS) - 1)
     assert chain.block(chain.blocks[0].number - 1).hash == chain.blocks[0].parent
-    monkeypatch.setattr(chains, "KEPT_FILLS", 100)
+    monkeypatch.setattr(chains, "MAX_KEPT_FILLS", 100)
     sandbox.source.advance(START_MS + 62_000)
     chain.mine()
     assert len(chain.blocks) == 2 * chains.FINAL_AFTER

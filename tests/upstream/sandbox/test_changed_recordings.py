@@ -1,4 +1,4 @@
-"""Whatever is done to a recording, reading it ends in no traceback, and nothing is invented."""
+"""Damaged recordings: reading them never ends in a traceback, and never invents data."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ ENDINGS = ("cut", "cut packed", "odd bytes", "mislabel", "")
 
 @st.composite
 def variants(draw, names: tuple[str, ...]) -> tuple[str, list[tuple], tuple]:
-    """Which file is changed, how its rows are, and how its bytes."""
+    """Draw the changed file, the changes of its rows, and those of its bytes."""
     number = st.integers(0, 10_000)
     rows = draw(
         st.lists(st.tuples(st.sampled_from(CHANGES), number, number, st.sampled_from(range(len(ODD)))), max_size=3)
@@ -76,7 +76,7 @@ def spoiled(data: bytes, how: str, at: int, odd: int) -> bytes:
 
 
 def atoms(value) -> set:
-    """Every text and number within a value, numbers in micro-units."""
+    """Return every text and number within a value, numbers in micro-units."""
     if isinstance(value, dict):
         return set().union(*map(atoms, value.values()), *map(atoms, value.keys()))
     if isinstance(value, list):
@@ -94,7 +94,7 @@ def atoms(value) -> set:
 
 
 def rows_of(data: bytes) -> list[set]:
-    """What stands together in a row of a file, read without the tape's own code."""
+    """Return the values of each row of a file, read without the tape's own code."""
     if data[:4] == b"PAR1":
         if data[-4:] != b"PAR1" or len(data) < 12:
             return []
@@ -120,10 +120,10 @@ def is_json(line: str) -> bool:
 
 
 def check_nothing_is_invented(made: Tape, data: dict[str, bytes]) -> None:
-    """Each trade and level that is played stands in a row of its file, beside its token."""
+    """Check that each played trade and level is in a row of its file, beside its token."""
     rows = {name: rows_of(content) for name, content in data.items()}
     for recording in made.recordings:
-        for one in recording.happenings:
+        for one in recording.tape_events:
             if isinstance(one, Printed):
                 parts = [{one.token, one.price, one.size} | ({one.wallet} if one.wallet else set())]
                 if not one.tx.startswith(ASSIGNED):
@@ -148,7 +148,7 @@ def check_every_row_is_accounted_for(made: Tape) -> None:
 
 
 def play_and_look(folder: Path) -> None:
-    """Play all of it on an exchange, and ask that for everything."""
+    """Play everything on an exchange, and query all of it."""
     sandbox = Sandbox(tape=folder, speed=0, start_ms=START_MS)
     sandbox.source.advance(START_MS)
     assert sandbox.source.ended
@@ -175,7 +175,7 @@ def play_and_look(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def read(cuts, tmp_path_factory):
-    """Cuts of the recordings, parsed once: a function that gives a fresh one."""
+    """Cuts of the recordings, parsed once: a function that returns a fresh one."""
     folder = tmp_path_factory.mktemp("cuts")
     for name, path in cuts.items():
         cut = Cut(path)

@@ -1,4 +1,4 @@
-"""The Data API as the sandbox speaks it."""
+"""The sandbox's Data API."""
 
 import json
 from collections import defaultdict
@@ -74,7 +74,7 @@ def test_takers_alone_are_shown_unless_makers_are_asked_for(sandbox, http):
     makers = [row for row in of_match if row["proxyWallet"] != taker["proxyWallet"]]
     assert taker in of_match
     assert len(makers) == len(of_match) / 2
-    for maker in makers:  # of the same token on the other side, or of the other token on the same side
+    for maker in makers:  # the same token on the other side, or the other token on the same side
         assert (maker["side"] == taker["side"]) == (maker["asset"] != taker["asset"])
     prices = [row["price"] if row["asset"] == taker["asset"] else round(1 - row["price"], 6) for row in makers]
     assert taker["price"] in prices

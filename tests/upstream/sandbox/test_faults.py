@@ -1,4 +1,4 @@
-"""Faults happen when, where and as long as they are asked for, and nowhere else."""
+"""Faults happen when, where and as long as requested, and nowhere else."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from upstream.sandbox.server import Sandbox
 
 @pytest.fixture
 def faulty(sandbox, http):
-    """Plan faults, and have them all gone afterwards."""
+    """Plan faults, and remove them all afterwards."""
 
     def plan(*faults: dict) -> list[dict]:
         return http.post(f"{sandbox.url}/sandbox/faults", json=list(faults)).json()
@@ -28,7 +28,7 @@ def faulty(sandbox, http):
 
 
 def truth(http, sandbox, kind: str) -> list[dict]:
-    """Lines of the truth log of one kind, up to now."""
+    """Return the truth log's lines of one kind, up to now."""
     lines, after, last = [], 0, sandbox.log.n
     while after < last:
         body = http.get(f"{sandbox.url}/sandbox/log", params={"after": after}).text
@@ -180,7 +180,7 @@ def test_sockets_are_closed_with_and_without_a_farewell_and_new_ones_refused(san
 
 @pytest.mark.parametrize("kind", ["drop", "duplicate", "reorder"])
 def test_messages_are_lost_doubled_and_swapped_and_the_log_says_which(kind):
-    """A connection with the fault hears other things than one without; the log explains the difference."""
+    """A connection with the fault receives other messages than one without; the log explains the difference."""
     with (
         httpx.Client(trust_env=False) as http,
         Sandbox(

@@ -1,4 +1,4 @@
-"""The market socket as the sandbox speaks it."""
+"""The sandbox's market socket."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""The days before a simulation: the same for the same seed, and told alike by every one of the exchange's services."""
+"""History before a simulation: deterministic per seed, and consistent across the exchange's APIs."""
 
 from collections import Counter, defaultdict
 
@@ -12,7 +12,7 @@ from upstream.chain.decode import decode
 from upstream.chain.rpc import Rpc
 from upstream.sandbox.chain.chain import height_at
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.simulation.past import KINDS, Past
+from upstream.sandbox.simulation.past import KINDS, SimulatedPast
 
 ONE = 1_000_000
 DAY_MS = 86_400_000
@@ -20,7 +20,7 @@ START_MS = 1_795_000_000_000
 DAYS = 1
 
 
-def made(seed: int, start_ms: int = START_MS, **options: int) -> Past:
+def made(seed: int, start_ms: int = START_MS, **options: int) -> SimulatedPast:
     past = Sandbox(simulate=seed, start_ms=start_ms, markets=20, past_days=DAYS, **options).past
     assert past is not None
     return past
@@ -39,7 +39,7 @@ def past(sandbox):
 
 @pytest.fixture(scope="module")
 def decoded(sandbox, past):
-    """What the chain has of the past, as whoever follows it reads it."""
+    """The past's logs on the chain, as an indexer decodes them."""
     with Rpc([sandbox.rpc_url]) as rpc:
         addresses = [each.address for each in POLYGON]
         logs = rpc.logs(height_at(past.start_ms), height_at(START_MS), addresses)

@@ -46,7 +46,7 @@ def test_it_says_where_it_is_and_stops_at_once_with_its_log_written(tmp_path):
         errors = process.stderr.read()
 
     assert "simulated exchange with 60 markets" in line
-    assert took < 10  # without a farewell that was cut off: that would be among the errors
+    assert took < 10  # without an interrupted shutdown: that would be among the errors
     assert errors == ""
     lines = log.read_text().splitlines()
     assert len(lines) >= 50

@@ -22,7 +22,7 @@ PLAYED_S = 60
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    """A simulation that stands still once it has played a minute."""
+    """A simulation that stops after one minute."""
     with Sandbox(simulate=5, rate=200, start_ms=START_MS, hold=True) as exchange:
         exchange.call(lambda: exchange.source.advance(START_MS + PLAYED_S * 1000))
         exchange.call(exchange.chain.mine)
@@ -41,7 +41,7 @@ def ask(sandbox, http):
 
 @pytest.fixture
 def faulty(sandbox, http):
-    """Plan faults, and have them all gone afterwards."""
+    """Plan faults, and remove them all afterwards."""
 
     def plan(*faults: dict) -> list[dict]:
         return http.post(f"{sandbox.url}/sandbox/faults", json=list(faults)).json()

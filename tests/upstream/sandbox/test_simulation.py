@@ -1,4 +1,4 @@
-"""The simulation is consistent with itself, and the same for the same seed."""
+"""The simulation is internally consistent, and deterministic per seed."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.upstream.sandbox.conftest import START_MS
-from upstream.sandbox.exchange.exchange import Exchange
+from upstream.sandbox.exchange.exchange import SandboxExchange
 from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.simulation.simulation import Simulation
 
@@ -17,23 +17,23 @@ ONE = 1_000_000
 
 
 class Listener:
-    """Takes every message, as a socket would that follows everything."""
+    """Receives every message, like a socket subscribed to everything."""
 
     def __init__(self) -> None:
         self.messages: list[dict] = []
 
-    def tell(self, message, tokens, n, *, custom):
+    def send_to_followers(self, message, tokens, n, *, custom):
         self.messages.append(json.loads(message))
         return 1
 
-    def tell_all(self, message, n):
-        return self.tell(message, (), n, custom=True)
+    def send_to_all(self, message, n):
+        return self.send_to_followers(message, (), n, custom=True)
 
 
 def simulate(seed: int, seconds: float, *, rate: float = 500, start_ms: int = START_MS, markets: int = 20):
-    """A simulation that ran, its exchange, what it told, and the books it began with."""
+    """Return a simulation that ran, its exchange, its messages, and the books at the start."""
     listener = Listener()
-    exchange = Exchange(TruthLog(kept=1_000_000), listener)
+    exchange = SandboxExchange(TruthLog(kept=1_000_000), listener)
     simulation = Simulation(exchange, seed=seed, start_ms=start_ms, markets=markets, rate=rate)
     first = {
         token: as_levels(json.loads(json.dumps(message)))
@@ -43,7 +43,7 @@ def simulate(seed: int, seconds: float, *, rate: float = 500, start_ms: int = ST
     return simulation, exchange, listener.messages, first
 
 
-def book_of(exchange: Exchange, token: str) -> dict:
+def book_of(exchange: SandboxExchange, token: str) -> dict:
     import msgspec
 
     return msgspec.to_builtins(exchange.book_summary(*exchange.catalogue.by_token[token]))
@@ -139,7 +139,7 @@ def test_books_of_one_market_mirror_each_other_to_the_end():
 def test_the_same_seed_and_start_give_the_same_events_however_the_time_is_cut():
     _, one, told, _ = simulate(9, 30)
     listener = Listener()
-    other = Exchange(TruthLog(kept=1_000_000), listener)
+    other = SandboxExchange(TruthLog(kept=1_000_000), listener)
     again = Simulation(other, seed=9, start_ms=START_MS, markets=20, rate=500)
     at = START_MS
     while at < START_MS + 30_000:

@@ -1,4 +1,4 @@
-"""A tape plays what was recorded: all of it, in its shapes, moved in time alone."""
+"""A tape plays all that was recorded, in its formats, shifted in time only."""
 
 import gzip
 import json
@@ -26,7 +26,7 @@ def tape(recorded) -> Tape:
 
 
 def rebuilt(path) -> list[dict]:
-    """The messages of a capture, by pandas: rows that follow each other with the same key are one."""
+    """Return the messages of a capture, by pandas: consecutive rows with the same key are one."""
     rows = pd.read_csv(path, dtype=str, on_bad_lines="skip")
     key = rows[["asset_id", "hash", "timestamp", "event_type"]]
     number = (key != key.shift()).any(axis=1).cumsum()
@@ -49,7 +49,7 @@ def rebuilt(path) -> list[dict]:
 
 
 def wire_levels(message: dict) -> list[tuple[bool, int, int]]:
-    """Levels of a message: bought or sold, price, size."""
+    """Return the levels of a message: bid or ask, price, size."""
 
     def level(entry: dict, bought: bool) -> tuple[bool, int, int]:
         return bought, round(float(entry["price"]) * 1e6), round(float(entry["size"]) * 1e6)
@@ -67,7 +67,7 @@ def test_messages_are_what_pandas_makes_of_the_rows(tape, recorded, name):
     place = [one.name for one in tape.recordings].index(name)
     timeline = tape.timelines(START_MS, 1.0)[place]
 
-    played = [happening.message("0x0", timeline(happening.at_ms)) for happening in recording.happenings]
+    played = [tape_event.message("0x0", timeline(tape_event.at_ms)) for tape_event in recording.tape_events]
 
     assert len(played) == len(expected)
     offsets = {
@@ -117,15 +117,15 @@ def test_pages_served_twice_count_once(tape, recorded):
     recording = next(recording for recording in tape.recordings if recording.name == name)
 
     assert len(rows) == 5000
-    assert len(recording.happenings) == len(rows.drop_duplicates()) == 1500
-    assert len({one.tx for one in recording.happenings}) == rows["transactionHash"].nunique()
+    assert len(recording.tape_events) == len(rows.drop_duplicates()) == 1500
+    assert len({one.tx for one in recording.tape_events}) == rows["transactionHash"].nunique()
 
 
 def test_no_trade_is_on_the_tape_twice(tape):
     keys = [
         (one.tx, one.token, one.side, one.price, one.size)
         for recording in tape.recordings
-        for one in recording.happenings
+        for one in recording.tape_events
         if isinstance(one, Printed)
     ]
 
@@ -160,7 +160,7 @@ def test_what_is_due_comes_in_order(tape):
     due = [played.due_ms for played in tape.play(START_MS, 50)]
 
     assert due == sorted(due)
-    assert len(due) == sum(len(recording.happenings) for recording in tape.recordings)
+    assert len(due) == sum(len(recording.tape_events) for recording in tape.recordings)
 
 
 def test_made_objects_say_what_they_are_made_from(tape):
@@ -276,12 +276,12 @@ def test_shapes_are_those_of_their_time(tape):
     conditions = tape.conditions()
     kinds = Counter()
     for recording in tape.recordings:
-        for happening in recording.happenings[:200]:
-            if isinstance(happening, LevelsChanged):
-                message = happening.message(conditions[happening.token][0], START_MS)
+        for tape_event in recording.tape_events[:200]:
+            if isinstance(tape_event, LevelsChanged):
+                message = tape_event.message(conditions[tape_event.token][0], START_MS)
                 assert message.keys() == {"event_type", "asset_id", "market", "timestamp", "hash", "changes"}
-            elif isinstance(happening, BookSeen) and recording.kind == "socket":
-                message = happening.message(conditions[happening.token][0], START_MS)
+            elif isinstance(tape_event, BookSeen) and recording.kind == "socket":
+                message = tape_event.message(conditions[tape_event.token][0], START_MS)
                 assert message.keys() == {"event_type", "asset_id", "market", "timestamp", "hash", "bids", "asks"}
             else:
                 continue

@@ -1,4 +1,4 @@
-"""Nobody is spoken to on somebody's behalf who is not on the public internet, however it is written."""
+"""Only addresses on the public internet are connected to on a user's behalf, however they are written."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from upstream.transport import addresses
-from upstream.transport.addresses import PORTS, Forbidden, checked, is_public, networks, parse
+from upstream.transport.addresses import PORTS, ForbiddenAddress, is_public, networks, parse, resolve_allowed
 
-# Loopback, in forty ways that some program or other understands.
+# Loopback, in forty notations that some program understands.
 LOOPBACK = [
     *("127.0.0.1", "127.0.0.2", "127.255.255.254", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7F.0x0.0x0.0x1"),
     *(
@@ -67,9 +67,9 @@ def test_there_are_forty_encodings():
 def test_loopback_is_refused_however_it_is_written(host):
     def spoken_to():
         url = parse(f"http://{host}/")
-        return checked(url.raw_host.decode(), url.port or PORTS[url.scheme])
+        return resolve_allowed(url.raw_host.decode(), url.port or PORTS[url.scheme])
 
-    with pytest.raises((Forbidden, OSError)):  # OSError: no resolver makes an address of it
+    with pytest.raises((ForbiddenAddress, OSError)):  # OSError: no resolver makes an address of it
         spoken_to()
 
 
@@ -121,7 +121,7 @@ def test_property_no_form_of_ipv4_in_ipv6_is_a_way_round(inner):
     ],
 )
 def test_what_two_programs_might_read_differently_is_refused(url):
-    with pytest.raises(Forbidden):
+    with pytest.raises(ForbiddenAddress):
         parse(url)
 
 
@@ -137,18 +137,18 @@ def test_ordinary_addresses_are_read(url):
 
 
 def test_one_private_address_among_public_ones_is_enough():
-    with pytest.raises(Forbidden, match=r"10\.0\.0\.1"):
-        checked("two.example", 443, resolve=lambda _host, _port: ["8.8.8.8", "10.0.0.1"])
+    with pytest.raises(ForbiddenAddress, match=r"10\.0\.0\.1"):
+        resolve_allowed("two.example", 443, resolve=lambda _host, _port: ["8.8.8.8", "10.0.0.1"])
 
 
 def test_a_network_that_is_allowed_is_spoken_to_and_no_other():
     allowed = networks("10.1.0.0/16, fd00::/8")
 
-    assert checked("hooks.internal", 80, allowed, lambda _host, _port: ["10.1.2.3", "fd00::1"])
+    assert resolve_allowed("hooks.internal", 80, allowed, lambda _host, _port: ["10.1.2.3", "fd00::1"])
     for address in ("10.2.0.1", "127.0.0.1", "::ffff:10.1.2.3"):
         assert not is_public(address, allowed)
 
 
 def test_a_name_without_an_address_is_no_permission():
     with pytest.raises(OSError, match="no address"):
-        checked("empty.example", 80, resolve=lambda _host, _port: [])
+        resolve_allowed("empty.example", 80, resolve=lambda _host, _port: [])

@@ -18,7 +18,7 @@ numbers = msgspec.json.Decoder(list[int])
 
 
 def answers(*responses):
-    """A handler that gives these one after the other, and keeps what it was asked."""
+    """Return a handler that sends these responses in turn, and records its requests."""
     left = list(responses)
 
     def handler(request):
@@ -149,7 +149,7 @@ def test_requests_wait_for_their_place_within_the_limits(client_of, clock):
     for _ in range(12):
         client.get(URL, numbers)
 
-    assert clock.slept == pytest.approx([1.25] * 10)  # two at once, then eight in ten seconds
+    assert clock.slept == pytest.approx([1.25] * 10)  # two at once, then eight per ten seconds
 
 
 # --- Real sockets ---
@@ -191,7 +191,7 @@ def test_gzip_is_unpacked(client):
 def test_a_server_that_hangs_is_given_up(hasty):
     def hang(connection):
         request(connection)
-        connection.recv(1)  # until the client has gone
+        connection.recv(1)  # until the client disconnects
 
     with serving(hang) as url, pytest.raises(Unavailable, match="ReadTimeout"):
         hasty(read_s=0.3).get(url, numbers)
@@ -268,7 +268,7 @@ def test_a_connection_that_breaks_is_tried_again():
         request(connection)
         connection.sendall(answer(b"[5]"))
 
-    with serving(gone, there) as url, Client(first_backoff_s=0.01) as client:
+    with serving(gone, there) as url, Client(initial_backoff_s=0.01) as client:
         assert client.get(url, numbers) == [5]
         assert client.counts.retries == 1
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from upstream.transport.numbers import DAY_MS, LARGEST, instant, micro, milliseconds, of_seconds, price
+from upstream.transport.numbers import DAY_MS, MAX_AMOUNT, instant, micro, milliseconds, of_seconds, price
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ from upstream.transport.numbers import DAY_MS, LARGEST, instant, micro, millisec
         (0.21999995306666104, 220_000),
         (43042905.16152, 43_042_905_161_520),
         (Decimal("0.0000025"), 2),
-        ("1000000000000", LARGEST),
+        ("1000000000000", MAX_AMOUNT),
     ],
 )
 def test_amounts_are_read_exactly_and_rounded_half_to_even(sent, kept):
@@ -56,7 +56,7 @@ def test_any_decimal_text_agrees_with_decimal_arithmetic(value):
     assert micro(value) == exact
 
 
-@given(st.integers(min_value=0, max_value=LARGEST))
+@given(st.integers(min_value=0, max_value=MAX_AMOUNT))
 def test_what_the_chain_counts_comes_back_unchanged_through_text_and_json(amount):
     text = f"{amount // 10**6}.{amount % 10**6:06}"
 
@@ -74,7 +74,7 @@ def test_anything_is_an_amount_within_bounds_or_a_value_error(sent):
         return
 
     assert isinstance(amount, int)
-    assert 0 <= amount <= LARGEST
+    assert 0 <= amount <= MAX_AMOUNT
 
 
 def test_a_price_is_between_nothing_and_one():

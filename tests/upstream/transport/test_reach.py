@@ -1,4 +1,4 @@
-"""An upstream that cannot be reached is named, with what to look at."""
+"""An unreachable upstream is named, with what to check."""
 
 import socket
 import ssl
@@ -9,14 +9,14 @@ import pytest
 
 from upstream.transport.errors import Malformed, SocketLost, Unavailable
 from upstream.transport.http import Client
-from upstream.transport.reach import trouble
+from upstream.transport.reach import reach_failure
 
 URL = "https://user:secret@gamma-api.polymarket.com/markets?key=secret"
 ANY = msgspec.json.Decoder()
 
 
 def behind(cause):
-    """An error of a client, with others behind it as libraries have them."""
+    """Return a client error with causes behind it, as libraries have them."""
     between, said = httpx.ConnectError(str(cause)), Unavailable(f"{URL}: ConnectError {cause}")
     said.__cause__, between.__cause__ = between, cause
     return said
@@ -33,13 +33,13 @@ def behind(cause):
     ],
 )
 def test_why_it_cannot_be_reached_is_said_in_words(cause, words):
-    assert trouble(behind(cause)) == f"cannot reach gamma-api.polymarket.com: {words}"
+    assert reach_failure(behind(cause)) == f"cannot reach gamma-api.polymarket.com: {words}"
 
 
 def test_an_answer_that_is_none_is_told_as_it_is():
-    assert trouble(Unavailable(f"{URL}: 503 closed")) == "cannot read gamma-api.polymarket.com: 503 closed"
-    assert trouble(Malformed("rpc.example:8545: no JSON")).startswith("cannot read rpc.example")
-    assert trouble(SocketLost("not open within 5 s"), "wss://socket.example/ws") == (
+    assert reach_failure(Unavailable(f"{URL}: 503 closed")) == "cannot read gamma-api.polymarket.com: 503 closed"
+    assert reach_failure(Malformed("rpc.example:8545: no JSON")).startswith("cannot read rpc.example")
+    assert reach_failure(SocketLost("not open within 5 s"), "wss://socket.example/ws") == (
         "cannot read socket.example: not open within 5 s"
     )
 
@@ -51,4 +51,4 @@ def test_a_client_that_finds_nobody_says_so():
         with pytest.raises(Unavailable) as raised:
             client.get(f"http://127.0.0.1:{port}/markets", ANY)
 
-    assert trouble(raised.value) == f"cannot reach 127.0.0.1:{port}: connection refused"
+    assert reach_failure(raised.value) == f"cannot reach 127.0.0.1:{port}: connection refused"

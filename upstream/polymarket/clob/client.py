@@ -1,4 +1,4 @@
-"""The order book over REST: books, price history, and the markets as the matching engine sees them."""
+"""CLOB REST client: books, price history, and the markets as the matching engine sees them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -8,7 +8,7 @@ import msgspec
 
 from upstream.polymarket.book import Book, WireBook
 from upstream.polymarket.fields import Number
-from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, Refused, Rejected, refused
+from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, RefusedObject, Rejected, refused
 from upstream.transport.http import Client, Value
 from upstream.transport.numbers import of_seconds, price
 
@@ -17,10 +17,10 @@ __all__ = ["Book", "Clob", "ClobMarket", "ClobToken", "MarketsPage", "PricePoint
 URL = "https://clob.polymarket.com"
 LIMITS = {"": 9000, "/book": 1500, "/books": 500, "/prices-history": 1000}
 """Requests in ten seconds, as documented."""
-BOOKS_A_CALL = 100
+MAX_BOOKS_PER_CALL = 100
 END_CURSOR = "LTE="
-"""Base64 of -1: what the last page names as the next."""
-MOST_PAGES = 10_000
+"""Base64 of -1: the next cursor of the last page."""
+MAX_PAGES = 10_000
 
 SOURCE = "clob"
 
@@ -33,6 +33,8 @@ class PricePoint(msgspec.Struct, frozen=True):
 
 
 class ClobToken(msgspec.Struct):
+    """A token of a CLOB market."""
+
     token_id: str
     outcome: str = ""
     price: Number | None = None
@@ -40,7 +42,7 @@ class ClobToken(msgspec.Struct):
 
 
 class ClobMarket(msgspec.Struct):
-    """A market as the matching engine sees it; `tokens[].winner` is the sign of its resolution."""
+    """A market as the matching engine sees it; `tokens[].winner` shows its resolution."""
 
     condition_id: str
     question_id: str | None = None
@@ -61,16 +63,16 @@ class ClobMarket(msgspec.Struct):
     tags: list[str] | None = None
 
     def winning_token(self) -> str | None:
-        """Name the token that pays, once there is exactly one."""
+        """Return the id of the token that pays, once there is exactly one."""
         winners = [token.token_id for token in self.tokens or () if token.winner]
         return winners[0] if len(winners) == 1 else None
 
 
 class MarketsPage(msgspec.Struct):
-    """One page of a walk; `next_cursor` is None after the last."""
+    """One page of markets; `next_cursor` is None after the last."""
 
     items: list[ClobMarket]
-    refused: list[Refused]
+    refused: list[RefusedObject]
     next_cursor: str | None
 
 
@@ -98,9 +100,11 @@ _time = msgspec.json.Decoder(int)
 
 
 class Clob:
-    """The public part of the matching engine's REST interface."""
+    """Client of the public CLOB REST endpoints."""
 
-    def __init__(self, client: Client, url: str = URL, *, on_refused: Callable[[Refused], None] | None = None) -> None:
+    def __init__(
+        self, client: Client, url: str = URL, *, on_refused: Callable[[RefusedObject], None] | None = None
+    ) -> None:
         self.client = client
         self.url = url.rstrip("/")
         self._on_refused = on_refused
@@ -110,8 +114,8 @@ class Clob:
         """Fetch the books of these tokens; a token without one is absent, and order is not kept."""
         wanted = list(dict.fromkeys(token_ids))
         books: list[Book] = []
-        for start in range(0, len(wanted), BOOKS_A_CALL):
-            some = wanted[start : start + BOOKS_A_CALL]
+        for start in range(0, len(wanted), MAX_BOOKS_PER_CALL):
+            some = wanted[start : start + MAX_BOOKS_PER_CALL]
             asked = set(some)
             for piece in self._sent_books(some):
                 try:
@@ -125,7 +129,7 @@ class Clob:
         return books
 
     def _sent_books(self, token_ids: list[str]) -> list[msgspec.Raw]:
-        """Ask for all at once; should one token spoil the call for all, in halves."""
+        """Request all books in one call; if one token fails the call for all, request halves."""
         try:
             return self.client.post(f"{self.url}/books", _raws, [{"token_id": token_id} for token_id in token_ids])
         except NotFound:
@@ -166,7 +170,7 @@ class Clob:
     ) -> list[PricePoint]:
         """Fetch a token's prices, oldest first: `interval` (max, 1m for a month, 1w, 1d, 6h, 1h) or from start to end.
 
-        `fidelity` is the step in minutes. Steps are uneven, and the last point lies off them.
+        `fidelity` is the step in minutes. Steps are uneven, and the last point is off the grid.
         """
         sent = self.client.get(
             f"{self.url}/prices-history",
@@ -188,7 +192,7 @@ class Clob:
         return [PricePoint(ts, points[ts]) for ts in sorted(points)]
 
     def markets(self, path: str = "/markets", **filters: Value) -> Iterator[ClobMarket]:
-        """Walk all markets (or `/sampling-markets`); what cannot be read goes to `on_refused`."""
+        """Iterate over all markets (or `/sampling-markets`); unreadable ones go to `on_refused`."""
         for page in self.market_pages(None, path=path, **filters):
             for refusal in page.refused:
                 self._report(refusal)
@@ -197,9 +201,9 @@ class Clob:
     def market_pages(
         self, cursor: str | None = None, *, path: str = "/markets", **filters: Value
     ) -> Iterator[MarketsPage]:
-        """Walk from a cursor of an earlier walk, or from the beginning."""
+        """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
         seen = {cursor}
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             sent = self.client.get(f"{self.url}{path}", _page, {**filters, "next_cursor": cursor})
             following = None if sent.next_cursor in (None, "", END_CURSOR) else sent.next_cursor
             page = MarketsPage([], [], following)
@@ -217,7 +221,7 @@ class Clob:
                 raise Incomplete(f"{path}: an empty page, and still a further cursor")
             seen.add(following)
             cursor = following
-        raise Incomplete(f"{path}: more than {MOST_PAGES} pages")
+        raise Incomplete(f"{path}: more than {MAX_PAGES} pages")
 
     def market(self, condition_id: str) -> ClobMarket | None:
         """Fetch one market by its condition id; None when there is none."""
@@ -227,12 +231,12 @@ class Clob:
             return None
 
     def time(self) -> datetime:
-        """Read the exchange's clock, to the second."""
+        """Return the exchange's clock, to the second."""
         return of_seconds(self.client.get(f"{self.url}/time", _time))
 
     def _refuse(self, reason: str, piece: msgspec.Raw | bytes) -> None:
         self._report(refused(SOURCE, reason, bytes(piece)))
 
-    def _report(self, refusal: Refused) -> None:
+    def _report(self, refusal: RefusedObject) -> None:
         if self._on_refused is not None:
             self._on_refused(refusal)

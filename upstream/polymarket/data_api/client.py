@@ -1,4 +1,4 @@
-"""The Data API: trades as settled, and what wallets hold and do. v2 is walked by cursor, v1 by offset up to its cap."""
+"""Data API client: trades, wallets' positions and activity. Paginated by cursor (v2) or by offset up to a cap (v1)."""
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -7,32 +7,40 @@ from typing import Literal, TypeVar
 import msgspec
 
 from upstream.polymarket.data_api.positions import (
-    Activity,
     ClosedPosition,
+    DataApiActivity,
+    DataApiPosition,
     Holder,
-    Position,
     read_activity,
     read_closed_position,
     read_holders,
     read_position,
 )
-from upstream.polymarket.data_api.trades import Trade, numbered, read_v1, read_v2
-from upstream.transport.errors import FAULTS, Incomplete, Refused, refused
+from upstream.polymarket.data_api.trades import DataApiTrade, number_repeats, read_v1, read_v2
+from upstream.transport.errors import FAULTS, Incomplete, RefusedObject, refused
 from upstream.transport.http import Client, Value
 
-__all__ = ["Activity", "ClosedPosition", "DataApi", "Holder", "Position", "Trade", "numbered"]
+__all__ = [
+    "ClosedPosition",
+    "DataApi",
+    "DataApiActivity",
+    "DataApiPosition",
+    "DataApiTrade",
+    "Holder",
+    "number_repeats",
+]
 
 URL = "https://data-api.polymarket.com"
 LIMITS = {"": 1000, "/trades": 200, "/v2/trades": 200, "/positions": 150, "/closed-positions": 150}
 """Requests in ten seconds, as documented."""
-TRADES_A_PAGE = 1000
+TRADES_PER_PAGE = 1000
 TRADES_OFFSET_CAP = 3000
-"""v1: documented as 10,000, but 3,000 is where the exchange was seen to stop in 2026."""
-ROWS_A_PAGE = 500
+"""v1: documented as 10,000, but in 2026 the exchange was seen to stop at 3,000."""
+ROWS_PER_PAGE = 500
 ROWS_OFFSET_CAP = 10_000
-CONDITIONS_A_CALL = 20
-MOST_HOLDERS = 20
-MOST_PAGES = 100_000
+MAX_CONDITIONS_PER_CALL = 20
+MAX_HOLDERS = 20
+MAX_PAGES = 100_000
 
 SOURCE = "data_api"
 
@@ -54,9 +62,11 @@ _rows = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class DataApi:
-    """Trades and wallets. What cannot be read goes to `on_refused`; a walk that cannot be finished is Incomplete."""
+    """Trades and wallets. Unreadable rows go to `on_refused`; pagination that cannot finish raises Incomplete."""
 
-    def __init__(self, client: Client, url: str = URL, *, on_refused: Callable[[Refused], None] | None = None) -> None:
+    def __init__(
+        self, client: Client, url: str = URL, *, on_refused: Callable[[RefusedObject], None] | None = None
+    ) -> None:
         self.client = client
         self.url = url.rstrip("/")
         self._on_refused = on_refused
@@ -72,16 +82,16 @@ class DataApi:
         *,
         user: str | None = None,
         taker_only: bool = True,
-    ) -> Iterator[Trade]:
-        """Walk the trades of these markets (none: of all), newest first in each call, from start to end inclusive.
+    ) -> Iterator[DataApiTrade]:
+        """Iterate over the trades of these markets (none: all), newest first in each call, from start to end inclusive.
 
-        With `taker_only` there is one row a match, so that volumes add up.
+        With `taker_only` there is one row per match, so that volumes add up.
         """
         wanted = list(dict.fromkeys(condition_ids))
         if not wanted:
             yield from self._trades(None, start, end, user=user, taker_only=taker_only)
-        for first in range(0, len(wanted), CONDITIONS_A_CALL):
-            some = ",".join(wanted[first : first + CONDITIONS_A_CALL])
+        for first in range(0, len(wanted), MAX_CONDITIONS_PER_CALL):
+            some = ",".join(wanted[first : first + MAX_CONDITIONS_PER_CALL])
             yield from self._trades(some, start, end, user=user, taker_only=taker_only)
 
     def _trades(
@@ -92,7 +102,7 @@ class DataApi:
         *,
         user: str | None,
         taker_only: bool,
-    ) -> Iterator[Trade]:
+    ) -> Iterator[DataApiTrade]:
         pages = self._cursor_pages(
             "/v2/trades",
             {
@@ -101,10 +111,10 @@ class DataApi:
                 "taker_only": taker_only,
                 "start": None if start is None else int(start.timestamp()),
                 "end": None if end is None else int(end.timestamp()),
-                "limit": TRADES_A_PAGE,
+                "limit": TRADES_PER_PAGE,
             },
         )
-        for trade in numbered(trade for page in pages for trade in self._read(page, read_v2, "trade")):
+        for trade in number_repeats(trade for page in pages for trade in self._read(page, read_v2, "trade")):
             if (start is None or trade.ts >= start.replace(microsecond=0)) and (end is None or trade.ts <= end):
                 yield trade
 
@@ -115,30 +125,30 @@ class DataApi:
         user: str | None = None,
         taker_only: bool = True,
         cap: int = TRADES_OFFSET_CAP,
-    ) -> Iterator[Trade]:
-        """Walk the newest trades of these markets by offset; beyond the cap, Incomplete."""
+    ) -> Iterator[DataApiTrade]:
+        """Iterate over the newest trades of these markets by offset; Incomplete beyond the cap."""
         params: dict[str, Value] = {
             "market": ",".join(dict.fromkeys(condition_ids)) or None,
             "user": user,
             "takerOnly": taker_only,
         }
-        pages = self._offset_pages("/trades", params, TRADES_A_PAGE, cap)
-        return numbered(trade for page in pages for trade in self._read(page, read_v1, "trade"))
+        pages = self._offset_pages("/trades", params, TRADES_PER_PAGE, cap)
+        return number_repeats(trade for page in pages for trade in self._read(page, read_v1, "trade"))
 
     # --- Wallets ------------------------------------------------------------------------------------------------------
 
-    def positions(self, user: str, **filters: Value) -> Iterator[Position]:
-        """Walk what a wallet holds."""
-        pages = self._offset_pages("/positions", {**filters, "user": user}, ROWS_A_PAGE, ROWS_OFFSET_CAP)
+    def positions(self, user: str, **filters: Value) -> Iterator[DataApiPosition]:
+        """Iterate over a wallet's open positions."""
+        pages = self._offset_pages("/positions", {**filters, "user": user}, ROWS_PER_PAGE, ROWS_OFFSET_CAP)
         return (position for page in pages for position in self._read(page, read_position, "position"))
 
     def closed_positions(self, user: str, **filters: Value) -> Iterator[ClosedPosition]:
-        """Walk what a wallet held before."""
-        pages = self._offset_pages("/closed-positions", {**filters, "user": user}, ROWS_A_PAGE, ROWS_OFFSET_CAP)
+        """Iterate over a wallet's closed positions."""
+        pages = self._offset_pages("/closed-positions", {**filters, "user": user}, ROWS_PER_PAGE, ROWS_OFFSET_CAP)
         return (position for page in pages for position in self._read(page, read_closed_position, "closed position"))
 
-    def holders(self, condition_id: str, most: int = MOST_HOLDERS) -> list[Holder]:
-        """Who holds most of each outcome of a market; the exchange shows no more than twenty of each."""
+    def holders(self, condition_id: str, most: int = MAX_HOLDERS) -> list[Holder]:
+        """Return the largest holders of each outcome of a market; the exchange shows at most twenty of each."""
         sent = self.client.get(f"{self.url}/holders", _rows, {"market": condition_id, "limit": most})
         return [
             holder
@@ -154,8 +164,8 @@ class DataApi:
         end: datetime | None = None,
         order: Literal["ASC", "DESC"] = "DESC",
         **filters: Value,
-    ) -> Iterator[Activity]:
-        """Walk what a wallet did, newest first."""
+    ) -> Iterator[DataApiActivity]:
+        """Iterate over a wallet's activity, newest first."""
         params: dict[str, Value] = {
             **filters,
             "user": user,
@@ -164,7 +174,7 @@ class DataApi:
             "sortBy": "TIMESTAMP",
             "sortDirection": order,
         }
-        pages = self._offset_pages("/activity", params, ROWS_A_PAGE, ROWS_OFFSET_CAP)
+        pages = self._offset_pages("/activity", params, ROWS_PER_PAGE, ROWS_OFFSET_CAP)
         return (activity for page in pages for activity in self._read(page, read_activity, "activity"))
 
     # --- Pages --------------------------------------------------------------------------------------------------------
@@ -173,7 +183,7 @@ class DataApi:
         cursor: str | None = None
         cursors: set[str | None] = {None}
         pages: set[int] = set()
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             sent = self.client.get(f"{self.url}{path}", _page, {**params, "cursor": cursor})
             rows = [bytes(piece) for piece in sent.data]
             _once(pages, rows, f"{path} after cursor {cursor!r:.80}")
@@ -187,10 +197,10 @@ class DataApi:
                 raise Incomplete(f"{path}: an empty page, and still a further cursor")
             cursors.add(following)
             cursor = following
-        raise Incomplete(f"{path}: more than {MOST_PAGES} pages")
+        raise Incomplete(f"{path}: more than {MAX_PAGES} pages")
 
     def _offset_pages(self, path: str, params: dict[str, Value], size: int, cap: int) -> Iterator[list[bytes]]:
-        """Pages by offset, without what slid from one page into the next while new rows came in."""
+        """Yield pages by offset, without rows that shifted from one page to the next as new rows arrived."""
         before: list[bytes] = []
         pages: set[int] = set()
         offset = fullest = 0
@@ -198,8 +208,8 @@ class DataApi:
             sent = self.client.get(f"{self.url}{path}", _rows, {**params, "limit": size, "offset": offset})
             rows = [bytes(piece) for piece in sent]
             known = _overlap(before, rows)
-            # A short page proves nothing, as the exchange may allow less in one page than asked for. The end is where
-            # nothing comes, or nothing but the last rows again, which new ones have pushed down meanwhile.
+            # A short page proves nothing, as the exchange may return fewer rows than requested. The end is where
+            # no rows come, or only the last rows again, which new ones have pushed down meanwhile.
             fullest = max(fullest, len(rows))
             if not rows or (known == len(rows) < fullest):
                 return
@@ -221,7 +231,7 @@ class DataApi:
 
 
 def _once(pages: set[int], rows: list[bytes], where: str) -> None:
-    """Past its cap the exchange serves an earlier page again, whole: what looks like more is nothing new."""
+    """Raise Incomplete for a repeated page: past its cap the exchange serves an earlier page again, whole."""
     page = hash(tuple(rows))
     if rows and page in pages:
         raise Incomplete(f"{where}: a page that came before")
@@ -229,7 +239,7 @@ def _once(pages: set[int], rows: list[bytes], where: str) -> None:
 
 
 def _overlap(before: list[bytes], rows: list[bytes]) -> int:
-    """How many rows at the beginning of a page were the end of the one before."""
+    """Return how many rows at the start of a page were the end of the previous one."""
     for length in range(min(len(before), len(rows)), 0, -1):
         if before[-length] == rows[0] and before[-length:] == rows[:length]:
             return length

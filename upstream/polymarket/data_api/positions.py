@@ -1,4 +1,4 @@
-"""Wallets as the Data API tells them: positions held, positions closed, and what a wallet did."""
+"""Wallet rows of the Data API: open positions, closed positions and activity."""
 
 from datetime import datetime
 
@@ -8,8 +8,8 @@ from upstream.polymarket.fields import SIDES, Number, outcome_place, transaction
 from upstream.transport.numbers import micro, of_seconds, price
 
 
-class Position(msgspec.Struct, rename="camel"):
-    """A position held, as sent. Amounts are the exchange's numbers: money may be negative here."""
+class DataApiPosition(msgspec.Struct, rename="camel"):
+    """An open position, as sent. Amounts are the exchange's numbers: money may be negative here."""
 
     proxy_wallet: str
     asset: str
@@ -38,7 +38,7 @@ class Position(msgspec.Struct, rename="camel"):
 
 
 class ClosedPosition(msgspec.Struct, rename="camel"):
-    """A position no longer held, as sent."""
+    """A closed position, as sent."""
 
     proxy_wallet: str
     asset: str
@@ -59,7 +59,7 @@ class ClosedPosition(msgspec.Struct, rename="camel"):
 
 
 class Holder(msgspec.Struct, rename="camel"):
-    """Who holds how much of an outcome, as sent."""
+    """A wallet and its holding of an outcome, as sent."""
 
     proxy_wallet: str
     amount: Number
@@ -73,16 +73,16 @@ class _Holders(msgspec.Struct):
     holders: list[Holder]
 
 
-class Activity(msgspec.Struct, frozen=True):
-    """One thing a wallet did: TRADE, SPLIT, MERGE, REDEEM, REWARD, CONVERSION, …"""
+class DataApiActivity(msgspec.Struct, frozen=True):
+    """One action of a wallet: TRADE, SPLIT, MERGE, REDEEM, REWARD, CONVERSION, …"""
 
     wallet: str
     type: str
     ts: datetime
     market: str
-    """Condition id; "" where there is none."""
+    """Condition id; "" when missing."""
     token_id: str
-    """"" where there is none."""
+    """"" when missing."""
     side: int | None
     price: int | None
     size: int
@@ -105,32 +105,32 @@ class _SentActivity(msgspec.Struct, rename="camel"):
     outcome_index: int | None = None
 
 
-_position = msgspec.json.Decoder(Position)
+_position = msgspec.json.Decoder(DataApiPosition)
 _closed = msgspec.json.Decoder(ClosedPosition)
 _activity = msgspec.json.Decoder(_SentActivity)
 _holders = msgspec.json.Decoder(_Holders)
 
 
-def read_position(piece: msgspec.Raw | bytes) -> Position:
-    """Read one row of /positions."""
+def read_position(piece: msgspec.Raw | bytes) -> DataApiPosition:
+    """Parse one row of /positions."""
     return _position.decode(piece)
 
 
 def read_closed_position(piece: msgspec.Raw | bytes) -> ClosedPosition:
-    """Read one row of /closed-positions."""
+    """Parse one row of /closed-positions."""
     return _closed.decode(piece)
 
 
 def read_holders(piece: msgspec.Raw | bytes) -> list[Holder]:
-    """Read one row of /holders: those of one outcome."""
+    """Parse one row of /holders: the holders of one outcome."""
     return _holders.decode(piece).holders
 
 
-def read_activity(piece: msgspec.Raw | bytes) -> Activity:
-    """Read one row of /activity; where it is no trade, side and price are None."""
+def read_activity(piece: msgspec.Raw | bytes) -> DataApiActivity:
+    """Parse one row of /activity; side and price are None if it is not a trade."""
     sent = _activity.decode(piece)
     is_trade = sent.side in SIDES
-    return Activity(
+    return DataApiActivity(
         wallet=sent.proxy_wallet.lower(),
         type=sent.type,
         ts=of_seconds(sent.timestamp),

@@ -1,4 +1,4 @@
-"""Trades as the Data API tells them, in either of its two spellings."""
+"""Trades of the Data API, in either of its two formats (v1 camelCase, v2 snake_case)."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
@@ -9,12 +9,12 @@ import msgspec
 from upstream.polymarket.fields import Number, named, outcome_place, side_of, transaction
 from upstream.transport.numbers import micro, of_seconds, price
 
-REMEMBERED = 10_000
-"""Transactions whose trades are still counted: one transaction's rows lie near each other in any listing."""
+MAX_REMEMBERED_TRANSACTIONS = 10_000
+"""Transactions remembered for numbering repeats: one transaction's rows are close together in any listing."""
 
 
-class Trade(msgspec.Struct, frozen=True):
-    """A trade, seen from its taker (or, when makers were asked for too, from each side)."""
+class DataApiTrade(msgspec.Struct, frozen=True):
+    """A trade, from its taker's side (or, when makers were requested too, from each side)."""
 
     token_id: str
     market: str
@@ -30,13 +30,13 @@ class Trade(msgspec.Struct, frozen=True):
     wallet: str
     """Lower case."""
     outcome: int | None = None
-    """The outcome's place; None when the exchange does not know it."""
+    """The outcome's index; None when the exchange does not know it."""
     outcome_name: str | None = None
     slug: str | None = None
     event_slug: str | None = None
     title: str | None = None
     n: int = 0
-    """0 for the first of several trades of one transaction that are alike in everything that tells trades apart."""
+    """Number among trades of one transaction that are otherwise identical; 0 for the first."""
 
 
 class _V1(msgspec.Struct, rename="camel"):
@@ -83,20 +83,20 @@ _v1 = msgspec.json.Decoder(_V1)
 _v2 = msgspec.json.Decoder(_V2)
 
 
-def read_v1(piece: msgspec.Raw | bytes) -> Trade:
-    """Read one row of /trades; raises what `upstream.transport.errors.FAULTS` names."""
+def read_v1(piece: msgspec.Raw | bytes) -> DataApiTrade:
+    """Parse one row of /trades; raises `upstream.transport.errors.FAULTS`."""
     sent = _v1.decode(piece)
     return _trade(sent, sent.asset)
 
 
-def read_v2(piece: msgspec.Raw | bytes) -> Trade:
-    """Read one row of /v2/trades."""
+def read_v2(piece: msgspec.Raw | bytes) -> DataApiTrade:
+    """Parse one row of /v2/trades."""
     sent = _v2.decode(piece)
     return _trade(sent, sent.token_id)
 
 
-def _trade(sent: _V1 | _V2, token_id: str) -> Trade:
-    return Trade(
+def _trade(sent: _V1 | _V2, token_id: str) -> DataApiTrade:
+    return DataApiTrade(
         token_id=named(token_id),
         market=sent.condition_id.lower(),
         ts=of_seconds(sent.timestamp),
@@ -113,14 +113,14 @@ def _trade(sent: _V1 | _V2, token_id: str) -> Trade:
     )
 
 
-def numbered(trades: Iterable[Trade]) -> Iterator[Trade]:
-    """Give exact repeats within one transaction n = 1, 2, …: different fills that nothing else tells apart."""
+def number_repeats(trades: Iterable[DataApiTrade]) -> Iterator[DataApiTrade]:
+    """Number exact repeats within one transaction n = 1, 2, …: different fills that nothing else distinguishes."""
     transactions: OrderedDict[object, Counter[tuple[object, ...]]] = OrderedDict()
     for trade in trades:
         transaction_id = trade.tx_hash or trade.ts
         alike = transactions.setdefault(transaction_id, Counter())
         transactions.move_to_end(transaction_id)
-        if len(transactions) > REMEMBERED:
+        if len(transactions) > MAX_REMEMBERED_TRANSACTIONS:
             transactions.popitem(last=False)
         key = (trade.token_id, trade.side, trade.price, trade.size)
         yield trade if not alike[key] else msgspec.structs.replace(trade, n=alike[key])

@@ -1,4 +1,4 @@
-"""Gamma, the exchange's catalogue: markets and events, walked page by page."""
+"""Gamma client: the exchange's catalogue of markets and events, paginated by cursor."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
@@ -6,37 +6,37 @@ from urllib.parse import quote
 
 import msgspec
 
-from upstream.polymarket.gamma.events import Event, Tag
-from upstream.polymarket.gamma.markets import Market, Status
-from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, Refused, refused
+from upstream.polymarket.gamma.events import GammaEvent, Tag
+from upstream.polymarket.gamma.markets import GammaMarket, Status
+from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, RefusedObject, refused
 from upstream.transport.http import Client, Value
 
-__all__ = ["Event", "Gamma", "Market", "Page", "Refused", "Status", "Tag", "nested"]
+__all__ = ["Gamma", "GammaEvent", "GammaMarket", "GammaPage", "RefusedObject", "Status", "Tag", "nested_markets"]
 
 URL = "https://gamma-api.polymarket.com"
 LIMITS = {"": 4000, "/markets": 300, "/events": 500}
 """Requests in ten seconds, as documented."""
-MARKETS_A_PAGE = 100
-EVENTS_A_PAGE = 500
-CONDITIONS_A_CALL = 50
-"""Documented as 100, but 100 ids make a URL of more than the 8 kB that many a proxy takes."""
-MOST_PAGES = 100_000
-MOST_EMPTY_PAGES = 3
+MARKETS_PER_PAGE = 100
+EVENTS_PER_PAGE = 500
+MAX_CONDITIONS_PER_CALL = 50
+"""Documented as 100, but 100 ids exceed the 8 kB URL limit of many proxies."""
+MAX_PAGES = 100_000
+MAX_EMPTY_PAGES = 3
 
 SOURCE = "gamma"
 
-T = TypeVar("T", Market, Event)
+T = TypeVar("T", GammaMarket, GammaEvent)
 
 
-class Page(msgspec.Struct, Generic[T]):
-    """One page of a walk: what could be read, what could not, and where the next one begins."""
+class GammaPage(msgspec.Struct, Generic[T]):
+    """One page: readable items, refused ones, and the cursor of the next page."""
 
     items: list[T]
-    refused: list[Refused]
+    refused: list[RefusedObject]
     skipped: int
-    """Objects without a condition id, as some of 2020 are: nothing is wrong with them, but they cannot be stored."""
+    """Objects without a condition id, as some of 2020 are: valid, but they cannot be stored."""
     next_cursor: str | None
-    """None after the last page; opaque, and good for going on later."""
+    """None after the last page; opaque, and valid for resuming later."""
 
 
 class _MarketsPage(msgspec.Struct):
@@ -51,56 +51,60 @@ class _EventsPage(msgspec.Struct):
 
 _markets_page = msgspec.json.Decoder(_MarketsPage)
 _events_page = msgspec.json.Decoder(_EventsPage)
-_event = msgspec.json.Decoder(Event)
+_event = msgspec.json.Decoder(GammaEvent)
 _raw = msgspec.json.Decoder(msgspec.Raw)
 
 
 class Gamma:
-    """The catalogue. Filters are the exchange's own: `closed=False`, `order="volume24hr"`, `id=["1", "2"]`."""
+    """Catalogue client. Filters are the exchange's own: `closed=False`, `order="volume24hr"`, `id=["1", "2"]`."""
 
-    def __init__(self, client: Client, url: str = URL, *, on_refused: Callable[[Refused], None] | None = None) -> None:
+    def __init__(
+        self, client: Client, url: str = URL, *, on_refused: Callable[[RefusedObject], None] | None = None
+    ) -> None:
         self.client = client
         self.url = url.rstrip("/")
         self._on_refused = on_refused
         client.limits.declare(self.url, LIMITS)
 
-    def markets(self, **filters: Value) -> Iterator[Market]:
-        """Walk all markets that pass the filters; what cannot be read goes to `on_refused`."""
+    def markets(self, **filters: Value) -> Iterator[GammaMarket]:
+        """Iterate over all markets that match the filters; unreadable ones go to `on_refused`."""
         for page in self.market_pages(None, **filters):
             self._report(page.refused)
             yield from page.items
 
-    def events(self, **filters: Value) -> Iterator[Event]:
-        """Walk all events that pass the filters, each with its markets as sent (`nested` reads them)."""
+    def events(self, **filters: Value) -> Iterator[GammaEvent]:
+        """Iterate over all matching events, each with its markets as sent (`nested_markets` parses them)."""
         for page in self.event_pages(None, **filters):
             self._report(page.refused)
             yield from page.items
 
-    def _report(self, refusals: Iterable[Refused]) -> None:
+    def _report(self, refusals: Iterable[RefusedObject]) -> None:
         for refusal in refusals:
             if self._on_refused is not None:
                 self._on_refused(refusal)
 
-    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[Market]]:
-        """Walk from a cursor of an earlier walk, or from the beginning."""
+    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[GammaPage[GammaMarket]]:
+        """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
         filters.setdefault("include_tag", True)
 
-        def page(after: str | None) -> Page[Market]:
+        def page(after: str | None) -> GammaPage[GammaMarket]:
             sent = self.client.get(
-                f"{self.url}/markets/keyset", _markets_page, {"limit": MARKETS_A_PAGE, **filters, "after_cursor": after}
+                f"{self.url}/markets/keyset",
+                _markets_page,
+                {"limit": MARKETS_PER_PAGE, **filters, "after_cursor": after},
             )
             return _page_of_markets(sent.markets, sent.next_cursor)
 
         return _walk(page, cursor, lambda market: str(market.id))
 
-    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[Event]]:
-        """Walk from a cursor of an earlier walk, or from the beginning."""
+    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[GammaPage[GammaEvent]]:
+        """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
 
-        def page(after: str | None) -> Page[Event]:
+        def page(after: str | None) -> GammaPage[GammaEvent]:
             sent = self.client.get(
-                f"{self.url}/events/keyset", _events_page, {"limit": EVENTS_A_PAGE, **filters, "after_cursor": after}
+                f"{self.url}/events/keyset", _events_page, {"limit": EVENTS_PER_PAGE, **filters, "after_cursor": after}
             )
-            read: Page[Event] = Page([], [], 0, sent.next_cursor or None)
+            read: GammaPage[GammaEvent] = GammaPage([], [], 0, sent.next_cursor or None)
             for piece in sent.events:
                 try:
                     read.items.append(_event.decode(piece))
@@ -110,8 +114,8 @@ class Gamma:
 
         return _walk(page, cursor, lambda event: event.event_id)
 
-    def market(self, which: str) -> Market | None:
-        """One market by its condition id, the exchange's number or its slug; None when there is none."""
+    def market(self, which: str) -> GammaMarket | None:
+        """Fetch one market by its condition id, the exchange's number or its slug; None when not found."""
         if which.startswith("0x"):
             return next(iter(self.markets_by_condition([which])), None)
         path = f"/markets/{which}" if which.isdecimal() else f"/markets/slug/{quote(which, safe='')}"
@@ -124,13 +128,13 @@ class Gamma:
             raise Malformed(f"{self.url}{path}: {page.refused[0].reason}")
         return page.items[0] if page.items else None
 
-    def markets_by_condition(self, condition_ids: Iterable[str]) -> list[Market]:
-        """Those of these markets that the exchange knows, open or closed; order is not kept."""
+    def markets_by_condition(self, condition_ids: Iterable[str]) -> list[GammaMarket]:
+        """Return those of these markets that the exchange knows, open or closed; order is not kept."""
         wanted = list(dict.fromkeys(condition_id.lower() for condition_id in condition_ids))
-        found: dict[str, Market] = {}
-        for start in range(0, len(wanted), CONDITIONS_A_CALL):
-            some = wanted[start : start + CONDITIONS_A_CALL]
-            # Without `closed` the exchange may list open markets alone: those missing are asked for again, as closed.
+        found: dict[str, GammaMarket] = {}
+        for start in range(0, len(wanted), MAX_CONDITIONS_PER_CALL):
+            some = wanted[start : start + MAX_CONDITIONS_PER_CALL]
+            # Without `closed` the exchange may list open markets only: missing ones are requested again, as closed.
             for closed in (None, True):
                 if missing := [condition_id for condition_id in some if condition_id not in found]:
                     for market in self.markets(condition_ids=missing, closed=closed):
@@ -138,18 +142,20 @@ class Gamma:
         return [found[condition_id] for condition_id in wanted if condition_id in found]
 
 
-def nested(event: Event) -> tuple[list[Market], list[Refused]]:
-    """Read the markets that came inside an event; each knows its event, and what cannot be read is refused."""
+def nested_markets(event: GammaEvent) -> tuple[list[GammaMarket], list[RefusedObject]]:
+    """Parse the markets inside an event; each knows its event, and unreadable ones are refused."""
     parent = msgspec.structs.replace(event, markets=None)
     page = _page_of_markets(event.markets or [], None, parent)
     return page.items, page.refused
 
 
-def _page_of_markets(pieces: Sequence[msgspec.Raw], cursor: str | None, event: Event | None = None) -> Page[Market]:
-    read: Page[Market] = Page([], [], 0, cursor or None)
+def _page_of_markets(
+    pieces: Sequence[msgspec.Raw], cursor: str | None, event: GammaEvent | None = None
+) -> GammaPage[GammaMarket]:
+    read: GammaPage[GammaMarket] = GammaPage([], [], 0, cursor or None)
     for piece in pieces:
         try:
-            market = Market.read(bytes(piece), event)
+            market = GammaMarket.read(bytes(piece), event)
         except FAULTS as fault:
             read.refused.append(refused(SOURCE, f"market: {fault}", bytes(piece)))
             continue
@@ -161,13 +167,13 @@ def _page_of_markets(pieces: Sequence[msgspec.Raw], cursor: str | None, event: E
 
 
 def _walk(
-    page_after: Callable[[str | None], Page[T]], cursor: str | None, identity: Callable[[T], str]
-) -> Iterator[Page[T]]:
-    """Follow cursors to the end; Incomplete as soon as the walk goes in circles."""
+    page_after: Callable[[str | None], GammaPage[T]], cursor: str | None, identity: Callable[[T], str]
+) -> Iterator[GammaPage[T]]:
+    """Follow cursors to the end; raise Incomplete as soon as pages repeat."""
     seen = {cursor}
     seen_pages: set[tuple[str, ...]] = set()
     empty = 0
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         page = page_after(cursor)
         ids = tuple(identity(item) for item in page.items)
         if ids and ids in seen_pages:
@@ -178,9 +184,9 @@ def _walk(
         if page.next_cursor in seen:
             raise Incomplete(f"cursor {page.next_cursor!r:.80} came again")
         empty = 0 if page.items or page.refused or page.skipped else empty + 1
-        if empty >= MOST_EMPTY_PAGES:
+        if empty >= MAX_EMPTY_PAGES:
             raise Incomplete(f"{empty} empty pages, and still a further cursor")
         seen.add(page.next_cursor)
         seen_pages.add(ids)
         cursor = page.next_cursor
-    raise Incomplete(f"more than {MOST_PAGES} pages")
+    raise Incomplete(f"more than {MAX_PAGES} pages")

@@ -1,4 +1,4 @@
-"""Events of the catalogue, their tags and series; and what makes a category."""
+"""Events of the catalogue, their tags and series, and how a category is derived."""
 
 import re
 from collections.abc import Sequence
@@ -14,26 +14,29 @@ TOPICS = (
     "politics", "elections", "geopolitics", "world", "sports", "esports", "crypto", "finance", "economy", "business",
     "tech", "ai", "science", "weather", "climate", "culture", "pop-culture", "mentions", "health", "games",
 )  # fmt: skip
-"""The exchange's top-level topics. A market carries many tags; the first of these names its category."""
+"""The exchange's top-level topics. A market has many tags; the first of these is its category."""
 
 
 class Tag(msgspec.Struct, gc=False):
-    """{"id":"671","label":"jto","slug":"jto",…}; old objects say only the label."""
+    """{"id":"671","label":"jto","slug":"jto",…}; old objects have only the label."""
 
     label: str | None = None
     slug: str | None = None
 
     @property
     def name(self) -> str:
+        """The slug, else the label as a slug."""
         return self.slug or slugged(self.label or "")
 
 
 class Series(msgspec.Struct, gc=False):
+    """A series, by slug."""
+
     slug: str | None = None
 
 
-class Event(msgspec.Struct, rename="camel", kw_only=True):
-    """An event: the question that its markets share. Nested in a market it comes without `markets`."""
+class GammaEvent(msgspec.Struct, rename="camel", kw_only=True):
+    """An event: the question that its markets share. Nested in a market it has no `markets`."""
 
     id: str | int
     slug: str | None = None
@@ -58,19 +61,20 @@ class Event(msgspec.Struct, rename="camel", kw_only=True):
     tags: list[Tag | str] | None = None
     version: str | None = None
     markets: list[msgspec.Raw] | None = None
-    """As sent: `upstream.polymarket.gamma.client.nested` reads them."""
+    """As sent: `upstream.polymarket.gamma.client.nested_markets` parses them."""
 
     @property
     def event_id(self) -> str:
+        """The id as text."""
         return str(self.id)
 
     def series_name(self) -> str | None:
-        """Name the series, by slug, when the event belongs to one."""
+        """Return the slug of its series, if it has one."""
         slugs = [series.slug for series in self.series or () if series.slug]
         return slugs[0] if slugs else self.series_slug or None
 
     def row(self, tags: list[str] | None = None, category: str | None = None) -> dict[str, Any]:
-        """Keyed like `sql.tables.events`."""
+        """Return a row keyed like `sql.tables.events`."""
         named = tags if tags is not None else tag_slugs(self.tags)
         return {
             "event_id": self.event_id,
@@ -88,18 +92,18 @@ class Event(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def slugged(text: str) -> str:
-    """Write `US-current-affairs` and `Pop-Culture ` as a tag's slug would be."""
+    """Return `US-current-affairs` or `Pop-Culture ` as a tag's slug would be written."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def tag_slugs(tags: Sequence[Tag | str] | None) -> list[str]:
-    """List the tags' slugs, without repeats, as first named."""
+    """Return the tags' slugs without repeats, in order of first appearance."""
     names = (slugged(tag) if isinstance(tag, str) else tag.name for tag in tags or ())
     return list(dict.fromkeys(name for name in names if name))
 
 
 def topic(category: str | None, tags: list[str]) -> str | None:
-    """Name the category: as said, else the first tag that is a top-level topic, else the first tag."""
+    """Return the category: the given one, else the first tag that is a top-level topic, else the first tag."""
     if category and slugged(category):
         return slugged(category)
     for tag in tags:

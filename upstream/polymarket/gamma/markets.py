@@ -7,20 +7,20 @@ from typing import Any, Literal, Self
 import msgspec
 
 from upstream.polymarket.fields import Number
-from upstream.polymarket.gamma.events import SITE, TOPICS, Event, Tag, tag_slugs, topic
+from upstream.polymarket.gamma.events import SITE, TOPICS, GammaEvent, Tag, tag_slugs, topic
 from upstream.transport.numbers import MICRO, instant, micro, price
 
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 
 CONDITION = re.compile(r"0x[0-9a-f]{64}")
 NEAR_ONE = MICRO - 100
-"""Micro: from here a payout counts as whole. AMM markets of 2020 ended at 0.99997; order books stay below 0.9999."""
+"""Micro-units: from here a payout counts as 1. AMM markets of 2020 ended at 0.99997; order books stay below 0.9999."""
 
 _strings = msgspec.json.Decoder(list[str])
 
 
-class Market(msgspec.Struct, rename="camel", kw_only=True):
-    """A market, with the exchange's own names; every field may be missing, and what we do not know is in `raw` only."""
+class GammaMarket(msgspec.Struct, rename="camel", kw_only=True):
+    """A market, with the exchange's own names; every field may be missing, and unknown fields are in `raw` only."""
 
     id: str | int
     condition_id: str | None = None
@@ -68,25 +68,23 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
     sports_market_type: str | None = None
     fee_type: str | None = None
     tags: list[Tag | str] | None = None
-    events: list[Event] | None = None
+    events: list[GammaEvent] | None = None
 
-    # Read from the above. The prefix keeps these names from meeting one that the exchange may think of.
+    # Derived from the above. The prefix keeps these names from clashing with one the exchange may add.
     outcomes: list[str] = msgspec.field(default_factory=list, name="presage:outcomes")
-    """Names by place; not always Yes and No."""
+    """Names by outcome index; not always Yes and No."""
     token_ids: list[str] = msgspec.field(default_factory=list, name="presage:token_ids")
-    """By place, of the protocol version that the market is traded under; empty for markets of before the order book."""
+    """By outcome index, for the protocol version the market trades under; empty for markets before the order book."""
     outcome_prices: list[int] = msgspec.field(default_factory=list, name="presage:outcome_prices")
-    """Micro, by place; empty when the exchange sends none."""
+    """Micro-units by outcome index; empty when the exchange sends none."""
     raw: str = msgspec.field(default="", name="presage:raw")
     """The object's JSON text as sent."""
 
     @classmethod
-    def read(cls, text: bytes, event: Event | None = None) -> Self:
-        """Decode one object; ValueError or msgspec.MsgspecError when it contradicts itself."""
+    def read(cls, text: bytes, event: GammaEvent | None = None) -> Self:
+        """Decode one object; ValueError or msgspec.MsgspecError when it is inconsistent."""
         market = _market.decode(text)
-        _any.decode(
-            text
-        )  # fields unknown to us are stored too: a number beyond any range or bad UTF-8 would fail there
+        _any.decode(text)  # unknown fields are stored too: a number beyond any range or bad UTF-8 would fail there
         if event is not None and not market.events:
             market.events = [event]
         market.raw = text.decode()
@@ -99,7 +97,7 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
         return market  # type: ignore[return-value]
 
     def check(self) -> None:
-        """Refuse what would be stored wrongly: ids that are none, and lists that do not fit each other."""
+        """Refuse what would be stored wrongly: invalid ids, and lists of different lengths."""
         if self.condition_id is None and not self.question:
             raise ValueError("not a market: neither condition id nor question")
         if self.condition_id and not CONDITION.fullmatch(self.condition_id.lower()):
@@ -115,6 +113,7 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def is_v2(self) -> bool:
+        """Whether the market trades under protocol version 2."""
         return (self.version or "v1").lower() != "v1"
 
     @property
@@ -123,7 +122,8 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
         return (self.condition_id or "").lower()
 
     @property
-    def event(self) -> Event | None:
+    def event(self) -> GammaEvent | None:
+        """The event that the market belongs to, if sent."""
         return self.events[0] if self.events else None
 
     def status(self) -> Status:
@@ -140,60 +140,63 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
         if max(self.outcome_prices) == MICRO and rest == 0:
             return True
         if resolution in {"proposed", "disputed"}:
-            return False  # these are last prices, however near to 1
+            return False  # these are last prices, however close to 1
         if max(self.outcome_prices) >= NEAR_ONE and rest <= MICRO - NEAR_ONE:
             return True
-        # A shared payout looks like a price: it takes the exchange's word.
+        # A shared payout looks like a price: only the exchange's status tells.
         shared = all(
             abs(each * len(self.outcome_prices) - MICRO) <= len(self.outcome_prices) for each in self.outcome_prices
         )
         return shared and (resolution == "resolved" or self.automatically_resolved is True)
 
     def winning_outcome(self) -> int | None:
-        """Its place, once resolved; None when nobody knows, or when the payout is shared."""
+        """Return the winning outcome's index; None when unresolved, unknown, or when the payout is shared."""
         if self.status() != "RESOLVED":
             return None
         best = max(self.outcome_prices)
         return self.outcome_prices.index(best) if best >= NEAR_ONE else None
 
     def closed_at(self) -> datetime | None:
+        """When trading closed, if known."""
         if self.closed is not True:
             return None
         return instant(self.closed_time) or instant(self.uma_end_date)
 
     def resolved_at(self) -> datetime | None:
+        """When the market was resolved, if it is."""
         if self.status() != "RESOLVED":
             return None
         return instant(self.uma_end_date) or instant(self.closed_time)
 
     def tag_slugs(self) -> list[str]:
-        """Of the market itself, else of its event; without repeats, as first named."""
+        """Return the market's own tags, else its event's; without repeats, in order of first appearance."""
         own = tag_slugs(self.tags)
         return own or (tag_slugs(self.event.tags) if self.event else [])
 
     def category_name(self) -> str | None:
-        """Its own where it has one (old objects), else the event's, else the first tag that is a topic."""
+        """Return its own category (old objects), else the event's, else the first tag that is a topic."""
         said = self.category or (self.event.category if self.event else None)
         return topic(said, self.tag_slugs()) or self._topic_by_terms()
 
     def _topic_by_terms(self) -> str | None:
-        """Read what an object without tags still tells: the kind of game, or whose fees it pays (`crypto_fees_v2`)."""
+        """Derive a topic for an object without tags: from the kind of game, or its fee type (`crypto_fees_v2`)."""
         if self.sports_market_type:
             return "sports"
         fees = (self.fee_type or "").partition("_fees")[0]
         return fees if fees in TOPICS else None
 
     def series_name(self) -> str | None:
+        """The slug of its series, if it has one."""
         return (self.event.series_name() if self.event else None) or self.series_slug or None
 
     def url(self) -> str | None:
-        """Where the exchange shows it, for people to follow."""
+        """Return its page on the exchange's site."""
         if self.event and self.event.slug:
             return f"{SITE}/event/{self.event.slug}" + (f"/{self.slug}" if self.slug else "")
         return f"{SITE}/market/{self.slug}" if self.slug else None
 
     def row(self, source: str = "exchange") -> dict[str, Any]:
-        """Keyed like `sql.tables.markets`; `source` says whose data it is: exchange, tape or simulated."""
+        """Return a row keyed like `sql.tables.markets`; `source` is the data's origin: exchange, tape or simulated."""
         event = self.event
         return {
             "market_id": self.market_id,
@@ -231,23 +234,23 @@ class Market(msgspec.Struct, rename="camel", kw_only=True):
         }
 
     def event_row(self) -> dict[str, Any] | None:
-        """Its event, keyed like `sql.tables.events`."""
+        """Return its event as a row keyed like `sql.tables.events`."""
         return self.event.row(self.tag_slugs(), self.category_name()) if self.event else None
 
 
-_market = msgspec.json.Decoder(Market)
+_market = msgspec.json.Decoder(GammaMarket)
 _any = msgspec.json.Decoder()
 
 
 def _listed(sent: str | list[Any] | None) -> list[Any]:
-    """Read a list that comes as a string holding JSON, or as a list."""
+    """Parse a list sent as JSON in a string, or as a list."""
     if not sent:
         return []
     return _strings.decode(sent) if isinstance(sent, str) else sent
 
 
 def _amount(*candidates: Number | None) -> int | None:
-    """Take the first that is an amount; sums over many trades now and then come as a small negative."""
+    """Return the first valid amount; sums over many trades now and then come as a small negative."""
     for candidate in candidates:
         if candidate is None or candidate == "":
             continue

@@ -1,4 +1,4 @@
-"""Frames of the market channel to messages: every frame becomes something, and nothing raises."""
+"""Parser of market channel frames: every frame yields messages, and nothing raises."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from upstream.polymarket.fields import digest, named, optional, optional_price, 
 from upstream.polymarket.gamma.events import tag_slugs
 from upstream.polymarket.market_channel.messages import (
     BestBidAsk,
+    ChannelMessage,
     LastTrade,
     LevelChange,
-    Message,
     NewMarket,
     Pong,
     Resolved,
@@ -33,7 +33,7 @@ from upstream.polymarket.market_channel.wire import (
     WireResolved,
     WireTickSize,
 )
-from upstream.transport.errors import FAULTS, Refused, refused
+from upstream.transport.errors import FAULTS, RefusedObject, refused
 from upstream.transport.numbers import MICRO, micro, milliseconds, price
 
 SOURCE = "market_socket"
@@ -57,9 +57,9 @@ _entries = msgspec.json.Decoder(_Entries)
 _entry = msgspec.json.Decoder(WireChange)
 
 
-def parse(frame: str | bytes) -> list[Message | Refused]:
-    """Read everything one frame says, in its order; what cannot be read is there as `Refused`, and nothing raises."""
-    read: list[Message | Refused] = []
+def parse(frame: str | bytes) -> list[ChannelMessage | RefusedObject]:
+    """Parse all messages of one frame, in order; unreadable ones become `RefusedObject`, and nothing raises."""
+    read: list[ChannelMessage | RefusedObject] = []
     try:
         wires = _frame.decode(frame)
         if isinstance(wires, list):
@@ -72,13 +72,13 @@ def parse(frame: str | bytes) -> list[Message | Refused]:
     return read
 
 
-async def parse_slowly(frame: bytes) -> list[Message | Refused]:
-    """`parse` for a very large array, letting the event loop turn between a few dozen of its objects."""
+async def parse_incrementally(frame: bytes) -> list[ChannelMessage | RefusedObject]:
+    """Parse a very large array like `parse`, yielding to the event loop every few dozen objects."""
     try:
         pieces = _pieces.decode(frame)
     except FAULTS:
         return parse(frame)
-    read: list[Message | Refused] = []
+    read: list[ChannelMessage | RefusedObject] = []
     for index, piece in enumerate(pieces):
         _piece(bytes(piece), read)
         if index % 32 == 31:
@@ -86,12 +86,12 @@ async def parse_slowly(frame: bytes) -> list[Message | Refused]:
     return read
 
 
-def _convert(wire: Wire, read: list[Message | Refused]) -> None:
+def _convert(wire: Wire, read: list[ChannelMessage | RefusedObject]) -> None:
     if type(wire) is WirePriceChange:
         ts_ms = milliseconds(wire.timestamp)
         market = wire.market.lower()
         for entry in wire.entries():
-            read.append(_level(entry, market, ts_ms))  # noqa: PERF401  # what stands before a fault must be taken back
+            read.append(_level(entry, market, ts_ms))  # noqa: PERF401  # what precedes a fault must be undone
     elif type(wire) is WireBook:
         read.append(wire.book())
     elif type(wire) is WireLastTrade:
@@ -193,13 +193,13 @@ def _text(value: str | int | None) -> str:
     return "" if value is None else str(value)
 
 
-def _piecewise(frame: str | bytes, fault: Exception) -> list[Message | Refused]:
-    """Read a frame that did not convert as a whole: a keep-alive, an unknown kind, something bad among the good."""
+def _piecewise(frame: str | bytes, fault: Exception) -> list[ChannelMessage | RefusedObject]:
+    """Parse a frame that failed as a whole: a keep-alive, an unknown kind, or a bad object among good ones."""
     text = frame if isinstance(frame, bytes) else frame.encode("utf-8", "replace")
     bare = text.strip()
     if bare == b"PONG":
         return [Pong()]
-    read: list[Message | Refused] = []
+    read: list[ChannelMessage | RefusedObject] = []
     if bare[:1] == b"[":
         try:
             pieces = _pieces.decode(text)
@@ -212,8 +212,8 @@ def _piecewise(frame: str | bytes, fault: Exception) -> list[Message | Refused]:
     return read
 
 
-def _piece(text: bytes, read: list[Message | Refused]) -> None:
-    """Read one object, and refuse it with what came when that cannot be done."""
+def _piece(text: bytes, read: list[ChannelMessage | RefusedObject]) -> None:
+    """Parse one object; refuse it with its payload if that fails."""
     mark = len(read)
     try:
         _convert(_object.decode(text), read)
@@ -230,8 +230,8 @@ def _piece(text: bytes, read: list[Message | Refused]) -> None:
             read.append(refused(SOURCE, fault, text))
 
 
-def _salvage(text: bytes, fault: Exception, read: list[Message | Refused]) -> None:
-    """Of several changes in one message, those that can be read; the rest is refused, each with its own payload."""
+def _salvage(text: bytes, fault: Exception, read: list[ChannelMessage | RefusedObject]) -> None:
+    """Keep the readable changes of one message; refuse the rest, each with its own payload."""
     try:
         wire = _entries.decode(text)
         ts_ms = milliseconds(wire.timestamp)

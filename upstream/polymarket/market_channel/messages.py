@@ -1,4 +1,4 @@
-"""What the market channel says, as we keep it: in micro-units, one struct a kind."""
+"""Messages of the market channel in our units (micro-units), one struct per kind."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -23,13 +23,13 @@ class LevelChange(msgspec.Struct, frozen=True, gc=False):
     price: int
     size: int
     best_bid: int | None = None
-    """The exchange's own, after the change; 0 for an empty side. None in captures before September 2025."""
+    """The exchange's figure after the change; 0 for an empty side. None in captures before September 2025."""
     best_ask: int | None = None
     """Likewise; 1,000,000 (a price of 1) for an empty side."""
 
 
 class LastTrade(msgspec.Struct, frozen=True, gc=False):
-    """A trade, seen from its taker."""
+    """A trade, from its taker's side."""
 
     asset_id: str
     market: str
@@ -64,7 +64,7 @@ class BestBidAsk(msgspec.Struct, frozen=True, gc=False):
 
 
 class NewMarket(msgspec.Struct, frozen=True):
-    """A market was listed; the catalogue knows more soon after."""
+    """A market was listed; the catalogue has more soon after."""
 
     market: str
     ts_ms: int
@@ -82,7 +82,7 @@ class NewMarket(msgspec.Struct, frozen=True):
     active: bool
 
     def row(self, source: str = "exchange") -> dict[str, Any]:
-        """Keyed like `sql.tables.markets`; what is missing is not known yet."""
+        """Return a row keyed like `sql.tables.markets`; missing fields are not known yet."""
         return {
             "market_id": self.market,
             "gamma_id": self.id or None,
@@ -115,7 +115,7 @@ class Resolved(msgspec.Struct, frozen=True):
 
     @property
     def winner(self) -> int | None:
-        """The winning outcome's place; None when the payout is shared or not said."""
+        """Return the winning outcome's index; None when the payout is shared or not sent."""
         if self.winning_asset_id in self.token_ids:
             return self.token_ids.index(self.winning_asset_id)
         if self.winning_outcome in self.outcomes:
@@ -123,7 +123,7 @@ class Resolved(msgspec.Struct, frozen=True):
         return None
 
     def row(self, source: str = "exchange") -> dict[str, Any]:
-        """Keyed like `sql.tables.markets`; closed only, until the catalogue says more, when there is no one winner."""
+        """Return a row keyed like `sql.tables.markets`; without one winner just closed, until the catalogue updates."""
         winner = self.winner
         at = datetime.fromtimestamp(self.ts_ms / 1000, UTC)
         closed = {"market_id": self.market, "status": "CLOSED", "closed_at": at, "source": source}
@@ -143,9 +143,9 @@ class Pong(msgspec.Struct, frozen=True):
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """A kind of message that this version does not know: counted, and no fault."""
+    """A kind of message that this version does not know: counted, not an error."""
 
     event_type: str
 
 
-Message = Book | LevelChange | LastTrade | TickSize | BestBidAsk | NewMarket | Resolved | Pong | Unknown
+ChannelMessage = Book | LevelChange | LastTrade | TickSize | BestBidAsk | NewMarket | Resolved | Pong | Unknown

@@ -1,6 +1,6 @@
-"""What the market channel says, field by field as the exchange sends it: numbers as text, times as text in ms.
+"""Messages of the market channel as the exchange sends them: numbers as text, times as text in ms.
 
-For whoever speaks in its place, the sandbox and replays; what clients make of it stands in `market_wire`.
+Used by the sandbox and by replays, which send them; the clients' parser is in `wire`.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Level(msgspec.Struct):
+class OutgoingLevel(msgspec.Struct):
+    """A price level."""
+
     price: str
     size: str
 
 
 class BookSummary(msgspec.Struct, kw_only=True):
-    """What `GET /book` answers."""
+    """The response of `GET /book`."""
 
     market: str
     asset_id: str
     timestamp: str
     hash: str
-    bids: list[Level]
-    asks: list[Level]
+    bids: list[OutgoingLevel]
+    asks: list[OutgoingLevel]
     min_order_size: str
     tick_size: str
     neg_risk: bool
@@ -36,10 +38,14 @@ class BookSummary(msgspec.Struct, kw_only=True):
 
 
 class BookMessage(BookSummary, kw_only=True):
+    """A whole book."""
+
     event_type: str = "book"
 
 
 class LevelChange(msgspec.Struct):
+    """One changed level."""
+
     asset_id: str
     price: str
     size: str
@@ -50,6 +56,8 @@ class LevelChange(msgspec.Struct):
 
 
 class PriceChange(msgspec.Struct):
+    """Changed levels of a market."""
+
     market: str
     price_changes: list[LevelChange]
     timestamp: str
@@ -57,6 +65,8 @@ class PriceChange(msgspec.Struct):
 
 
 class LastTradePrice(msgspec.Struct):
+    """A trade."""
+
     market: str
     asset_id: str
     price: str
@@ -69,6 +79,8 @@ class LastTradePrice(msgspec.Struct):
 
 
 class TickSizeChange(msgspec.Struct):
+    """A new price step of a token."""
+
     market: str
     asset_id: str
     old_tick_size: str
@@ -78,6 +90,8 @@ class TickSizeChange(msgspec.Struct):
 
 
 class BestBidAsk(msgspec.Struct):
+    """The best prices of a token."""
+
     market: str
     asset_id: str
     best_bid: str
@@ -88,6 +102,8 @@ class BestBidAsk(msgspec.Struct):
 
 
 class EventMessage(msgspec.Struct):
+    """The event of a market."""
+
     id: str
     ticker: str
     slug: str
@@ -96,6 +112,8 @@ class EventMessage(msgspec.Struct):
 
 
 class NewMarket(msgspec.Struct, kw_only=True):
+    """A market was listed."""
+
     id: str
     question: str
     market: str
@@ -120,6 +138,8 @@ class NewMarket(msgspec.Struct, kw_only=True):
 
 
 class MarketResolved(msgspec.Struct, kw_only=True):
+    """A market was resolved."""
+
     id: str
     question: str
     market: str
@@ -134,5 +154,6 @@ class MarketResolved(msgspec.Struct, kw_only=True):
     event_type: str = "market_resolved"
 
 
-def levels(side: Iterable[tuple[int, int]]) -> list[Level]:
-    return [Level(text(price), text(size)) for price, size in side]
+def levels(side: Iterable[tuple[int, int]]) -> list[OutgoingLevel]:
+    """Return the levels of a side, given as (price, size) in micro-units."""
+    return [OutgoingLevel(text(price), text(size)) for price, size in side]

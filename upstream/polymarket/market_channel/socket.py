@@ -1,4 +1,4 @@
-"""The market channel: one connection to the exchange, yielding what it says until it is lost."""
+"""Market channel connection: yields messages until the connection is lost."""
 
 import asyncio
 import contextlib
@@ -13,32 +13,32 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 
 from upstream.polymarket.book import Book, Level
-from upstream.polymarket.market_channel.frames import parse, parse_slowly
+from upstream.polymarket.market_channel.frames import parse, parse_incrementally
 from upstream.polymarket.market_channel.messages import (
     BestBidAsk,
+    ChannelMessage,
     LastTrade,
     LevelChange,
-    Message,
     NewMarket,
     Pong,
     Resolved,
     TickSize,
     Unknown,
 )
-from upstream.transport.errors import Refused, SocketLost
+from upstream.transport.errors import RefusedObject, SocketLost
 from upstream.transport.http import USER_AGENT
 
 __all__ = [
     "BestBidAsk",
     "Book",
+    "ChannelMessage",
     "LastTrade",
     "Level",
     "LevelChange",
     "MarketSocket",
-    "Message",
     "NewMarket",
     "Pong",
-    "Refused",
+    "RefusedObject",
     "Resolved",
     "SocketLost",
     "TickSize",
@@ -48,16 +48,16 @@ __all__ = [
 ]
 
 MAX_FRAME = 32 << 20
-"""Bytes: 500 deep books in one array stay well below."""
+"""Bytes: 500 deep books in one array are well below."""
 LARGE_FRAME = 256 << 10
-"""Bytes: a frame beyond this is read in pieces, so that the loop is never held for long."""
+"""Bytes: larger frames are parsed in pieces, so that the event loop is never blocked for long."""
 
 
 class MarketSocket:
     """One connection to the market channel: an async context manager, and an iterator of (received, messages).
 
-    `received` is `time.monotonic()` as the frame came. Whatever ends the connection raises `SocketLost`; connecting
-    again is the caller's decision.
+    `received` is `time.monotonic()` when the frame arrived. Any end of the connection raises `SocketLost`; reconnecting
+    is up to the caller.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class MarketSocket:
                     self.url,
                     user_agent_header=USER_AGENT,
                     open_timeout=None,
-                    ping_interval=None,  # the exchange wants PING as text; the protocol's own would prove nothing
+                    ping_interval=None,  # the exchange expects PING as text; protocol pings would prove nothing
                     close_timeout=1,
                     max_size=self._max_frame,
                     max_queue=self._max_queue,
-                    compression=None,  # short frames gain little, and the loop has better uses for its time
+                    compression=None,  # short frames gain little, and it costs event loop time
                 )
                 await self._send(
                     {"type": "market", "assets_ids": self.assets, "custom_feature_enabled": True},
@@ -124,7 +124,7 @@ class MarketSocket:
         await self.close()
 
     async def close(self) -> None:
-        """Say goodbye and let go; safe to call at any time, more than once."""
+        """Close the connection with a handshake; safe to call at any time, more than once."""
         if self._heart is not None:
             self._heart.cancel()
             await asyncio.wait([self._heart])
@@ -136,7 +136,7 @@ class MarketSocket:
     def __aiter__(self) -> Self:
         return self
 
-    async def __anext__(self) -> tuple[float, list[Message | Refused]]:
+    async def __anext__(self) -> tuple[float, list[ChannelMessage | RefusedObject]]:
         self._heard_at += self._clock() - self._busy_since
         self._listening = True
         try:
@@ -149,18 +149,18 @@ class MarketSocket:
         self.frames += 1
         self.bytes += len(frame)
         if len(frame) > LARGE_FRAME:
-            return received, await parse_slowly(frame)
+            return received, await parse_incrementally(frame)
         return received, parse(frame)
 
     async def subscribe(self, assets: Iterable[str]) -> None:
-        """Follow more tokens on this connection; those already followed are not asked for again."""
+        """Subscribe to more tokens; those already subscribed are not requested again."""
         more = [asset for asset in dict.fromkeys(assets) if asset not in set(self.assets)]
         if more:
             self.assets += more
             await self._operate("subscribe", more)
 
     async def unsubscribe(self, assets: Iterable[str]) -> None:
-        """Follow fewer tokens; messages on their way may still come."""
+        """Unsubscribe from tokens; messages in flight may still arrive."""
         followed = set(self.assets)
         fewer = [asset for asset in dict.fromkeys(assets) if asset in followed]
         if fewer:
@@ -189,11 +189,11 @@ class MarketSocket:
             raise SocketLost(self._lost or _reason(closed)) from closed
 
     async def _beat(self) -> None:
-        """PING at each interval, and cut a connection on which nothing was heard for too long."""
+        """Send PING at each interval, and abort a connection that has been silent for too long."""
         next_ping = self._clock() + self._ping_every_s
         while True:
             now = self._clock()
-            # Only while someone listens is silence the exchange's: a busy caller leaves frames waiting.
+            # Silence is the exchange's only while someone reads: a busy caller leaves frames queued.
             stale_at = (self._heard_at if self._listening else now) + self._stale_after_s
             if now >= stale_at:
                 self._lost = f"silent for {self._stale_after_s:g} s"
@@ -202,13 +202,13 @@ class MarketSocket:
             if now >= next_ping:
                 next_ping = now + self._ping_every_s
                 with contextlib.suppress(SocketLost, TimeoutError):
-                    # A peer that reads nothing would hold the send, and with it the look for silence.
+                    # A peer that reads nothing would block the send, and with it the silence check.
                     async with asyncio.timeout(max(0.01, stale_at - now)):
                         await self._send("PING")
             await asyncio.sleep(max(0.01, min(next_ping, stale_at) - self._clock()))
 
     async def _abort(self) -> None:
-        """Cut the connection without the closing handshake, which a dead peer would not answer."""
+        """Abort the connection without the closing handshake, which a dead peer would not answer."""
         if self._connection is not None:
             self._connection.transport.abort()
             await asyncio.sleep(0)
@@ -228,7 +228,7 @@ def backoff(
     most_s: float = 30.0,
     uniform: Callable[[float, float], float] = random.uniform,
 ) -> Iterator[float]:
-    """Seconds to wait before each further attempt: doubling, with full jitter, without end."""
+    """Yield the seconds to wait before each further attempt: doubling, with full jitter, without end."""
     ceiling = first_s
     while True:
         yield uniform(0, ceiling)

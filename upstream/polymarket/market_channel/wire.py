@@ -1,4 +1,4 @@
-"""What the market channel says, as the exchange sends it: each docstring holds a sample."""
+"""Messages of the market channel as sent, for the parser: each docstring holds a sample."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from upstream.polymarket.fields import Number, named
 
 
 class WireChange(msgspec.Struct, gc=False):
+    """One changed level."""
+
     asset_id: str
     price: Number
     size: Number
@@ -19,6 +21,8 @@ class WireChange(msgspec.Struct, gc=False):
 
 
 class WireOldChange(msgspec.Struct, gc=False):
+    """One changed level, in the format before September 2025."""
+
     price: Number
     size: Number
     side: str
@@ -44,7 +48,7 @@ class WirePriceChange(msgspec.Struct, tag_field="event_type", tag="price_change"
     size: Number | None = None
 
     def entries(self) -> list[WireChange]:
-        """List the changes, whichever of the three shapes they came in."""
+        """Return the changes, from any of the three formats."""
         if self.price_changes is not None:
             return self.price_changes
         token = named(self.asset_id or "")
@@ -95,6 +99,8 @@ class WireBestBidAsk(msgspec.Struct, tag_field="event_type", tag="best_bid_ask")
 
 
 class WireEvent(msgspec.Struct):
+    """The event of a new market."""
+
     id: str | int | None = None
     slug: str | None = None
     title: str | None = None

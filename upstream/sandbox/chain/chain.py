@@ -1,8 +1,8 @@
-"""The simulated chain that the sandbox's trades are settled on.
+"""Simulated chain on which the sandbox's trades settle.
 
-A block is mined each 1.5 s of the exchange's clock, so that heights go on where another run of the same seed ended, and
-hashes are the same in it. The newest blocks are kept; of older ones there are headers, and no logs, but for those of
-the past that a simulation has.
+A block is mined every 1.5 s of the exchange's clock, so that heights continue where another run of the same seed
+ended, with the same hashes. The newest blocks are kept; older ones have headers but no logs, except those of a
+simulation's past.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from upstream.sandbox.exchange.transactions import Match
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from upstream.sandbox.exchange.catalogue import Market
-    from upstream.sandbox.exchange.exchange import Exchange
-    from upstream.sandbox.exchange.trades import Trade
+    from upstream.sandbox.exchange.catalogue import SandboxMarket
+    from upstream.sandbox.exchange.exchange import SandboxExchange
+    from upstream.sandbox.exchange.trades import SandboxTrade
     from upstream.sandbox.exchange.transactions import Transaction
 
 CHAIN_ID = 137
 BLOCK_MS = 1_500
-ANCHOR, ANCHOR_MS = 91_660_624, 1_786_147_200_000  # about the height that Polygon had on 2026-08-08
+ANCHOR, ANCHOR_MS = 91_660_624, 1_786_147_200_000  # about Polygon's height on 2026-08-08
 FINAL_AFTER = 16  # blocks that a reorganisation may replace
-KEPT_BLOCKS = 20_000
-KEPT_FILLS = 200_000
-WRITTEN = 32  # blocks whose logs are kept as JSON, for the next one who asks
-LATER = 0.3  # of the transactions in a reorganisation come a block later than before
+MAX_KEPT_BLOCKS = 20_000
+MAX_KEPT_FILLS = 200_000
+MAX_ENCODED_BLOCKS = 32  # blocks whose logs are cached as JSON
+DELAYED_SHARE = 0.3  # share of the transactions in a reorganisation that move one block later
 
 
-class Past(Protocol):
+class PastBlocks(Protocol):
     """Blocks from before the simulation began."""
 
     def transactions(self, first: int, last: int) -> Iterator[tuple[int, list[Transaction]]]:
@@ -49,8 +49,8 @@ class Past(Protocol):
         """Return the block that holds a transaction."""
 
 
-class Written(msgspec.Struct, gc=False):
-    """One log as JSON, and what it is found by."""
+class EncodedLog(msgspec.Struct, gc=False):
+    """One log as JSON, with its search keys."""
 
     address: str
     topics: tuple[str, ...]
@@ -60,7 +60,7 @@ class Written(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Block:
-    """One block; `fork` is how many reorganisations made it."""
+    """One block; `fork` is the number of the reorganisation that made it."""
 
     number: int
     hash: bytes
@@ -74,7 +74,9 @@ class Block:
 class Chain:
     """Blocks of settled trades, up to the exchange's clock."""
 
-    def __init__(self, exchange: Exchange, seed: int, start_ms: int, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, exchange: SandboxExchange, seed: int, start_ms: int, clock: Callable[[], float] | None = None
+    ) -> None:
         self._clock = clock or (lambda: exchange.now_ms)
         self._seed = seed
         self.population = Population(seed)
@@ -85,10 +87,10 @@ class Chain:
         self.blocks: deque[Block] = deque([self._older(first)])
         self._first = first
         self._kept_fills = 0
-        self._written: dict[bytes, list[Written]] = {}
+        self._written: dict[bytes, list[EncodedLog]] = {}
         self._forks = 0
         self.transactions = self.reorganised = 0
-        self.past: Past | None = None
+        self.past: PastBlocks | None = None
         exchange.on_trade.append(self._trade)
         exchange.on_listing.append(self._list)
         exchange.on_resolution.append(self._resolve)
@@ -97,15 +99,17 @@ class Chain:
 
     @property
     def head(self) -> int:
+        """The newest block's number."""
         return self.blocks[-1].number
 
     @property
     def finalized(self) -> int:
+        """The newest final block's number."""
         return self.head - FINAL_AFTER
 
     @property
     def waiting(self) -> int:
-        """How many transactions wait for the next block."""
+        """The number of transactions waiting for the next block."""
         return len(self._settlement.pending)
 
     def mine(self) -> None:
@@ -115,7 +119,7 @@ class Chain:
             self._add(self._settlement.take(self.head + 1))
 
     def reorganise(self, depth: int) -> int:
-        """Replace the newest blocks, no final one; their transactions come again, some later, and all in other blocks.
+        """Replace the newest blocks, never final ones; their transactions come again in other blocks, some later.
 
         Return how many were replaced.
         """
@@ -134,7 +138,7 @@ class Chain:
         late: list[Transaction] = []
         for transactions in waiting:
             come = late + transactions
-            cut = len(come) - sum(dice.random() < LATER for _ in come)
+            cut = len(come) - sum(dice.random() < DELAYED_SHARE for _ in come)
             self._add(come[:cut], self._forks)
             late = come[cut:]
         self._settlement.pending[:0] = late
@@ -150,25 +154,27 @@ class Chain:
         self.transactions += len(transactions)
         self._kept_fills += block.fills
         self.blocks.append(block)
-        while len(self.blocks) > KEPT_BLOCKS or (self._kept_fills > KEPT_FILLS and len(self.blocks) > 2 * FINAL_AFTER):
+        while len(self.blocks) > MAX_KEPT_BLOCKS or (
+            self._kept_fills > MAX_KEPT_FILLS and len(self.blocks) > 2 * FINAL_AFTER
+        ):
             oldest = self.blocks.popleft()
             self._kept_fills -= oldest.fills
             for transaction in oldest.transactions:
                 self._places.pop(transaction.tx, None)
 
-    def _trade(self, trade: Trade) -> None:
+    def _trade(self, trade: SandboxTrade) -> None:
         self.mine()
         self._settlement.trade(trade)
 
-    def _list(self, market: Market) -> None:
+    def _list(self, market: SandboxMarket) -> None:
         self.mine()
         self._settlement.listing(market)
 
-    def _resolve(self, market: Market, winner: int) -> None:
+    def _resolve(self, market: SandboxMarket, winner: int) -> None:
         self.mine()
         self._settlement.resolution(market, winner)
 
-    # --- Looking ---
+    # --- Reading ---
 
     def block(self, number: int) -> Block | None:
         """Return a block up to the head; one too old to be kept is empty."""
@@ -188,37 +194,39 @@ class Chain:
                 yield self.blocks[number - kept]
 
     def _before(self, first: int, last: int) -> Iterator[Block]:
-        """Return those of before the simulation began."""
+        """Yield the blocks before the simulation began."""
         for number, transactions in self.past.transactions(first, last) if self.past is not None else ():
             block = self._older(number)
             block.transactions = transactions
             yield block
 
     def by_hash(self, digest: bytes) -> Block | None:
-        """Return a kept block; nothing for one that a reorganisation took away."""
+        """Return a kept block; None for one that a reorganisation removed."""
         return next((block for block in reversed(self.blocks) if block.hash == digest), None)
 
     def of_transaction(self, tx: bytes) -> Block | None:
+        """Return the kept block that holds a transaction."""
         number = self._places.get(tx)
         if number is None and self.past is not None:
             number = self.past.block_of(tx)
         return None if number is None else self.block(number)
 
     def pruned(self, first: int, last: int | None = None) -> bool:
-        """Tell whether a block, or one of a range, had logs that are gone."""
+        """Return whether a block, or one of a range, had logs that are no longer kept."""
         last = first if last is None else last
         return max(first, self._first + 1) <= min(last, self.blocks[0].number - 1)
 
-    def logs(self, block: Block) -> list[Written]:
+    def logs(self, block: Block) -> list[EncodedLog]:
         """Return the logs of a block, as JSON."""
         found = self._written.get(block.hash)
         if found is None:
             found = self._written[block.hash] = _write(block) if block.transactions else []
-            while len(self._written) > WRITTEN:
+            while len(self._written) > MAX_ENCODED_BLOCKS:
                 del self._written[next(iter(self._written))]
         return found
 
     def state(self) -> dict[str, Any]:
+        """Return the chain's state as JSON."""
         return {
             "source": "simulated",
             "head": self.head,
@@ -238,17 +246,17 @@ class Chain:
 
 
 def height_at(ms: int) -> int:
-    """Return the newest block at a moment."""
+    """Return the number of the newest block at a time."""
     return max(ANCHOR + (ms - ANCHOR_MS) // BLOCK_MS, 1)
 
 
 def mined_s(number: int) -> int:
-    """Return when a block was mined, in whole seconds as blocks have it."""
+    """Return when a block was mined, in whole seconds as blocks store it."""
     return (ANCHOR_MS + (number - ANCHOR) * BLOCK_MS) // 1000
 
 
-def _write(block: Block) -> list[Written]:
-    written: list[Written] = []
+def _write(block: Block) -> list[EncodedLog]:
+    written: list[EncodedLog] = []
     tail = (
         f'"blockHash":"0x{block.hash.hex()}","blockNumber":"{block.number:#x}","blockTimestamp":"{block.ts_s:#x}",'
         '"removed":false}'
@@ -258,5 +266,5 @@ def _write(block: Block) -> list[Written]:
         for address, topics, data in logs_of(transaction):
             listed = '","'.join(topics)
             head = f'{{"address":"{address}","topics":["{listed}"],"data":"{data}","logIndex":"{len(written):#x}"'
-            written.append(Written(address, topics, f"{head},{middle}".encode(), transaction.tx))
+            written.append(EncodedLog(address, topics, f"{head},{middle}".encode(), transaction.tx))
     return written

@@ -1,6 +1,6 @@
-"""Logs as the exchange's contracts write them: of each transaction all that touches positions, in the contracts' order.
+"""Logs as the exchange's contracts write them: all that affect positions, per transaction in the contracts' order.
 
-Collateral moves too on the real chain; nobody who follows positions asks for those logs, and none are made.
+The real chain has collateral transfers too; a follower of positions does not request them, and none are made.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from upstream.transport.micro import ONE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from upstream.sandbox.exchange.catalogue import Market
-    from upstream.sandbox.exchange.transactions import Fill, Moved, Transaction
+    from upstream.sandbox.exchange.catalogue import SandboxMarket
+    from upstream.sandbox.exchange.transactions import Fill, PositionChange, Transaction
 
 Log: TypeAlias = tuple[str, tuple[str, ...], str]  # address, topics, data
 
@@ -53,12 +53,12 @@ FEE_STEP = 10  # the exchange's fees are whole hundred-thousandths of a dollar
 
 
 def logs_of(transaction: Transaction) -> Iterator[Log]:
-    """Write the logs of one transaction."""
+    """Yield the logs of one transaction."""
     return _match(transaction) if isinstance(transaction, Match) else _MOVED[transaction.kind](transaction)
 
 
-def fee(market: Market, price: int, size: int) -> int:
-    """Return what a taker pays, in micro-dollars: size · rate · p · (1 - p) where the market has fees."""
+def fee(market: SandboxMarket, price: int, size: int) -> int:
+    """Return a taker's fee in micro-dollars: size · rate · p · (1 - p) where the market has fees."""
     schedule = market.gamma.get("feeSchedule") if market.gamma.get("feesEnabled") else None
     if not schedule:
         return 0
@@ -91,10 +91,10 @@ def _match(match: Match) -> Iterator[Log]:
 
 
 def _maker(match: Match, fill: Fill, place: int, exchange: str) -> Iterator[Log]:
-    """Write what one maker's part of a match does, ending in the row of the maker's order."""
+    """Yield the logs of one maker's part of a match, ending in the row of the maker's order."""
     market = match.market
     outcome, buys, value = match.outcome, match.side != "BUY", fill.price * fill.size // ONE
-    if fill.form:  # of the other token, on the taker's side
+    if fill.form:  # for the other token, on the taker's side
         outcome, buys, value = 1 - outcome, not buys, fill.size - value
     token = int(market.tokens[outcome])
     if not buys:
@@ -114,8 +114,8 @@ def _maker(match: Match, fill: Fill, place: int, exchange: str) -> Iterator[Log]
 # --- Pairs ---
 
 
-def _split(market: Market, owner: str, amount: int) -> Iterator[Log]:
-    """Write how collateral becomes a pair for somebody: an adapter does it, and hands the tokens on."""
+def _split(market: SandboxMarket, owner: str, amount: int) -> Iterator[Log]:
+    """Yield the logs of collateral becoming a pair for a wallet: an adapter does it, and passes the tokens on."""
     if market.neg_risk:
         yield _pair(NEG_RISK_ADAPTER, NOBODY, NEG_RISK_ADAPTER, market, amount)
         yield _partition(POSITION_SPLIT, NEG_RISK_ADAPTER, WRAPPED_COLLATERAL, market, amount)
@@ -129,8 +129,8 @@ def _split(market: Market, owner: str, amount: int) -> Iterator[Log]:
         yield _pair(COLLATERAL_ADAPTER, COLLATERAL_ADAPTER, owner, market, amount)
 
 
-def _merge(market: Market, owner: str, amount: int) -> Iterator[Log]:
-    """Write how a pair of somebody's becomes collateral again."""
+def _merge(market: SandboxMarket, owner: str, amount: int) -> Iterator[Log]:
+    """Yield the logs of a wallet's pair becoming collateral again."""
     if market.neg_risk:
         yield _pair(NEG_RISK_COLLATERAL_ADAPTER, owner, NEG_RISK_COLLATERAL_ADAPTER, market, amount)
         yield _pair(NEG_RISK_ADAPTER, NEG_RISK_COLLATERAL_ADAPTER, NEG_RISK_ADAPTER, market, amount)
@@ -144,8 +144,8 @@ def _merge(market: Market, owner: str, amount: int) -> Iterator[Log]:
         yield _partition(POSITIONS_MERGE, COLLATERAL_ADAPTER, COLLATERAL, market, amount)
 
 
-def _moved_pair(moved: Moved) -> Iterator[Log]:
-    """Write a split or merge that a wallet asked for; every other one is with the token contract itself."""
+def _moved_pair(moved: PositionChange) -> Iterator[Log]:
+    """Yield the logs of a split or merge that a wallet requested; every other one is with the token contract itself."""
     market, (amount,) = moved.market, moved.amounts
     splits = moved.kind == "split"
     if market.neg_risk or moved.tx[0] & 1:
@@ -158,13 +158,13 @@ def _moved_pair(moved: Moved) -> Iterator[Log]:
         yield _partition(POSITIONS_MERGE, moved.wallet, COLLATERAL, market, amount)
 
 
-def _moved_transfer(moved: Moved) -> Iterator[Log]:
+def _moved_transfer(moved: PositionChange) -> Iterator[Log]:
     token = int(moved.market.tokens[moved.outcome])
     yield _transfer(moved.wallet, moved.wallet, moved.receiver, token, moved.amounts[0])
 
 
-def _moved_convert(moved: Moved) -> Iterator[Log]:
-    """Write how NO of one question becomes YES of all others."""
+def _moved_convert(moved: PositionChange) -> Iterator[Log]:
+    """Yield the logs of NO of one question becoming YES of all others."""
     amount, index = moved.amounts
     market = moved.market
     yield _transfer(NEG_RISK_ADAPTER, moved.wallet, BURNT, int(market.tokens[1]), amount)
@@ -181,13 +181,13 @@ def _moved_convert(moved: Moved) -> Iterator[Log]:
 # --- Conditions ---
 
 
-def _moved_prepare(moved: Moved) -> Iterator[Log]:
+def _moved_prepare(moved: PositionChange) -> Iterator[Log]:
     market = moved.market
     topics = (CONDITION_PREPARATION, market.condition_id, _topic(_oracle(market)), _question(market))
     yield TOKENS, topics, f"0x{2:064x}"
 
 
-def _moved_resolve(moved: Moved) -> Iterator[Log]:
+def _moved_resolve(moved: PositionChange) -> Iterator[Log]:
     market, winner = moved.market, moved.outcome
     if market.neg_risk:
         reported = (OUTCOME_REPORTED, _word(market.gamma.get("negRiskMarketID")), _question(market))
@@ -197,8 +197,8 @@ def _moved_resolve(moved: Moved) -> Iterator[Log]:
     yield TOKENS, topics, f"0x{2:064x}{64:064x}{2:064x}{payouts}"
 
 
-def _moved_redeem(moved: Moved) -> Iterator[Log]:
-    """Write how a wallet hands in what it holds of a resolved market."""
+def _moved_redeem(moved: PositionChange) -> Iterator[Log]:
+    """Yield the logs of a wallet redeeming its tokens of a resolved market."""
     market, wallet, payout = moved.market, moved.wallet, moved.amounts[moved.outcome]
     if not market.neg_risk:
         yield from _burn(wallet, market, moved.amounts)
@@ -214,13 +214,13 @@ def _moved_redeem(moved: Moved) -> Iterator[Log]:
     yield NEG_RISK_ADAPTER, topics, f"0x{64:064x}{payout:064x}{2:064x}{held}"
 
 
-def _burn(owner: str, market: Market, amounts: tuple[int, ...]) -> Iterator[Log]:
+def _burn(owner: str, market: SandboxMarket, amounts: tuple[int, ...]) -> Iterator[Log]:
     for token, amount in zip(market.tokens, amounts, strict=True):
         if amount:
             yield _transfer(owner, owner, NOBODY, int(token), amount)
 
 
-def _redemption(redeemer: str, collateral: str, market: Market, payout: int) -> Log:
+def _redemption(redeemer: str, collateral: str, market: SandboxMarket, payout: int) -> Log:
     topics = (PAYOUT_REDEMPTION, _topic(redeemer), _topic(collateral), f"0x{ZERO}")
     return TOKENS, topics, f"0x{market.condition_id[2:]}{96:064x}{payout:064x}{BOTH}"
 
@@ -243,12 +243,12 @@ def _transfer(operator: str, sender: str, receiver: str, token: int, amount: int
     return TOKENS, topics, f"0x{token:064x}{amount:064x}"
 
 
-def _pair(operator: str, sender: str, receiver: str, market: Market, amount: int) -> Log:
+def _pair(operator: str, sender: str, receiver: str, market: SandboxMarket, amount: int) -> Log:
     return _batch(operator, sender, receiver, [int(token) for token in market.tokens], amount)
 
 
 def _batch(operator: str, sender: str, receiver: str, tokens: list[int], *amounts: int) -> Log:
-    """Write a transfer of several tokens; one amount stands for each of them."""
+    """Return the log of a transfer of several tokens; a single amount applies to each of them."""
     count = len(tokens)
     each = amounts if len(amounts) == count else amounts * count
     ids, values = ("".join(f"{number:064x}" for number in numbers) for numbers in (tokens, each))
@@ -256,21 +256,21 @@ def _batch(operator: str, sender: str, receiver: str, tokens: list[int], *amount
     return TOKENS, topics, f"0x{64:064x}{96 + 32 * count:064x}{count:064x}{ids}{count:064x}{values}"
 
 
-def _partition(event: str, stakeholder: str, collateral: str, market: Market, amount: int) -> Log:
+def _partition(event: str, stakeholder: str, collateral: str, market: SandboxMarket, amount: int) -> Log:
     topics = (event, _topic(stakeholder), f"0x{ZERO}", market.condition_id)
     return TOKENS, topics, f"0x{collateral[2:]:0>64}{96:064x}{amount:064x}{BOTH}"
 
 
-def _oracle(market: Market) -> str:
+def _oracle(market: SandboxMarket) -> str:
     return NEG_RISK_ADAPTER if market.neg_risk else ORACLE
 
 
-def _question(market: Market) -> str:
+def _question(market: SandboxMarket) -> str:
     return _word(market.gamma.get("questionID"))
 
 
 def _word(text: str | None) -> str:
-    """Write what a Gamma object has, or has not, as a word."""
+    """Return a value of a Gamma object, which may be missing, as a word."""
     digits = (text or "").removeprefix("0x")
     return f"0x{digits:0>64}" if len(digits) <= WORD else f"0x{digits[:WORD]}"
 

@@ -1,4 +1,4 @@
-"""How nodes refuse a call: the answers that Polygon's public and paid endpoints give, by name."""
+"""RPC errors by name, as Polygon's public and paid endpoints send them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Error = dict[str, Any]
 
 
 def refusal(name: str, first: int = 0, last: int = 0) -> Error:
-    """Return the error of a call that asked for the logs of some blocks."""
+    """Return the error of a call for the logs of a range of blocks."""
     return REFUSALS[name](first, last)
 
 
@@ -22,10 +22,12 @@ def _too_many_results(first: int, last: int) -> Error:
 
 
 def _response_size(first: int, last: int) -> Error:
-    told = "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on"
-    told += " the response size, or you can request any block range with a cap of 10K logs in the response. Based on"
-    told += " your parameters and the response size limit, this block range should work:"
-    return {"code": -32602, "message": f"{told} [{hex(first)}, {hex((first + last) // 2)}]"}
+    message = (
+        "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on"
+    )
+    message += " the response size, or you can request any block range with a cap of 10K logs in the response. Based on"
+    message += " your parameters and the response size limit, this block range should work:"
+    return {"code": -32602, "message": f"{message} [{hex(first)}, {hex((first + last) // 2)}]"}
 
 
 def _says(code: int, message: str) -> Callable[[int, int], Error]:

@@ -1,4 +1,4 @@
-"""How trades reach the chain, and what else happens there: pairs made and merged, tokens sent, winnings paid out."""
+"""Settlement of trades on the chain, and other activity: splits and merges, transfers, redemptions."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import random
 from collections import deque
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.exchange.transactions import Fill, Match, Moved
+from upstream.sandbox.exchange.transactions import Fill, Match, PositionChange
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from upstream.sandbox.exchange.catalogue import Catalogue, Market
-    from upstream.sandbox.exchange.exchange import Exchange
+    from upstream.sandbox.exchange.catalogue import Catalogue, SandboxMarket
+    from upstream.sandbox.exchange.exchange import SandboxExchange
     from upstream.sandbox.exchange.population import Population
     from upstream.sandbox.exchange.portfolio import Portfolios
-    from upstream.sandbox.exchange.trades import Trade
+    from upstream.sandbox.exchange.trades import SandboxTrade
     from upstream.sandbox.exchange.transactions import Kind, Transaction
 
-PAID_A_BLOCK = 6  # winners who hand in their tokens in one block, or more of them when many wait
+PAID_A_BLOCK = 6  # winners who redeem in one block, more when many wait
 PAID_WITHIN = 40  # blocks
-RESOLVED_KEPT = 100  # markets whose positions are remembered after their end
-LOOKED_AT = 8  # takers of a block who may do something more
+RESOLVED_KEPT = 100  # markets whose positions are kept after resolution
+MAX_ACTIVE_TAKERS = 8  # takers of a block who may act further
 HALF = ONE // 2
 TX_DIGITS = 64
 
 
 class Settlement:
-    """Makes the transactions of the next block, from what happens on the exchange."""
+    """Builder of the next block's transactions, from what happens on the exchange."""
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: SandboxExchange,
         portfolios: Portfolios,
         population: Population,
         seed: int,
@@ -47,11 +47,11 @@ class Settlement:
         self._mined = mined
         self.pending: list[Transaction] = []
         self._matches: dict[bytes, Match] = {}
-        self._winners: deque[tuple[Market, int, str]] = deque()
-        self._resolved: deque[Market] = deque()
+        self._winners: deque[tuple[SandboxMarket, int, str]] = deque()
+        self._resolved: deque[SandboxMarket] = deque()
 
-    def trade(self, trade: Trade) -> None:
-        """Settle a trade; the prints of one transaction are one match, and what a tape prints again is no other."""
+    def trade(self, trade: SandboxTrade) -> None:
+        """Settle a trade; prints of one transaction are one match, and prints that a tape repeats are skipped."""
         trade.form, missing = self._portfolios.settle(trade)
         tx = transaction_hash(trade.tx)
         match = self._matches.get(tx)
@@ -63,16 +63,16 @@ class Settlement:
             self.pending.append(match)
         match.fills.append(Fill(trade.maker, trade.form, trade.price, trade.size))
         if missing:
-            split = Moved(_hash(tx, f"split {len(match.fills)}"), "split", match.market, wallet=match.taker)
+            split = PositionChange(_hash(tx, f"split {len(match.fills)}"), "split", match.market, wallet=match.taker)
             split.amounts = (missing,)
             self.pending.insert(self.pending.index(match), split)
 
-    def listing(self, market: Market) -> None:
+    def listing(self, market: SandboxMarket) -> None:
         """Prepare the condition of a market."""
         self._move("prepare", market)
 
-    def resolution(self, market: Market, winner: int) -> None:
-        """Report who won, and let those who hold the token come for their money, in the blocks that follow."""
+    def resolution(self, market: SandboxMarket, winner: int) -> None:
+        """Report the winner, and let holders of its token redeem in the following blocks."""
         if len(market.tokens) != 2:
             return
         self._move("resolve", market, outcome=winner)
@@ -82,27 +82,27 @@ class Settlement:
             self._portfolios.forget(self._resolved.popleft().tokens)
 
     def take(self, number: int) -> list[Transaction]:
-        """Return what goes into a block: all that waited, and what some wallets do of themselves."""
+        """Return a block's transactions: all waiting ones, and spontaneous ones of some wallets."""
         dice = random.Random(f"{self._seed}/block/{number}")  # noqa: S311 - repeatable dice are what is wanted
         waiting = len(self._winners)
         for _ in range(min(max(PAID_A_BLOCK, waiting // PAID_WITHIN), waiting)):
             self._pay(*self._winners.popleft())
-        takers = [one for one in self.pending if isinstance(one, Match) and not one.market.closed][:LOOKED_AT]
+        takers = [one for one in self.pending if isinstance(one, Match) and not one.market.closed][:MAX_ACTIVE_TAKERS]
         if takers:
-            self._wander(dice, takers)
+            self._act_spontaneously(dice, takers)
         taken, self.pending = self.pending, []
         self._matches.clear()
         return taken
 
-    # --- What wallets do of themselves ---
+    # --- Spontaneous activity of wallets ---
 
-    def _pay(self, market: Market, winner: int, wallet: str) -> None:
+    def _pay(self, market: SandboxMarket, winner: int, wallet: str) -> None:
         """Pay a winner; the exchange's own figures count winnings as paid from the start."""
         amounts = tuple(self._portfolios.held(wallet, token) for token in market.tokens)
         if amounts[winner]:
             self._move("redeem", market, wallet=wallet, outcome=winner, amounts=amounts)
 
-    def _wander(self, dice: random.Random, takers: list[Match]) -> None:
+    def _act_spontaneously(self, dice: random.Random, takers: list[Match]) -> None:
         chosen = dice.choice(takers)
         market, wallet = chosen.market, chosen.taker
         token = market.tokens[chosen.outcome]
@@ -124,23 +124,23 @@ class Settlement:
                     self._convert(one.market, one.taker, amount)
                     break
 
-    def _split(self, market: Market, wallet: str, amount: int) -> None:
+    def _split(self, market: SandboxMarket, wallet: str, amount: int) -> None:
         for token in market.tokens:
             self._portfolios.buy(wallet, token, amount, HALF, self._exchange.now_ms)
         self._move("split", market, wallet=wallet, amounts=(amount,))
 
-    def _merge(self, market: Market, wallet: str, amount: int) -> None:
+    def _merge(self, market: SandboxMarket, wallet: str, amount: int) -> None:
         for token in market.tokens:
             self._portfolios.sell(wallet, token, amount, HALF, self._exchange.now_ms)
         self._move("merge", market, wallet=wallet, amounts=(amount,))
 
-    def _send(self, market: Market, outcome: int, wallet: str, receiver: str, amount: int) -> None:
+    def _send(self, market: SandboxMarket, outcome: int, wallet: str, receiver: str, amount: int) -> None:
         token, price = market.tokens[outcome], market.last_price[outcome] or HALF
         self._portfolios.sell(wallet, token, amount, price, self._exchange.now_ms)
         self._portfolios.buy(receiver, token, amount, price, self._exchange.now_ms)
         self._move("transfer", market, wallet=wallet, receiver=receiver, outcome=outcome, amounts=(amount,))
 
-    def _convert(self, market: Market, wallet: str, amount: int) -> None:
+    def _convert(self, market: SandboxMarket, wallet: str, amount: int) -> None:
         """Turn NO of one question into YES of all the others of its event."""
         event = next(iter(market.gamma.get("events") or ()), None)
         questions = self._catalogue.members.get(str(event["id"]), []) if event else []
@@ -156,7 +156,7 @@ class Settlement:
     def _move(
         self,
         kind: Kind,
-        market: Market,
+        market: SandboxMarket,
         *,
         wallet: str = "",
         receiver: str = "",
@@ -166,7 +166,7 @@ class Settlement:
     ) -> None:
         name = f"{kind} {market.condition_id} {wallet} {amounts} {self._exchange.now_ms}"
         self.pending.append(
-            Moved(
+            PositionChange(
                 _hash(str(self._seed).encode(), name),
                 kind,
                 market,
@@ -179,15 +179,15 @@ class Settlement:
         )
 
 
-def transaction_hash(told: str) -> bytes:
-    """Read the hash that the market socket told; what was recorded otherwise has one made of it."""
-    digits = told.removeprefix("0x")
+def transaction_hash(tx_text: str) -> bytes:
+    """Return the hash that the market socket sent; for other formats one derived from it."""
+    digits = tx_text.removeprefix("0x")
     if len(digits) == TX_DIGITS:
         try:
             return bytes.fromhex(digits)
         except ValueError:
             pass
-    return _hash(b"", told)
+    return _hash(b"", tx_text)
 
 
 def _hash(key: bytes, name: str) -> bytes:

@@ -1,1 +1,1 @@
-"""The exchange itself: its catalogue, order books, trades, and who holds what."""
+"""The exchange itself: its catalogue, order books, trades and portfolios."""

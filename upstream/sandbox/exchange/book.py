@@ -1,4 +1,4 @@
-"""Resting orders: one book carries both outcomes of a market, as a bid for one is an offer of the other."""
+"""Order book of a market: one book carries both outcomes, as a bid for one is an offer of the other."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MASK = (1 << 64) - 1
 
 
 def opposite(side: Side) -> Side:
+    """Return the other side."""
     return SELL if side == BUY else BUY
 
 
-class Book:
-    """Levels in micro-units, seen from the first outcome; the second sees their mirror image at 1 - price.
+class SandboxBook:
+    """Levels in micro-units, for the first outcome; the second sees their mirror image at 1 - price.
 
-    `digest` is kept up level by level and depends on the resting orders alone: a hash costs the same however deep the
-    book.
+    `digest` is updated per level and depends on the resting orders only: a hash costs the same at any depth.
     """
 
     __slots__ = ("_ask_prices", "_bid_prices", "asks", "bids", "digest", "ts_ms")
@@ -38,7 +38,7 @@ class Book:
         self._ask_prices: list[int] = []
 
     def set(self, side: Side, price: int, size: int) -> None:
-        """Make `size` the total resting at a level; 0 takes the level away."""
+        """Set the total size resting at a level; 0 removes the level."""
         levels, prices = (self.bids, self._bid_prices) if side == BUY else (self.asks, self._ask_prices)
         before = levels.get(price, 0)
         if before == size:
@@ -55,6 +55,7 @@ class Book:
             del prices[bisect_left(prices, price)]
 
     def clear(self) -> None:
+        """Remove all levels."""
         for levels in (self.bids, self.asks):
             levels.clear()
         self._bid_prices.clear()
@@ -63,16 +64,16 @@ class Book:
 
     @property
     def best_bid(self) -> int:
-        """The highest bid; 0 when nobody bids, as the exchange writes it."""
+        """Return the highest bid; 0 without bids, as the exchange writes it."""
         return self._bid_prices[-1] if self._bid_prices else 0
 
     @property
     def best_ask(self) -> int:
-        """The lowest offer; 1 when nobody offers, as the exchange writes it."""
+        """Return the lowest offer; 1 without offers, as the exchange writes it."""
         return self._ask_prices[0] if self._ask_prices else ONE
 
     def prices(self, side: Side) -> list[int]:
-        """Prices of one side, ascending. The book's own list: look, don't touch."""
+        """Return the prices of one side, ascending. The book's own list: do not modify it."""
         return self._bid_prices if side == BUY else self._ask_prices
 
     def best(self, outcome: int) -> tuple[int, int]:
@@ -90,7 +91,7 @@ class Book:
         return [(ONE - price, size) for price, size in asks], [(ONE - price, size) for price, size in bids]
 
     def hash(self, token: str) -> str:
-        """Forty hex digits standing for the book of a token as of its last change."""
+        """Return forty hex digits for the book of a token as of its last change."""
         return hashlib.sha1(f"{token}{self.ts_ms}{self.digest:x}".encode(), usedforsecurity=False).hexdigest()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from upstream.sandbox.exchange.book import Book
+from upstream.sandbox.exchange.book import SandboxBook
 from upstream.transport.micro import ONE, parse
 
 if TYPE_CHECKING:
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 Gamma: TypeAlias = dict[str, Any]
 
 
-class Market:
+class SandboxMarket:
     """A listed market: its Gamma object, and the books of its outcomes.
 
-    A simulated market has one book for both outcomes. A recorded one has a book for each, as a recording promises
-    nothing about how the two agree.
+    A simulated market has one book for both outcomes. A recorded one has a book per outcome, as a recording does not
+    guarantee that the two agree.
     """
 
     __slots__ = (
@@ -39,9 +39,9 @@ class Market:
         self.gamma = gamma
         self.condition_id: str = gamma.get("conditionId") or ""
         self.tokens: tuple[str, ...] = tuple(token_ids(gamma))
-        first = Book()
-        self.books: tuple[tuple[Book, int], ...] = tuple(
-            (first, outcome) if mirrored else (Book(), 0) for outcome, _ in enumerate(self.tokens)
+        first = SandboxBook()
+        self.books: tuple[tuple[SandboxBook, int], ...] = tuple(
+            (first, outcome) if mirrored else (SandboxBook(), 0) for outcome, _ in enumerate(self.tokens)
         )
         self.has_book = mirrored
         self.tick = parse(gamma.get("orderPriceMinTickSize") or 0.01)
@@ -52,43 +52,47 @@ class Market:
 
     @property
     def id(self) -> str:
+        """The Gamma id."""
         return str(self.gamma["id"])
 
     @property
     def outcomes(self) -> list[str]:
+        """The names of the outcomes."""
         return words(self.gamma.get("outcomes"))
 
     @property
     def closed(self) -> bool:
+        """Whether the market is closed."""
         return bool(self.gamma.get("closed"))
 
     def best(self, outcome: int) -> tuple[int, int]:
+        """Return best bid and best ask of an outcome."""
         book, seen_from = self.books[outcome]
         return book.best(seen_from)
 
     def printed(self, outcome: int, price: int) -> None:
-        """Remember the price of a trade, for both outcomes."""
+        """Record the price of a trade, for both outcomes."""
         self.last_price[outcome] = price
         if len(self.last_price) == 2:
             self.last_price[1 - outcome] = ONE - price
 
 
 class Catalogue:
-    """Every market and event by each of their names."""
+    """Markets and events, indexed by each of their names."""
 
     def __init__(self) -> None:
-        self.markets: dict[str, Market] = {}
-        self.by_condition: dict[str, Market] = {}
-        self.by_token: dict[str, tuple[Market, int]] = {}
-        self.by_slug: dict[str, Market] = {}
+        self.markets: dict[str, SandboxMarket] = {}
+        self.by_condition: dict[str, SandboxMarket] = {}
+        self.by_token: dict[str, tuple[SandboxMarket, int]] = {}
+        self.by_slug: dict[str, SandboxMarket] = {}
         self.events: dict[str, Gamma] = {}
         self.event_by_slug: dict[str, Gamma] = {}
-        self.members: dict[str, list[Market]] = {}
+        self.members: dict[str, list[SandboxMarket]] = {}
         self.tags: dict[str, Gamma] = {}
         self.series: dict[str, Gamma] = {}
 
     def add_event(self, event: Gamma) -> None:
-        """List an event; its tags and series become known with it."""
+        """List an event, with its tags and series."""
         event_id = str(event["id"])
         self.events[event_id] = event
         self.event_by_slug[event.get("slug", "")] = event
@@ -98,7 +102,8 @@ class Catalogue:
         for series in event.get("series") or ():
             self.series.setdefault(str(series["id"]), series)
 
-    def add(self, market: Market) -> None:
+    def add(self, market: SandboxMarket) -> None:
+        """List a market."""
         self.markets[market.id] = market
         self.by_slug.setdefault(market.gamma.get("slug") or "", market)
         if market.condition_id:
@@ -108,24 +113,26 @@ class Catalogue:
         for event in market.gamma.get("events") or ():
             self.members.setdefault(str(event["id"]), []).append(market)
 
-    def find(self, token: str) -> tuple[Market, int] | None:
+    def find(self, token: str) -> tuple[SandboxMarket, int] | None:
+        """Return a token's market and outcome, if listed."""
         return self.by_token.get(token)
 
     def event_with_markets(self, event: Gamma) -> Gamma:
-        """Return an event the way /events shows it, its markets inside (and they without their events)."""
+        """Return an event as /events shows it, with its markets inside (and those without their events)."""
         markets = [
             {key: value for key, value in market.gamma.items() if key != "events"}
             for market in self.members[str(event["id"])]
         ]
         return {**event, "markets": markets}
 
-    def tags_of(self, market: Market) -> list[Gamma]:
+    def tags_of(self, market: SandboxMarket) -> list[Gamma]:
+        """Return a market's tags."""
         found = list(market.tags)
         for event in market.gamma.get("events") or ():
             found.extend(self.events.get(str(event["id"]), event).get("tags") or ())
         return found
 
-    def __iter__(self) -> Iterator[Market]:
+    def __iter__(self) -> Iterator[SandboxMarket]:
         return iter(self.markets.values())
 
 
@@ -137,10 +144,10 @@ def token_ids(gamma: Gamma) -> list[str]:
 
 
 def words(text: str | None) -> list[str]:
-    """Read a list that the exchange wrote as JSON in a string."""
+    """Parse a list that the exchange wrote as JSON in a string."""
     return [str(word) for word in json.loads(text)] if text else []
 
 
 def listed(items: Iterable[str]) -> str:
-    """Write a list as the exchange does, as JSON in a string."""
+    """Format a list as the exchange does, as JSON in a string."""
     return json.dumps(list(items))

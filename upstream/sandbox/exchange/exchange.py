@@ -1,4 +1,4 @@
-"""What happens on the exchange: each event changes a book, is written to the truth log and told to the sockets."""
+"""State of the exchange: each event changes a book, is written to the truth log and sent to the sockets."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import msgspec
 from upstream.polymarket.market_channel import outgoing
 from upstream.sandbox.exchange import wire
 from upstream.sandbox.exchange.book import BUY, SELL, Side, opposite
-from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, Market, listed
+from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.log import TruthLog
-from upstream.sandbox.exchange.trades import Trade, Trades
+from upstream.sandbox.exchange.trades import RecentTrades, SandboxTrade
 from upstream.transport.micro import ONE, text
 
 if TYPE_CHECKING:
@@ -22,53 +22,57 @@ Fill: TypeAlias = tuple[int, int, str]  # of the first outcome's book: price, si
 
 
 class Audience(Protocol):
-    """Those who listen: the sockets, or nobody."""
+    """Receivers of messages: the sockets, or none."""
 
-    def tell(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
-        """Queue a message for everyone who follows one of the tokens, and return how many that are."""
+    def send_to_followers(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
+        """Queue a message for all subscribers of one of the tokens, and return their number."""
 
-    def tell_all(self, message: str, n: int) -> int:
-        """Queue a message for everyone who asked for the custom features."""
+    def send_to_all(self, message: str, n: int) -> int:
+        """Queue a message for all subscribers that enabled the custom features."""
 
 
-class Nobody:
-    def tell(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:  # noqa: ARG002 - the protocol's
+class NoAudience:
+    """An audience without receivers."""
+
+    def send_to_followers(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:  # noqa: ARG002 - the protocol's
+        """Send nothing."""
         return 0
 
-    def tell_all(self, message: str, n: int) -> int:  # noqa: ARG002 - the protocol's
+    def send_to_all(self, message: str, n: int) -> int:  # noqa: ARG002 - the protocol's
+        """Send nothing."""
         return 0
 
 
-class Exchange:
-    """The state of the exchange and the ways it changes; it never waits, and knows neither clock nor network."""
+class SandboxExchange:
+    """State of the exchange and its transitions; it never waits, and has neither clock nor network."""
 
     def __init__(self, log: TruthLog | None = None, audience: Audience | None = None) -> None:
         self.catalogue = Catalogue()
-        self.trades = Trades()
+        self.trades = RecentTrades()
         self.log = log or TruthLog()
-        self.audience: Audience = audience or Nobody()
+        self.audience: Audience = audience or NoAudience()
         self.messages: dict[str, int] = {}
-        self.on_trade: list[Callable[[Trade], None]] = []
-        self.on_listing: list[Callable[[Market], None]] = []
-        self.on_resolution: list[Callable[[Market, int], None]] = []
+        self.on_trade: list[Callable[[SandboxTrade], None]] = []
+        self.on_listing: list[Callable[[SandboxMarket], None]] = []
+        self.on_resolution: list[Callable[[SandboxMarket, int], None]] = []
         self.refreshers: list[Callable[[], None]] = []
         self.now_ms = 0
         self._encode = msgspec.json.Encoder().encode
 
-    # --- Telling ---
+    # --- Publishing ---
 
     def publish(
         self, message: Any, kind: str, tokens: Sequence[str], facts: Iterable[wire.Fact], *, custom: bool = False
     ) -> None:
-        """Tell the followers of some tokens, and log what there is to know about it."""
+        """Send a message to the subscribers of some tokens, and write its facts to the truth log."""
         n = self.log.n + 1
         self.messages[kind] = self.messages.get(kind, 0) + 1
-        sent = self.audience.tell(self._encode(message).decode(), tokens, n, custom=custom)
+        sent = self.audience.send_to_followers(self._encode(message).decode(), tokens, n, custom=custom)
         self._record(facts, sent)
 
     def _announce(self, message: Any, kind: str, fact: wire.Fact) -> None:
         self.messages[kind] = self.messages.get(kind, 0) + 1
-        sent = self.audience.tell_all(self._encode(message).decode(), self.log.n + 1)
+        sent = self.audience.send_to_all(self._encode(message).decode(), self.log.n + 1)
         self._record((fact,), sent)
 
     def _record(self, facts: Iterable[wire.Fact], sent: int) -> None:
@@ -79,8 +83,8 @@ class Exchange:
 
     # --- Orders and trades of a market with one book ---
 
-    def change(self, market: Market, ts_ms: int, changes: Sequence[Change]) -> None:
-        """Set levels of a book: one message, an entry for either outcome of each; and the best prices if they moved."""
+    def change(self, market: SandboxMarket, ts_ms: int, changes: Sequence[Change]) -> None:
+        """Set levels of a book: one message with an entry per outcome, and the best prices if they moved."""
         book = market.books[0][0]
         before = (book.best_bid, book.best_ask)
         for side, price, size in changes:
@@ -91,9 +95,9 @@ class Exchange:
             self._publish_best(market, ts_ms)
 
     def trade(
-        self, market: Market, ts_ms: int, *, outcome: int, side: Side, fills: Sequence[Fill], tx: str, taker: str
+        self, market: SandboxMarket, ts_ms: int, *, outcome: int, side: Side, fills: Sequence[Fill], tx: str, taker: str
     ) -> None:
-        """Let a taker take resting levels: prints, then the books after it, then the levels' new totals."""
+        """Execute a taker's order against resting levels: send prints, then the books, then the levels' new totals."""
         book = market.books[0][0]
         before = (book.best_bid, book.best_ask)
         hit: Side = SELL if (side == BUY) == (outcome == 0) else BUY
@@ -124,7 +128,7 @@ class Exchange:
             )
             self.publish(message, "last_trade_price", (token,), (fact,))
             self.remember(
-                Trade(
+                SandboxTrade(
                     fact.n, market.condition_id, token, outcome, side, price, size, ts_ms, tx, taker=taker, maker=maker
                 )
             )
@@ -133,13 +137,13 @@ class Exchange:
         if before != (book.best_bid, book.best_ask):
             self._publish_best(market, ts_ms)
 
-    def remember(self, trade: Trade) -> None:
-        """Keep a trade for the Data API, and have it settled."""
+    def remember(self, trade: SandboxTrade) -> None:
+        """Store a trade for the Data API, and settle it."""
         self.trades.add(trade)
         for listener in self.on_trade:
             listener(trade)
 
-    def show_books(self, market: Market, ts_ms: int) -> None:
+    def show_books(self, market: SandboxMarket, ts_ms: int) -> None:
         """Send the whole book of every outcome."""
         for outcome, token in enumerate(market.tokens):
             message = self.book_message(market, outcome)
@@ -149,7 +153,8 @@ class Exchange:
             )
             self.publish(message, "book", (token,), (fact,))
 
-    def change_tick(self, market: Market, ts_ms: int, tick: int) -> None:
+    def change_tick(self, market: SandboxMarket, ts_ms: int, tick: int) -> None:
+        """Change a market's price step."""
         old, market.tick = market.tick, tick
         market.gamma["orderPriceMinTickSize"] = tick / ONE
         for token in market.tokens:
@@ -157,7 +162,7 @@ class Exchange:
             fact = wire.Fact(0, "tick_size", token, market.condition_id, ts_ms, size=text(tick))
             self.publish(message, "tick_size_change", (token,), (fact,))
 
-    def _publish_levels(self, market: Market, ts_ms: int, changes: Sequence[Change]) -> None:
+    def _publish_levels(self, market: SandboxMarket, ts_ms: int, changes: Sequence[Change]) -> None:
         book = market.books[0][0]
         first, second = market.tokens
         hashes = book.hash(first), book.hash(second)
@@ -192,7 +197,7 @@ class Exchange:
         ]
         self.publish(outgoing.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
 
-    def _publish_best(self, market: Market, ts_ms: int) -> None:
+    def _publish_best(self, market: SandboxMarket, ts_ms: int) -> None:
         for outcome, token in enumerate(market.tokens):
             bid, ask = market.best(outcome)
             message = outgoing.BestBidAsk(market.condition_id, token, text(bid), text(ask), text(ask - bid), str(ts_ms))
@@ -209,8 +214,8 @@ class Exchange:
 
     # --- Listing and resolving ---
 
-    def announce(self, market: Market, ts_ms: int) -> None:
-        """Tell those with custom features that a market is listed; it must be in the catalogue."""
+    def announce(self, market: SandboxMarket, ts_ms: int) -> None:
+        """Announce a listed market to subscribers with custom features; it must be in the catalogue."""
         gamma = market.gamma
         message = outgoing.NewMarket(
             **self._described(market),
@@ -228,8 +233,8 @@ class Exchange:
         for listener in self.on_listing:
             listener(market)
 
-    def resolve(self, market: Market, ts_ms: int, winner: int, closed_time: str) -> None:
-        """Close a market for good, its winner paid 1 and the other 0."""
+    def resolve(self, market: SandboxMarket, ts_ms: int, winner: int, closed_time: str) -> None:
+        """Resolve a market: its winner pays 1 and the other outcome 0."""
         market.gamma.update(
             closed=True,
             acceptingOrders=False,
@@ -248,7 +253,7 @@ class Exchange:
         for listener in self.on_resolution:
             listener(market, winner)
 
-    def _described(self, market: Market) -> Gamma:
+    def _described(self, market: SandboxMarket) -> Gamma:
         gamma = market.gamma
         event: Gamma = next(iter(gamma.get("events") or ()), {})
         return {
@@ -264,15 +269,17 @@ class Exchange:
             "tags": [str(tag.get("slug", "")) for tag in self.catalogue.tags_of(market)],
         }
 
-    # --- Looking ---
+    # --- Reading ---
 
-    def book_message(self, market: Market, outcome: int) -> outgoing.BookMessage:
+    def book_message(self, market: SandboxMarket, outcome: int) -> outgoing.BookMessage:
+        """Return the book of an outcome as a socket message."""
         return outgoing.BookMessage(**self._book(market, outcome))
 
-    def book_summary(self, market: Market, outcome: int) -> outgoing.BookSummary:
+    def book_summary(self, market: SandboxMarket, outcome: int) -> outgoing.BookSummary:
+        """Return the book of an outcome as REST sends it."""
         return outgoing.BookSummary(**self._book(market, outcome))
 
-    def _book(self, market: Market, outcome: int) -> dict[str, Any]:
+    def _book(self, market: SandboxMarket, outcome: int) -> dict[str, Any]:
         book, seen_from = market.books[outcome]
         bids, asks = book.levels(seen_from)
         last = market.last_price[outcome]
@@ -291,7 +298,7 @@ class Exchange:
         }
 
     def initial_books(self, tokens: Iterable[str]) -> list[outgoing.BookMessage]:
-        """Return the books that a new subscriber is sent: those of open markets that have one."""
+        """Return the books sent to a new subscriber: those of open markets that have one."""
         found = []
         for token in tokens:
             at = self.catalogue.find(token)
@@ -300,6 +307,6 @@ class Exchange:
         return found
 
     def refresh(self) -> None:
-        """Bring figures of the Gamma objects up to date; called before they are shown."""
+        """Update figures of the Gamma objects; called before they are shown."""
         for refresh in self.refreshers:
             refresh()

@@ -1,4 +1,4 @@
-"""The truth log: every event of the exchange in order, to compare a database with."""
+"""Truth log: every event of the exchange in order, to compare a database with."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.exchange.wire import Fact
 
-KEPT = 100_000  # lines in memory, about 30 MB; older ones are read from the file
+MAX_LINES = 100_000  # lines in memory, about 30 MB; older ones are read from the file
 
 
 class LineGoneError(LookupError):
-    """A line is asked for that is no longer in memory, and there is no file."""
+    """The requested line is no longer in memory, and there is no file."""
 
 
 class TruthLog:
-    """JSON lines, numbered from 1; the last ones stay in memory, all of them go to the file if there is one."""
+    """JSON lines, numbered from 1; the newest stay in memory, all go to the file if there is one."""
 
-    def __init__(self, path: Path | None = None, *, kept: int = KEPT) -> None:
+    def __init__(self, path: Path | None = None, *, kept: int = MAX_LINES) -> None:
         self.n = 0
         self.counts: dict[str, int] = {}
         self._path = path
@@ -36,10 +36,12 @@ class TruthLog:
             self._file = path.open("wb")
 
     def next(self) -> int:
+        """The number of the next line."""
         self.n += 1
         return self.n
 
     def write(self, fact: Fact) -> None:
+        """Append a line."""
         line = self._encode(fact) + b"\n"
         self._recent.append(line)
         self.counts[fact.kind] = self.counts.get(fact.kind, 0) + 1
@@ -47,14 +49,14 @@ class TruthLog:
             self._pending.append(line)
 
     def flush(self) -> None:
-        """Hand what gathered to the file; called ten times a second and at the end."""
+        """Write buffered lines to the file; called ten times a second and at the end."""
         if self._file is not None and self._pending:
             lines, self._pending = self._pending, []
             self._file.write(b"".join(lines))
             self._file.flush()
 
     def after(self, n: int, limit: int) -> bytes:
-        """Return up to `limit` lines that follow line `n`."""
+        """Return up to `limit` lines after line `n`."""
         first = self.n - len(self._recent) + 1
         if n + 1 >= first:
             start = n + 1 - first
@@ -66,6 +68,7 @@ class TruthLog:
             return b"".join(line for at, line in enumerate(lines, 1) if n < at <= n + limit)
 
     def close(self) -> None:
+        """Flush and close the file."""
         self.flush()
         if self._file is not None:
             self._file.close()

@@ -1,4 +1,4 @@
-"""Who holds what: positions of the wallets."""
+"""Portfolios: the positions of each wallet."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from upstream.sandbox.exchange.catalogue import Catalogue
-    from upstream.sandbox.exchange.trades import Trade
+    from upstream.sandbox.exchange.trades import SandboxTrade
     from upstream.sandbox.exchange.transactions import Form
 
 
 @dataclass
-class Position:
-    """Shares of one token and what they cost, in micro-units; `bought` counts shares ever bought."""
+class SandboxPosition:
+    """Shares of one token and their cost, in micro-units; `bought` counts all shares ever bought."""
 
     token: str
     size: int = 0
@@ -31,37 +31,38 @@ class Position:
 
     @property
     def average(self) -> float:
-        """What a share cost: of those held, or of all ever bought when none is held."""
+        """Return the average cost of a share: of those held, or of all ever bought when none is held."""
         if self.size:
             return self.cost / self.size
         return self.spent / self.bought if self.bought else 0.0
 
 
 class Portfolios:
-    """Every wallet's positions, moved as the chain moves them."""
+    """Every wallet's positions, changed as the chain changes them."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._of: defaultdict[str, dict[str, Position]] = defaultdict(dict)
+        self._of: defaultdict[str, dict[str, SandboxPosition]] = defaultdict(dict)
 
-    def of(self, wallet: str) -> list[Position]:
+    def of(self, wallet: str) -> list[SandboxPosition]:
+        """Return a wallet's positions."""
         return list(self._of.get(wallet.lower(), {}).values())
 
     def held(self, wallet: str, token: str) -> int:
-        """Tell how many shares of a token a wallet has."""
+        """Return how many shares of a token a wallet holds."""
         position = self._of.get(wallet.lower(), _NONE).get(token)
         return position.size if position else 0
 
     def holders(self, token: str) -> list[tuple[str, int]]:
-        """Tell who holds shares of a token, and how many; the largest holder first."""
+        """Return the holders of a token and their shares; the largest first."""
         held = [(wallet, of[token].size) for wallet, of in self._of.items() if token in of and of[token].size]
         return sorted(held, key=lambda holder: -holder[1])
 
-    def settle(self, trade: Trade) -> tuple[Form, int]:
-        """Let both sides of a trade have what they got.
+    def settle(self, trade: SandboxTrade) -> tuple[Form, int]:
+        """Settle a trade on both sides' positions.
 
-        A maker who does not hold what was sold bought the other token instead, and one who holds the other token sold
-        that. A taker who does not hold what was sold had a pair made first: of how many shares is returned too.
+        A maker that does not hold the token sold bought the other token instead, and one that holds the other token
+        sold that. A taker that does not hold the token sold first had a pair split: the shares split are returned too.
         """
         form: Form = ""
         missing = 0
@@ -90,11 +91,11 @@ class Portfolios:
         return form, missing
 
     def buy(self, wallet: str, token: str, size: int, price: int, ts_ms: int) -> None:
-        """Add shares that cost so much each."""
+        """Add shares at a price each."""
         held = self._of[wallet.lower()]
         position = held.get(token)
         if position is None:
-            position = held[token] = Position(token)
+            position = held[token] = SandboxPosition(token)
         cost = price * size // ONE
         position.size += size
         position.cost += cost
@@ -103,7 +104,7 @@ class Portfolios:
         position.ts_ms = ts_ms
 
     def sell(self, wallet: str, token: str, size: int, price: int, ts_ms: int) -> int:
-        """Take away shares that brought so much each, as far as there are any; return how many there were."""
+        """Remove shares at a price each, as far as there are any; return how many were removed."""
         position = self._of.get(wallet.lower(), _NONE).get(token)
         sold = min(size, position.size) if position else 0
         if position and sold:
@@ -115,7 +116,7 @@ class Portfolios:
         return sold
 
     def forget(self, tokens: Iterable[str]) -> None:
-        """Let go of tokens that were resolved long ago."""
+        """Drop tokens that were resolved long ago."""
         gone = tuple(tokens)
         for held in self._of.values():
             for token in gone:
@@ -126,4 +127,4 @@ class Portfolios:
         return at[0].tokens[1 - at[1]] if at is not None and len(at[0].tokens) == 2 else None
 
 
-_NONE: dict[str, Position] = {}
+_NONE: dict[str, SandboxPosition] = {}

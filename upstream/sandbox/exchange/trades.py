@@ -1,4 +1,4 @@
-"""Trades as the Data API remembers them: newest first, the last so many."""
+"""Trades served by the Data API: the newest N, newest first."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-KEPT = 200_000
+MAX_TRADES = 200_000
 
 
-class Trade(msgspec.Struct):
-    """One fill: what the taker got from one resting level; `form` says how the maker met it on the chain."""
+class SandboxTrade(msgspec.Struct):
+    """One fill: the taker's amount from one resting level; `form` is how the maker settles on the chain."""
 
     n: int
     condition_id: str
@@ -34,19 +34,20 @@ class Trade(msgspec.Struct):
     form: Form = ""
 
 
-class Trades:
-    """The last trades, findable by market."""
+class RecentTrades:
+    """The newest trades, indexed by market."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = MAX_TRADES) -> None:
         self.total = 0
         self._kept = kept
-        self._all: deque[Trade] = deque()
-        self._of: defaultdict[str, deque[Trade]] = defaultdict(deque)
+        self._all: deque[SandboxTrade] = deque()
+        self._of: defaultdict[str, deque[SandboxTrade]] = defaultdict(deque)
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def add(self, trade: Trade) -> None:
+    def add(self, trade: SandboxTrade) -> None:
+        """Add a trade, dropping the oldest beyond the limit."""
         if len(self._all) == self._kept:
             oldest = self._all.popleft()
             self._of[oldest.condition_id].popleft()
@@ -54,7 +55,8 @@ class Trades:
         self._of[trade.condition_id].append(trade)
         self.total += 1
 
-    def newest_first(self, condition_ids: list[str] | None = None) -> Iterator[Trade]:
+    def newest_first(self, condition_ids: list[str] | None = None) -> Iterator[SandboxTrade]:
+        """Yield trades of some markets (None: of all), newest first."""
         if condition_ids is None:
             return reversed(self._all)
         if len(condition_ids) == 1:

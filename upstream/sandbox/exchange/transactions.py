@@ -1,4 +1,4 @@
-"""What a block is made of: matches of orders, and what else moves positions."""
+"""Transactions of a block: matches of orders, and other position changes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from upstream.sandbox.exchange.book import Side
-    from upstream.sandbox.exchange.catalogue import Market
+    from upstream.sandbox.exchange.catalogue import SandboxMarket
 
 Form: TypeAlias = Literal["", "mint", "merge"]
-"""How a maker met the taker: in the same token, or both buying (mint) or both selling (merge) a pair's two tokens."""
+"""How a maker settles with the taker: in the same token, or both buying (mint) or selling (merge) a pair's tokens."""
 
 
 class Fill(NamedTuple):
-    """What the taker got from one maker, in the taker's token."""
+    """The taker's amount from one maker, in the taker's token."""
 
     maker: str
     form: Form
@@ -22,11 +22,11 @@ class Fill(NamedTuple):
 
 
 class Match:
-    """One taker's order against some makers'."""
+    """One taker's order matched against makers' orders."""
 
     __slots__ = ("fills", "market", "outcome", "side", "taker", "tx")
 
-    def __init__(self, tx: bytes, market: Market, outcome: int, side: Side, taker: str) -> None:
+    def __init__(self, tx: bytes, market: SandboxMarket, outcome: int, side: Side, taker: str) -> None:
         self.tx, self.market, self.outcome, self.side, self.taker = tx, market, outcome, side, taker
         self.fills: list[Fill] = []
 
@@ -34,11 +34,11 @@ class Match:
 Kind: TypeAlias = Literal["split", "merge", "transfer", "convert", "redeem", "resolve", "prepare"]
 
 
-class Moved:
-    """What moved positions besides matches, or said what they are worth.
+class PositionChange:
+    """A position change other than a match, or an event that sets their value.
 
-    `amounts` are shares; of a redemption those of each outcome, of a conversion shares and then the question's index,
-    whose `tokens` are those that the wallet got.
+    `amounts` are shares; for a redemption one per outcome, for a conversion shares and then the question's index,
+    with `tokens` those that the wallet received.
     """
 
     __slots__ = ("amounts", "kind", "market", "outcome", "receiver", "tokens", "tx", "wallet")
@@ -47,7 +47,7 @@ class Moved:
         self,
         tx: bytes,
         kind: Kind,
-        market: Market,
+        market: SandboxMarket,
         *,
         wallet: str = "",
         receiver: str = "",
@@ -60,4 +60,4 @@ class Moved:
         self.amounts, self.tokens = amounts, tokens
 
 
-Transaction: TypeAlias = Match | Moved
+Transaction: TypeAlias = Match | PositionChange

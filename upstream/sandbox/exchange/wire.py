@@ -1,4 +1,4 @@
-"""What the sandbox says besides: the lines of its truth log."""
+"""Lines of the sandbox's truth log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Fact(msgspec.Struct, omit_defaults=True):
-    """One line of the truth log: something that happened on the exchange, and how many sockets were told."""
+    """One line of the truth log: an event of the exchange, and how many sockets received it."""
 
     n: int
     kind: str

@@ -1,1 +1,1 @@
-"""HTTP and WebSocket routes of the sandbox, one module an API."""
+"""HTTP and WebSocket routes of the sandbox, one module per API."""

@@ -1,4 +1,4 @@
-"""Answers over HTTP: msgspec writes them, and refusals carry the exchange's own words."""
+"""HTTP responses: encoded by msgspec, with the exchange's own error texts."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a JSON response."""
     return Response(_encode(body), status, headers, media_type="application/json")
 
 
 def route(path: str, ask: Answer, methods: tuple[str, ...] = ("GET",)) -> Route:
-    """Make a route of a function that returns what is to be written as JSON, or a Response."""
+    """Return a route for a function that returns the JSON body, or a Response."""
 
     async def endpoint(request: Request) -> Response:
         try:

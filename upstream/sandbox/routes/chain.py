@@ -1,4 +1,4 @@
-"""The chain's node: JSON-RPC over HTTP, as public Polygon endpoints answer it."""
+"""JSON-RPC node of the simulated chain, responding as public Polygon endpoints do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from upstream.sandbox.chain.chain import CHAIN_ID, Block, Chain, Written
+from upstream.sandbox.chain.chain import CHAIN_ID, Block, Chain, EncodedLog
 from upstream.sandbox.chain.logs import EXCHANGE, NOBODY
 from upstream.sandbox.chain.refusals import refusal
 from upstream.sandbox.faults import RPC
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.faults import Faults
 
-MOST_CALLS = 1_000  # in one batch
-MOST_BLOCKS, MOST_LOGS = 2_000, 10_000  # of one eth_getLogs
+MAX_CALLS = 1_000  # in one batch
+MAX_BLOCKS, MAX_LOGS = 2_000, 10_000  # of one eth_getLogs
 SHARE = 1 << 32
 EMPTY_BLOOM = "0x" + "0" * 512
 EMPTY_WORD = "0x" + "0" * 64
@@ -37,8 +37,8 @@ class Call(msgspec.Struct):
     id: Any = None
 
 
-class Filter(msgspec.Struct, rename="camel"):
-    """What eth_getLogs is asked for; `address` and `topics` may be missing, one, or several."""
+class LogFilter(msgspec.Struct, rename="camel"):
+    """Parameters of eth_getLogs; `address` and `topics` may be missing, one, or several."""
 
     from_block: str = "latest"
     to_block: str = "latest"
@@ -46,8 +46,8 @@ class Filter(msgspec.Struct, rename="camel"):
     address: str | list[str] | None = None
     topics: list[str | list[str] | None] = []
 
-    def finds(self) -> Callable[[Written], bool]:
-        """Make a test of one log."""
+    def finds(self) -> Callable[[EncodedLog], bool]:
+        """Return a predicate for one log."""
         given = [self.address] if isinstance(self.address, str) else self.address or []
         addresses = {address.lower() for address in given}
         wanted = [
@@ -57,7 +57,7 @@ class Filter(msgspec.Struct, rename="camel"):
         ]
         length = len(self.topics)
 
-        def found(log: Written) -> bool:
+        def found(log: EncodedLog) -> bool:
             return (
                 (not addresses or log.address in addresses)
                 and len(log.topics) >= length
@@ -68,7 +68,7 @@ class Filter(msgspec.Struct, rename="camel"):
 
 
 class CallError(Exception):
-    """A call that is answered by an error."""
+    """A call that is answered with an error."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(error["message"])
@@ -76,13 +76,11 @@ class CallError(Exception):
 
 
 class ChainApi:
-    """Answers of a node of the simulated chain."""
+    """Methods of a node of the simulated chain."""
 
-    def __init__(
-        self, chain: Chain, faults: Faults, *, most_blocks: int = MOST_BLOCKS, most_logs: int = MOST_LOGS
-    ) -> None:
+    def __init__(self, chain: Chain, faults: Faults, *, max_blocks: int = MAX_BLOCKS, max_logs: int = MAX_LOGS) -> None:
         self._chain, self._faults = chain, faults
-        self.most_blocks, self.most_logs = most_blocks, most_logs
+        self.max_blocks, self.max_logs = max_blocks, max_logs
         self._calls = msgspec.json.Decoder(Call | list[Call]).decode
         self._methods: dict[str, Callable[[list[Any], int], Any]] = {
             "eth_chainId": lambda _params, _head: hex(CHAIN_ID),
@@ -97,10 +95,11 @@ class ChainApi:
         }
 
     def routes(self) -> list[Route]:
+        """Return the routes."""
         return [route(RPC, self.call, ("POST",))]
 
     async def call(self, request: Request) -> Response:
-        """Answer one call, or a batch of them."""
+        """Respond to one call, or a batch of them."""
         try:
             asked = self._calls(await request.body())
         except msgspec.MsgspecError as error:
@@ -108,8 +107,8 @@ class ChainApi:
         self._chain.mine()
         if not isinstance(asked, list):
             return answer(self._answer(asked))
-        if len(asked) > MOST_CALLS:
-            return answer(_failed(None, {"code": -32600, "message": f"batch size exceeds {MOST_CALLS}"}))
+        if len(asked) > MAX_CALLS:
+            return answer(_failed(None, {"code": -32600, "message": f"batch size exceeds {MAX_CALLS}"}))
         return answer([self._answer(call) for call in asked])
 
     def _answer(self, call: Call) -> dict[str, Any]:
@@ -133,7 +132,7 @@ class ChainApi:
 
     def _asked_range(self, call: Call) -> tuple[int, int]:
         try:
-            wanted = msgspec.convert(call.params[0], Filter)
+            wanted = msgspec.convert(call.params[0], LogFilter)
             return self._number(wanted.from_block, self._chain.head), self._number(wanted.to_block, self._chain.head)
         except (CallError, ValueError, IndexError, msgspec.ValidationError):
             return 0, 0
@@ -146,7 +145,7 @@ class ChainApi:
                 return min(self._chain.finalized, head)
             case "earliest":
                 return 0
-            case "safe":  # as nodes of this chain say
+            case "safe":  # as Polygon's nodes do
                 raise CallError({"code": -39001, "message": "safe block not found"})
         return int(block, 16)
 
@@ -183,7 +182,7 @@ class ChainApi:
     # --- Logs ---
 
     def _logs(self, params: list[Any], head: int) -> msgspec.Raw:
-        wanted = msgspec.convert(params[0], Filter)
+        wanted = msgspec.convert(params[0], LogFilter)
         finds = wanted.finds()
         if wanted.block_hash is not None:
             block = self._chain.by_hash(_bytes(wanted.block_hash))
@@ -195,8 +194,8 @@ class ChainApi:
         if first > last:
             raise CallError({"code": -32000, "message": "invalid block range params"})
         limit = self._faults.on_call("range_limit", "eth_getLogs")
-        blocks = limit.blocks if limit is not None and limit.blocks is not None else self.most_blocks
-        logs = limit.logs if limit is not None and limit.logs is not None else self.most_logs
+        blocks = limit.blocks if limit is not None and limit.blocks is not None else self.max_blocks
+        logs = limit.logs if limit is not None and limit.logs is not None else self.max_logs
         if last - first >= blocks:
             raise CallError(refusal(limit.error if limit is not None else "range_too_large", first, last))
         found: list[bytes] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import PlainTextResponse
 
-from upstream.sandbox.exchange.catalogue import Gamma, Market, words
+from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, words
 from upstream.sandbox.routes.answers import route
 from upstream.sandbox.routes.paging import END, RefusedError, cursor_of, offset_of
 from upstream.transport.micro import ONE, text
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from upstream.polymarket.market_channel.outgoing import BookSummary
-    from upstream.sandbox.exchange.exchange import Exchange
+    from upstream.sandbox.exchange.exchange import SandboxExchange
     from upstream.sandbox.routes.price_history import History
 
-MARKETS_A_PAGE = 1000
-MOST_IN_A_BATCH = 500
+MARKETS_PER_PAGE = 1000
+MAX_BATCH_SIZE = 500
 
 
 class Asked(msgspec.Struct):
@@ -32,15 +32,16 @@ class Asked(msgspec.Struct):
 
 
 class ClobApi:
-    """Answers of the order book API."""
+    """Endpoints of the order book API."""
 
-    def __init__(self, exchange: Exchange, history: History) -> None:
+    def __init__(self, exchange: SandboxExchange, history: History) -> None:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
         self._history = history
         self._batch = msgspec.json.Decoder(list[Asked]).decode
 
     def routes(self) -> list[Route]:
+        """Return the routes."""
         one, many = self._one, self._many
         return [
             route("/ok", lambda _request: "OK"),
@@ -74,13 +75,14 @@ class ClobApi:
     # --- Books and prices ---
 
     async def books(self, request: Request) -> list[BookSummary]:
-        """Answer with the books there are; unknown tokens are left out, as the exchange does."""
+        """Return the books that exist; unknown tokens are left out, as the exchange does."""
         found = [self._catalogue.find(asked.token_id) for asked in await self._asked(request)]
         return [
             self._exchange.book_summary(*at) for at in found if at is not None and at[0].has_book and not at[0].closed
         ]
 
     async def prices(self, request: Request) -> dict[str, dict[str, str]]:
+        """Return the best price of each token and side asked for."""
         answer: dict[str, dict[str, str]] = {}
         for asked in await self._asked(request):
             at = self._catalogue.find(asked.token_id)
@@ -90,7 +92,7 @@ class ClobApi:
         return answer
 
     def prices_history(self, request: Request) -> dict[str, list[dict[str, float]]]:
-        """Answer with points about `fidelity` minutes apart, of an interval or between two times."""
+        """Return points about `fidelity` minutes apart, of an interval or between two times."""
         query = request.query_params
         if not query.get("market"):
             raise RefusedError(400, {"error": "Invalid token id"})
@@ -104,6 +106,7 @@ class ClobApi:
     # --- Market pages ---
 
     def market(self, request: Request) -> Gamma:
+        """Return one market."""
         self._exchange.refresh()
         market = self._catalogue.by_condition.get(request.path_params["condition_id"])
         if market is None:
@@ -119,11 +122,11 @@ class ClobApi:
             if market.condition_id and market.tokens and not (sampling and market.closed)
         ]
         start = offset_of(cursor)
-        page = [shape(market) for market in found[start : start + MARKETS_A_PAGE]] if start >= 0 else []
-        following = start + MARKETS_A_PAGE
+        page = [shape(market) for market in found[start : start + MARKETS_PER_PAGE]] if start >= 0 else []
+        following = start + MARKETS_PER_PAGE
         more = start >= 0 and following < len(found)
         return {
-            "limit": MARKETS_A_PAGE,
+            "limit": MARKETS_PER_PAGE,
             "count": len(page),
             "next_cursor": cursor_of(following) if more else END,
             "data": page,
@@ -150,11 +153,11 @@ class ClobApi:
             asked = self._batch(await request.body())
         except msgspec.MsgspecError as error:
             raise RefusedError(400, {"error": "Invalid payload"}) from error
-        if len(asked) > MOST_IN_A_BATCH:
+        if len(asked) > MAX_BATCH_SIZE:
             raise RefusedError(400, {"error": "Payload exceeds the limit"})
         return asked
 
-    def _find(self, token: str, *, closed_too: bool = False) -> tuple[Market, int]:
+    def _find(self, token: str, *, closed_too: bool = False) -> tuple[SandboxMarket, int]:
         if not token.isdecimal():
             raise RefusedError(400, {"error": "Invalid token id"})
         at = self._catalogue.find(token)
@@ -162,7 +165,7 @@ class ClobApi:
             raise RefusedError(404, {"error": "No orderbook exists for the requested token id"})
         return at
 
-    def _last(self, market: Market, outcome: int) -> dict[str, str]:
+    def _last(self, market: SandboxMarket, outcome: int) -> dict[str, str]:
         last = market.last_price[outcome]
         token = market.tokens[outcome]
         newest = next(
@@ -177,23 +180,23 @@ def _known_side(side: str) -> str:
     return side.upper()
 
 
-def _price(market: Market, outcome: int, side: str) -> int:
+def _price(market: SandboxMarket, outcome: int, side: str) -> int:
     """Return the best resting price of a side: BUY is the best bid."""
     bid, ask = market.best(outcome)
     return bid if side == "BUY" else ask
 
 
-def _middle(market: Market, outcome: int) -> str:
+def _middle(market: SandboxMarket, outcome: int) -> str:
     return text(sum(market.best(outcome)) // 2)
 
 
-def _spread(market: Market, outcome: int) -> str:
+def _spread(market: SandboxMarket, outcome: int) -> str:
     bid, ask = market.best(outcome)
     return text(ask - bid)
 
 
-def _whole(market: Market) -> Gamma:
-    """Say of a market what the order book API says of it: the same things as Gamma in other words."""
+def _whole(market: SandboxMarket) -> Gamma:
+    """Return a market as the order book API describes it: Gamma's data under other names."""
     gamma = market.gamma
     return _simplified(market) | {
         "enable_order_book": bool(gamma.get("enableOrderBook")),
@@ -220,7 +223,7 @@ def _whole(market: Market) -> Gamma:
     }
 
 
-def _simplified(market: Market) -> Gamma:
+def _simplified(market: SandboxMarket) -> Gamma:
     gamma = market.gamma
     prices = [float(price) for price in words(gamma.get("outcomePrices"))]
     resolved = market.closed and sorted(prices) == [0.0, 1.0]

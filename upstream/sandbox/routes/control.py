@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.exchange.log import TruthLog
     from upstream.sandbox.faults import Faults
-    from upstream.sandbox.routes.market_channel import Hub
+    from upstream.sandbox.routes.market_channel import SocketHub
 
 LINES = 10_000
 
 
 class Sandbox(Protocol):
-    """What of the sandbox can be controlled."""
+    """Parts of the sandbox that can be controlled."""
 
     faults: Faults
-    hub: Hub
+    hub: SocketHub
     log: TruthLog
 
     @property
@@ -43,12 +43,13 @@ class Sandbox(Protocol):
 
 
 class ControlApi:
-    """Looks at the sandbox and makes things go wrong in it."""
+    """Endpoints to inspect the sandbox and inject faults."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self._sandbox = sandbox
 
     def routes(self) -> list[Route]:
+        """Return the routes."""
         return [
             route("/status", lambda _request: self._sandbox.status()),
             route("/tape", self.tape),
@@ -65,14 +66,14 @@ class ControlApi:
         ]
 
     def tape(self, _request: Request) -> dict[str, Any]:
-        """Say of each file of the tape what was used of it, or why nothing was, as data and as lines of text."""
+        """Return per file of the tape what was used of it, or why nothing was, as data and as lines of text."""
         source = self._sandbox.source
         if not isinstance(source, Playback):
             raise RefusedError(404, {"error": "no tape is played"})
         return source.tape.account() | {"lines": list(source.tape.lines())}
 
     async def plan(self, request: Request) -> Any:
-        """Take a fault or a list of them; answer with what was planned, ids included."""
+        """Accept a fault or a list of them; return what was planned, ids included."""
         try:
             script = read_script(await request.body())
         except msgspec.MsgspecError as error:
@@ -82,7 +83,7 @@ class ControlApi:
         return added
 
     def lines(self, request: Request) -> Response:
-        """Answer with lines of the truth log that follow line `after`."""
+        """Return lines of the truth log after line `after`."""
         try:
             found = self._sandbox.log.after(
                 whole(request.query_params, "after", 0), whole(request.query_params, "limit", LINES, LINES)
@@ -92,6 +93,6 @@ class ControlApi:
         return Response(found, media_type="application/x-ndjson")
 
     def play(self, _request: Request) -> dict[str, Any]:
-        """Start what is held."""
+        """Start playing when held."""
         self._sandbox.play()
         return {"playing": True}

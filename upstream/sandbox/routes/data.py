@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from upstream.sandbox.exchange.book import opposite
-from upstream.sandbox.exchange.catalogue import Gamma, Market, words
+from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, words
 from upstream.sandbox.routes.answers import route
 from upstream.sandbox.routes.paging import RefusedError, flag, several, whole
 from upstream.transport.micro import ONE
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from upstream.sandbox.exchange.exchange import Exchange
-    from upstream.sandbox.exchange.portfolio import Portfolios, Position
-    from upstream.sandbox.exchange.trades import Trade
-    from upstream.sandbox.simulation.past import Past
+    from upstream.sandbox.exchange.exchange import SandboxExchange
+    from upstream.sandbox.exchange.portfolio import Portfolios, SandboxPosition
+    from upstream.sandbox.exchange.trades import SandboxTrade
+    from upstream.sandbox.simulation.past import SimulatedPast
 
-MOST_OFFSET = 10_000
-MOST_TRADES, MOST_POSITIONS, MOST_V2 = 10_000, 500, 1000
-MOST_CONDITIONS = MOST_HOLDERS = 20
+MAX_OFFSET = 10_000
+MAX_TRADES, MAX_POSITIONS, MAX_V2_ROWS = 10_000, 500, 1000
+MAX_CONDITIONS = MAX_HOLDERS = 20
 SORTS = {
     "CURRENT": "currentValue",
     "INITIAL": "initialValue",
@@ -49,26 +49,27 @@ CLOSED_SORTS = {
 }
 
 Row: TypeAlias = dict[str, Any]
-Keyed: TypeAlias = tuple[tuple[int, int], Row]  # the key falls from row to row, and stays the same for ever
+Keyed: TypeAlias = tuple[tuple[int, int], Row]  # the key descends from row to row, and never changes
 
 
 class DataApi:
-    """Answers of data-api, from the trades the exchange remembers."""
+    """Endpoints of the Data API, from the exchange's recent trades."""
 
-    def __init__(self, exchange: Exchange, portfolios: Portfolios) -> None:
+    def __init__(self, exchange: SandboxExchange, portfolios: Portfolios) -> None:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
         self.portfolios = portfolios
-        self.past: Past | None = None
+        self.past: SimulatedPast | None = None
 
     def routes(self) -> list[Route]:
+        """Return the routes."""
         return [
             route(
-                "/trades", lambda request: self._v1_page(request, self._trade_rows(request.query_params), MOST_TRADES)
+                "/trades", lambda request: self._v1_page(request, self._trade_rows(request.query_params), MAX_TRADES)
             ),
             route(
                 "/activity",
-                lambda request: self._v1_page(request, self._activity(request.query_params), MOST_POSITIONS),
+                lambda request: self._v1_page(request, self._activity(request.query_params), MAX_POSITIONS),
             ),
             route("/positions", self.positions),
             route("/closed-positions", self.closed_positions),
@@ -82,10 +83,10 @@ class DataApi:
     # --- Trades ---
 
     def _trade_rows(self, query: QueryParams) -> Iterator[Keyed]:
-        """Return rows newest first; a taker's only, unless `takerOnly=false` asks for makers too."""
+        """Return rows newest first; takers only, unless `takerOnly=false` includes makers."""
         conditions = several(query, "market") + several(query, "condition_id")
-        if "condition_id" in query and len(conditions) > MOST_CONDITIONS:
-            raise RefusedError(400, {"error": f"condition_id takes at most {MOST_CONDITIONS} ids"})
+        if "condition_id" in query and len(conditions) > MAX_CONDITIONS:
+            raise RefusedError(400, {"error": f"condition_id takes at most {MAX_CONDITIONS} ids"})
         for event_id in several(query, "eventId") + several(query, "event_id"):
             conditions += [market.condition_id for market in self._catalogue.members.get(event_id, [])] or ["none"]
         taker_only = flag(query, "takerOnly" if "takerOnly" in query else "taker_only") is not False
@@ -109,15 +110,15 @@ class DataApi:
                 if (not user or row.taker.lower() == user) and (not side or row.side == side) and least(row):
                     yield (trade.n, -part), self._trade_row(row)
 
-    def _of_maker(self, trade: Trade) -> Trade:
-        """Return a trade as its maker sees it, and the chain: a pair that was made or merged has two tokens."""
+    def _of_maker(self, trade: SandboxTrade) -> SandboxTrade:
+        """Return a trade from its maker's side, as on the chain: a minted or merged pair has two tokens."""
         if not trade.form:
             return msgspec.structs.replace(trade, taker=trade.maker, side=opposite(trade.side))
         outcome = 1 - trade.outcome
         token = self._catalogue.by_token[trade.token][0].tokens[outcome]
         return msgspec.structs.replace(trade, taker=trade.maker, token=token, outcome=outcome, price=ONE - trade.price)
 
-    def _trade_row(self, trade: Trade) -> Row:
+    def _trade_row(self, trade: SandboxTrade) -> Row:
         at = self._catalogue.find(trade.token)
         return {
             "proxyWallet": trade.taker,
@@ -145,6 +146,7 @@ class DataApi:
     # --- Positions ---
 
     def positions(self, request: Request) -> list[Row]:
+        """Return a wallet's open positions."""
         query = request.query_params
         least = float(query.get("sizeThreshold") or 1)
         rows = [
@@ -157,7 +159,7 @@ class DataApi:
         return _sorted_page(request, rows, SORTS, "size")
 
     def closed_positions(self, request: Request) -> list[Row]:
-        """Answer with what was sold, and with what won and was redeemed; what lost stays among the positions."""
+        """Return sold positions, and won ones that were redeemed; lost ones stay among the positions."""
         query = request.query_params
         rows = [
             self._closed_row(position, query["user"])
@@ -167,12 +169,12 @@ class DataApi:
         return _sorted_page(request, rows, CLOSED_SORTS, "realizedPnl")
 
     def holders(self, request: Request) -> list[Row]:
-        """Answer with those who hold most of each outcome."""
+        """Return the largest holders of each outcome."""
         query = request.query_params
         conditions = several(query, "market")
         if not conditions:
             raise RefusedError(400, {"error": "required query param 'market' not provided"})
-        limit, least = whole(query, "limit", MOST_HOLDERS, MOST_HOLDERS), float(query.get("minBalance") or 1) * ONE
+        limit, least = whole(query, "limit", MAX_HOLDERS, MAX_HOLDERS), float(query.get("minBalance") or 1) * ONE
         markets = [market for market in map(self._catalogue.by_condition.get, conditions) if market is not None]
         return [
             {
@@ -189,6 +191,7 @@ class DataApi:
         ]
 
     def value(self, request: Request) -> list[Row]:
+        """Return the value of a wallet's positions."""
         query = request.query_params
         held = self._held(query)
         return [
@@ -198,7 +201,7 @@ class DataApi:
             }
         ]
 
-    def _held(self, query: QueryParams) -> list[Position]:
+    def _held(self, query: QueryParams) -> list[SandboxPosition]:
         user = query.get("user", "")
         if not user:
             raise RefusedError(400, {"error": "required query param 'user' not provided"})
@@ -212,17 +215,17 @@ class DataApi:
             if not conditions or self._catalogue.by_token[position.token][0].condition_id in conditions
         ]
 
-    def _redeemed(self, position: Position) -> bool:
+    def _redeemed(self, position: SandboxPosition) -> bool:
         return self._catalogue.by_token[position.token][0].closed and self._price(position) == 1
 
-    def _price(self, position: Position) -> float:
+    def _price(self, position: SandboxPosition) -> float:
         market, outcome = self._catalogue.by_token[position.token]
         if market.closed:
             prices = words(market.gamma.get("outcomePrices"))
             return float(prices[outcome]) if outcome < len(prices) else 0.0
         return (market.last_price[outcome] or 0) / ONE
 
-    def _position_row(self, position: Position, wallet: str) -> Row:
+    def _position_row(self, position: SandboxPosition, wallet: str) -> Row:
         market, outcome = self._catalogue.by_token[position.token]
         price, size = self._price(position), position.size / ONE
         initial, current = position.cost / ONE, price * size
@@ -248,7 +251,7 @@ class DataApi:
             "negativeRisk": market.neg_risk,
         }
 
-    def _closed_row(self, position: Position, wallet: str) -> Row:
+    def _closed_row(self, position: SandboxPosition, wallet: str) -> Row:
         market, outcome = self._catalogue.by_token[position.token]
         won = position.size - position.cost if position.size else 0
         return {
@@ -264,7 +267,7 @@ class DataApi:
             "timestamp": position.ts_ms // 1000,
         }
 
-    def _described(self, market: Market, outcome: int) -> Row:
+    def _described(self, market: SandboxMarket, outcome: int) -> Row:
         two = len(market.tokens) == 2
         return _about(market, outcome) | {
             "oppositeOutcome": market.outcomes[1 - outcome] if two else "",
@@ -304,8 +307,8 @@ class DataApi:
 
 
 def _v2_page(request: Request, rows: Iterator[Keyed]) -> dict[str, Any]:
-    """Answer with the page after a cursor, which names the last row, so that new rows do not shift it."""
-    limit = whole(request.query_params, "limit", 100, MOST_V2)
+    """Return the page after a cursor, which names the last row, so that new rows do not shift it."""
+    limit = whole(request.query_params, "limit", 100, MAX_V2_ROWS)
     cursor = None if getattr(request.state, "repeat", False) else request.query_params.get("cursor")
     if cursor:
         last = _read_cursor(cursor)
@@ -332,7 +335,7 @@ def _read_cursor(cursor: str) -> tuple[int, int]:
 
 
 def _snake(row: Row) -> Row:
-    """Write a row the way v2 does: snake_case, and `token_id` for `asset`."""
+    """Return a row in v2's format: snake_case, and `token_id` for `asset`."""
     return {_snake_name(name): value for name, value in row.items()}
 
 
@@ -343,8 +346,8 @@ def _snake_name(name: str) -> str:
 
 def _offset(request: Request) -> int:
     offset = 0 if getattr(request.state, "repeat", False) else whole(request.query_params, "offset", 0)
-    if offset > MOST_OFFSET:
-        raise RefusedError(400, {"error": f"max historical activity offset of {MOST_OFFSET} exceeded"})
+    if offset > MAX_OFFSET:
+        raise RefusedError(400, {"error": f"max historical activity offset of {MAX_OFFSET} exceeded"})
     return offset
 
 
@@ -353,11 +356,11 @@ def _sorted_page(request: Request, rows: list[Row], sorts: dict[str, str], defau
     field = sorts.get(query.get("sortBy", "").upper(), default)
     rows.sort(key=lambda row: row[field], reverse=query.get("sortDirection", "DESC").upper() != "ASC")
     start = _offset(request)
-    return rows[start : start + whole(query, "limit", 100, MOST_POSITIONS)]
+    return rows[start : start + whole(query, "limit", 100, MAX_POSITIONS)]
 
 
-def _least(query: QueryParams) -> Callable[[Trade], bool]:
-    """Make a test of `filterType` and `filterAmount`: the least size, in dollars or in shares."""
+def _least(query: QueryParams) -> Callable[[SandboxTrade], bool]:
+    """Return a predicate for `filterType` and `filterAmount`: the least size, in dollars or in shares."""
     kind = (query.get("filterType") or query.get("filter_type") or "").upper()
     amount = query.get("filterAmount") or query.get("filter_amount")
     if not kind or not amount:
@@ -368,7 +371,7 @@ def _least(query: QueryParams) -> Callable[[Trade], bool]:
     return lambda trade: trade.size >= least
 
 
-def _status(market: Market, size: float, price: float) -> str:
+def _status(market: SandboxMarket, size: float, price: float) -> str:
     if not size:
         return "CLOSED"
     if not market.closed:
@@ -376,7 +379,7 @@ def _status(market: Market, size: float, price: float) -> str:
     return "REDEEMABLE" if price > 0 else "REDEEMABLE_LOST"
 
 
-def _about(market: Market | None, outcome: int) -> Row:
+def _about(market: SandboxMarket | None, outcome: int) -> Row:
     gamma: Gamma = market.gamma if market else {}
     event: Gamma = next(iter(gamma.get("events") or ()), {})
     return {

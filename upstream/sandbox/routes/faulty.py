@@ -1,4 +1,4 @@
-"""HTTP that goes wrong when a fault says so; wraps the application, and leaves /sandbox alone."""
+"""ASGI middleware that injects HTTP faults; it wraps the application, except /sandbox."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CDN_PAGE = b"""<!DOCTYPE html>
 <body><center><h1>%d</h1></center><hr><center>cloudflare</center></body></html>
 """
 OTHER_SHAPE = b'{"status":"ok","result":{"items":"none","page":0}}'
-LOOK_AGAIN_S = 0.05
+POLL_S = 0.05
 PIECE, PIECES = b" " * (1 << 20), 256
 
 
 class FaultyHttp:
-    """ASGI middleware: asks for each request whether a fault befalls it."""
+    """ASGI middleware: applies the fault, if any, to each request."""
 
     def __init__(self, app: ASGIApp, faults: Faults, stopping: Callable[[], bool]) -> None:
         self._app, self._faults, self._stopping = app, faults, stopping
@@ -35,9 +35,9 @@ class FaultyHttp:
         if fault is None:
             await self._app(scope, receive, send)
         else:
-            await self._befall(fault, scope, receive, send)
+            await self._apply_fault(fault, scope, receive, send)
 
-    async def _befall(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _apply_fault(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
         kind = fault.kind
         if kind == "error":
             status = fault.status or 503
@@ -65,16 +65,16 @@ class FaultyHttp:
             await self._shorten(fault, scope, receive, send)
 
     async def _hang(self, fault: Fault, receive: Receive, send: Send) -> None:
-        """Answer nothing while the fault lasts, unless the client gives up first."""
+        """Send nothing while the fault lasts, unless the client disconnects first."""
         while not self._stopping() and not fault.over(self._faults.now()) and fault in self._faults.planned:
             with contextlib.suppress(TimeoutError):
-                message = await asyncio.wait_for(receive(), LOOK_AGAIN_S)
+                message = await asyncio.wait_for(receive(), POLL_S)
                 if message["type"] == "http.disconnect":
                     return
         await _answer(send, 504, CDN_PAGE % (504, 504), b"text/html")
 
     async def _shorten(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send half of the answer: as if it were all of it (truncate), or with the rest missing (cut)."""
+        """Send half of the response: as if complete (truncate), or with the rest missing (cut)."""
         start: Message = {}
         body = b""
 
@@ -93,7 +93,7 @@ class FaultyHttp:
         await send({"type": "http.response.body", "body": half, "more_body": fault.kind == "cut"})
 
     async def _bloat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send more blanks than anybody should read, before the answer."""
+        """Send an oversized run of blanks before the response."""
 
         async def swell(message: Message) -> None:
             if message["type"] == "http.response.start":

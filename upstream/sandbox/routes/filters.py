@@ -1,4 +1,4 @@
-"""Gamma's filters: which markets and events a query asks for, and in which order."""
+"""Gamma's query filters: which markets and events match, and their order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, Market, words
+from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, words
 from upstream.sandbox.routes.paging import Key, flag, invalid, several
 
 if TYPE_CHECKING:
@@ -56,14 +56,14 @@ ORDERS = {
     "updated_at": "updatedAt",
     "closed_time": "closedTime",
 }
-MOST_CONDITIONS = 100
+MAX_CONDITIONS = 100
 
 
-def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[Market], bool]:
-    """Make a test of the filters of /markets."""
+def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[SandboxMarket], bool]:
+    """Return a predicate for the filters of /markets."""
     tests = _common(query, MARKET_LISTS)
-    if len(several(query, "condition_ids")) > MOST_CONDITIONS:
-        raise invalid(f"condition_ids takes at most {MOST_CONDITIONS} ids")
+    if len(several(query, "condition_ids")) > MAX_CONDITIONS:
+        raise invalid(f"condition_ids takes at most {MAX_CONDITIONS} ids")
     for name in ("clob_token_ids", "position_ids"):
         if asked := set(several(query, name)):
             field = "clobTokenIds" if name == "clob_token_ids" else "positionIds"
@@ -72,14 +72,14 @@ def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[Market], 
         tests.append(lambda gamma: gamma.get("umaResolutionStatus") == status)
     in_tags = _tag_test(query)
 
-    def wanted(market: Market) -> bool:
+    def wanted(market: SandboxMarket) -> bool:
         return all(test(market.gamma) for test in tests) and (in_tags is None or in_tags(catalogue.tags_of(market)))
 
     return wanted
 
 
 def event_test(query: QueryParams) -> Test:
-    """Make a test of the filters of /events."""
+    """Return a predicate for the filters of /events."""
     tests = _common(query, EVENT_LISTS)
     in_tags = _tag_test(query)
     if in_tags is not None:
@@ -94,7 +94,7 @@ def event_test(query: QueryParams) -> Test:
 
 
 def order_of(query: QueryParams) -> tuple[Callable[[Gamma], Key], bool]:
-    """Return the key to sort by, unique by the id in it, and whether it descends."""
+    """Return the sort key, made unique by the id in it, and whether it descends."""
     name = (query.get("order") or "").split(",")[0]
     ascending = flag(query, "ascending")
     if not name or name == "id":
@@ -150,7 +150,7 @@ def _date_tests(query: QueryParams) -> Iterator[Test]:
             yield _date_test(field, limit, latest=end == "max")
 
 
-# A test is made by a function, as a lambda in a loop would look at the loop's last round.
+# Each predicate is made by a function, as a lambda in a loop would see the loop's last values.
 
 
 def _among(field: str, wanted: set[str]) -> Test:

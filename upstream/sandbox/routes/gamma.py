@@ -1,4 +1,4 @@
-"""The catalogue API: markets and events, by keyset, by offset, by id and by slug."""
+"""Catalogue API: markets and events, by keyset, by offset, by id and by slug."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from upstream.sandbox.exchange.catalogue import Gamma, Market
-    from upstream.sandbox.exchange.exchange import Exchange
+    from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket
+    from upstream.sandbox.exchange.exchange import SandboxExchange
 
-MARKETS_A_PAGE, EVENTS_A_PAGE, TAGS_A_PAGE, SERIES_A_PAGE = 100, 500, 100, 50
+MARKETS_PER_PAGE, EVENTS_PER_PAGE, TAGS_PER_PAGE, SERIES_PER_PAGE = 100, 500, 100, 50
 MARKETS_BY_OFFSET = 500
 
 
 class GammaApi:
-    """Answers of gamma-api, from the exchange's catalogue."""
+    """Endpoints of the Gamma API, from the exchange's catalogue."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: SandboxExchange) -> None:
         self._exchange = exchange
         self._catalogue = exchange.catalogue
 
     def routes(self) -> list[Route]:
+        """Return the routes."""
         return [
             route("/markets/keyset", self.markets_by_keyset),
             route("/markets", self.markets_by_offset),
@@ -40,10 +41,12 @@ class GammaApi:
             route("/events/slug/{slug}", self.event_by_slug),
             route("/events/{id}", self.event),
             route("/events/{id}/tags", lambda request: self._event(request.path_params["id"]).get("tags") or []),
-            route("/tags", lambda request: _by_offset(request, list(self._catalogue.tags.values()), TAGS_A_PAGE)),
+            route("/tags", lambda request: _by_offset(request, list(self._catalogue.tags.values()), TAGS_PER_PAGE)),
             route("/tags/slug/{slug}", self.tag_by_slug),
             route("/tags/{id}", lambda request: _known(self._catalogue.tags.get(request.path_params["id"]), "id")),
-            route("/series", lambda request: _by_offset(request, list(self._catalogue.series.values()), SERIES_A_PAGE)),
+            route(
+                "/series", lambda request: _by_offset(request, list(self._catalogue.series.values()), SERIES_PER_PAGE)
+            ),
             route("/series/{id}", lambda request: _known(self._catalogue.series.get(request.path_params["id"]), "id")),
             route("/sports", lambda _request: []),
             route("/public-search", self.search),
@@ -52,20 +55,24 @@ class GammaApi:
     # --- Markets ---
 
     def markets_by_keyset(self, request: Request) -> dict[str, Any]:
-        found, key, descending, limit = self._sought_markets(request, MARKETS_A_PAGE)
+        """Return a page of markets by cursor."""
+        found, key, descending, limit = self._sought_markets(request, MARKETS_PER_PAGE)
         page, cursor = after(found, lambda market: key(market.gamma), _cursor(request), limit, descending=descending)
         return _page("markets", [self._shown(market, request) for market in page], cursor)
 
     def markets_by_offset(self, request: Request) -> list[Gamma]:
+        """Return a page of markets by offset."""
         found, key, descending, limit = self._sought_markets(request, MARKETS_BY_OFFSET)
         found.sort(key=lambda market: key(market.gamma), reverse=descending)
         start = _offset(request)
         return [self._shown(market, request) for market in found[start : start + limit]]
 
     def market(self, request: Request) -> Gamma:
+        """Return one market by id."""
         return self._shown(self._market(request.path_params["id"]), request)
 
     def market_by_slug(self, request: Request) -> Gamma:
+        """Return one market by slug."""
         self._exchange.refresh()
         market = self._catalogue.by_slug.get(request.path_params["slug"])
         if market is None:
@@ -75,12 +82,14 @@ class GammaApi:
     # --- Events ---
 
     def events_by_keyset(self, request: Request) -> dict[str, Any]:
+        """Return a page of events by cursor."""
         found, limit = self._sought_events(request)
         key, descending = filters.order_of(request.query_params)
         page, cursor = after(found, key, _cursor(request), limit, descending=descending)
         return _page("events", [self._catalogue.event_with_markets(event) for event in page], cursor)
 
     def events_by_offset(self, request: Request) -> list[Gamma]:
+        """Return a page of events by offset."""
         found, limit = self._sought_events(request)
         key, descending = filters.order_of(request.query_params)
         found.sort(key=key, reverse=descending)
@@ -88,20 +97,23 @@ class GammaApi:
         return [self._catalogue.event_with_markets(event) for event in found[start : start + limit]]
 
     def event(self, request: Request) -> Gamma:
+        """Return one event by id."""
         return self._catalogue.event_with_markets(self._event(request.path_params["id"]))
 
     def event_by_slug(self, request: Request) -> Gamma:
+        """Return one event by slug."""
         self._exchange.refresh()
         return self._catalogue.event_with_markets(
             _known(self._catalogue.event_by_slug.get(request.path_params["slug"]), "slug")
         )
 
     def tag_by_slug(self, request: Request) -> Gamma:
+        """Return one tag by slug."""
         slug = request.path_params["slug"]
         return _known(next((tag for tag in self._catalogue.tags.values() if tag.get("slug") == slug), None), "slug")
 
     def search(self, request: Request) -> dict[str, Any]:
-        """Look for words in the titles of events; sections with nothing in them are left out."""
+        """Search events by words in their titles; empty sections are left out."""
         words = request.query_params.get("q", "").lower().split()
         if not words:
             raise invalid("q is required")
@@ -115,7 +127,7 @@ class GammaApi:
 
     # --- Parts ---
 
-    def _sought_markets(self, request: Request, most: int) -> tuple[list[Market], Any, bool, int]:
+    def _sought_markets(self, request: Request, most: int) -> tuple[list[SandboxMarket], Any, bool, int]:
         self._exchange.refresh()
         query = request.query_params
         wanted = filters.market_test(self._catalogue, query)
@@ -131,9 +143,9 @@ class GammaApi:
         self._exchange.refresh()
         wanted = filters.event_test(request.query_params)
         found = [event for event in self._catalogue.events.values() if wanted(event)]
-        return found, whole(request.query_params, "limit", 20, EVENTS_A_PAGE)
+        return found, whole(request.query_params, "limit", 20, EVENTS_PER_PAGE)
 
-    def _market(self, market_id: str) -> Market:
+    def _market(self, market_id: str) -> SandboxMarket:
         if not market_id.isdecimal():
             raise invalid("id is invalid")
         self._exchange.refresh()
@@ -148,7 +160,7 @@ class GammaApi:
         self._exchange.refresh()
         return _known(self._catalogue.events.get(event_id), "id")
 
-    def _shown(self, market: Market, request: Request) -> Gamma:
+    def _shown(self, market: SandboxMarket, request: Request) -> Gamma:
         if flag(request.query_params, "include_tag"):
             return {**market.gamma, "tags": self._catalogue.tags_of(market)}
         return market.gamma

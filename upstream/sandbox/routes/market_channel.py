@@ -1,4 +1,4 @@
-"""The market socket: who follows which token, and a bounded queue for each of them."""
+"""Market socket: subscriptions, and a bounded queue per connection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from upstream.polymarket.market_channel.outgoing import BookMessage
     from upstream.sandbox.faults import Fault, Faults
 
-QUEUE = 50_000  # messages a connection may lag before it is let go
-UNSUBSCRIBED_S = 10  # a connection that asks for nothing is closed
+MAX_QUEUE = 50_000  # messages a connection may lag before it is disconnected
+UNSUBSCRIBED_S = 10  # a connection without a subscription is closed
 BOOKS_A_FRAME = 50  # keeps the first frame well below a client's usual limit of 1 MiB
 NO_HANDSHAKE = 1006  # what a client sees when a connection breaks
 
 
 class Request(msgspec.Struct):
-    """What a client sends: the first `type`, later ones `operation`."""
+    """A client's message: the first has `type`, later ones `operation`."""
 
     assets_ids: list[str] = []
     type: str = ""
@@ -37,9 +37,9 @@ class Request(msgspec.Struct):
 
 
 class Connection:
-    """One socket, what it follows, and what waits to be sent to it."""
+    """One socket, its subscriptions, and its queue."""
 
-    def __init__(self, connection_id: int, hub: Hub) -> None:
+    def __init__(self, connection_id: int, hub: SocketHub) -> None:
         self.id = connection_id
         self.tokens: set[str] = set()
         self.custom = False
@@ -53,33 +53,37 @@ class Connection:
         self._held: str | None = None
 
     def offer(self, message: str, n: int) -> None:
-        """Queue a message, unless a fault has it otherwise."""
+        """Queue a message, subject to faults."""
         if self._hub.faults.planned:
             self._offer_faulty(message, n)
         else:
             self.push(message)
 
     def push(self, message: str) -> None:
+        """Append a message to the queue."""
         if len(self._queue) >= self._hub.queue_size:
-            self._hub.let_go(self)
+            self._hub.disconnect_slow(self)
             return
         self._queue.append(message)
         self._waiting.set()
 
     def push_first(self, message: str) -> None:
+        """Put a message at the front of the queue."""
         self._queue.appendleft(message)
         self._waiting.set()
 
     @property
     def queued(self) -> int:
+        """Return the number of queued messages."""
         return len(self._queue)
 
     def end(self, code: int) -> None:
+        """Close the connection with a code."""
         if not self.ended.done():
             self.ended.set_result(code)
 
     async def send_all(self, websocket: WebSocket) -> None:
-        """Send what is queued, for ever."""
+        """Send queued messages, forever."""
         queue, waiting = self._queue, self._waiting
         while True:
             while queue:
@@ -113,15 +117,15 @@ class Connection:
 
 
 class Books(Protocol):
-    """Where the books come from that a new subscriber is sent."""
+    """Source of the books sent to a new subscriber."""
 
     def initial_books(self, tokens: Iterable[str]) -> list[BookMessage]: ...
 
 
-class Hub:
-    """All connections; encodes nothing, waits for nobody."""
+class SocketHub:
+    """All connections; it neither encodes nor waits."""
 
-    def __init__(self, faults: Faults, record: Callable[[Fact], None], *, queue_size: int = QUEUE) -> None:
+    def __init__(self, faults: Faults, record: Callable[[Fact], None], *, queue_size: int = MAX_QUEUE) -> None:
         self.faults = faults
         self.connections: dict[int, Connection] = {}
         self.queue_size = queue_size
@@ -135,9 +139,10 @@ class Hub:
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder(Request).decode
 
-    # --- The exchange's side ---
+    # --- Called by the exchange ---
 
-    def tell(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
+    def send_to_followers(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
+        """Queue a message for subscribers of the tokens, and return their number."""
         followers = self._followers
         found = followers.get(tokens[0])
         for token in tokens[1:]:
@@ -146,20 +151,21 @@ class Hub:
                 found = found | more if found else more
         if not found:
             return 0
-        told = 0
+        count = 0
         for connection in tuple(found):
             if not custom or connection.custom:
                 connection.offer(message, n)
-                told += 1
-        return told
+                count += 1
+        return count
 
-    def tell_all(self, message: str, n: int) -> int:
-        told = [connection for connection in self.connections.values() if connection.custom]
-        for connection in told:
+    def send_to_all(self, message: str, n: int) -> int:
+        """Queue a message for subscribers with custom features, and return their number."""
+        receivers = [connection for connection in self.connections.values() if connection.custom]
+        for connection in receivers:
             connection.offer(message, n)
-        return len(told)
+        return len(receivers)
 
-    # --- The sockets' side ---
+    # --- Called by the sockets ---
 
     async def serve(self, websocket: WebSocket, books: Books) -> None:
         """Serve one connection until it ends."""
@@ -203,9 +209,9 @@ class Hub:
             except msgspec.MsgspecError:
                 connection.push("INVALID OPERATION")
                 continue
-            self._obey(connection, request, books)
+            self._handle_request(connection, request, books)
 
-    def _obey(self, connection: Connection, request: Request, books: Books) -> None:
+    def _handle_request(self, connection: Connection, request: Request, books: Books) -> None:
         operation = request.operation or ("subscribe" if request.type.lower() == "market" else "")
         if request.custom_feature_enabled is not None:
             connection.custom = request.custom_feature_enabled
@@ -241,8 +247,8 @@ class Hub:
             self._unfollow(connection, token)
         connection.tokens = set()
 
-    def let_go(self, connection: Connection) -> None:
-        """End a connection that does not keep up."""
+    def disconnect_slow(self, connection: Connection) -> None:
+        """Disconnect a slow subscriber."""
         self.slow += 1
         self._forget(connection)
         connection.end(1013)
@@ -250,13 +256,13 @@ class Hub:
     # --- Faults and state ---
 
     def record(self, fault: Fault, connection_id: int, n: int) -> None:
-        """Write into the truth log what a fault did to a message of line `n`."""
+        """Write into the truth log how a fault changed a message of line `n`."""
         self._record(
             Fact(0, "fault", detail={"fault": fault.kind, "id": fault.id, "connection": connection_id, "of": n})
         )
 
     def tick(self) -> None:
-        """Begin faults whose time has come, and close those who ask for nothing; called some times a second."""
+        """Start due faults, and close connections without a subscription; called several times a second."""
         for fault in self.faults.begun():
             self._record(
                 Fact(
@@ -278,10 +284,11 @@ class Hub:
                 connection.end(1008)
 
     def backlog(self) -> int:
-        """Return how many messages wait for the slowest connection."""
+        """Return the longest queue of any connection."""
         return max((connection.queued for connection in self.connections.values()), default=0)
 
     def state(self) -> dict[str, Any]:
+        """Return the connections' state as JSON."""
         return {
             "open": len(self.connections),
             "opened": self.opened,

@@ -1,4 +1,4 @@
-"""Pages the way the exchange cuts them: keyset cursors, offsets, and the order book's base64 numbers."""
+"""Pagination in the exchange's formats: keyset cursors, offsets, and the order book API's base64 numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END = "LTE="  # base64 of -1: the order book API's last cursor
 
 
 class RefusedError(ValueError):
-    """A request the exchange answers with an error; the text is its own."""
+    """A request that the exchange answers with an error; the text is its own."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         super().__init__(str(body))
@@ -25,11 +25,12 @@ class RefusedError(ValueError):
 
 
 def invalid(message: str) -> RefusedError:
+    """Return a 422 error with the exchange's text."""
     return RefusedError(422, {"type": "validation error", "error": message})
 
 
 def whole(query: QueryParams, name: str, default: int, most: int | None = None) -> int:
-    """Read a whole number that is not negative; too large a one becomes the largest there is."""
+    """Return a non-negative integer parameter; values above the maximum are reduced to it."""
     given = query.get(name)
     if given is None or not given:
         return default
@@ -39,7 +40,7 @@ def whole(query: QueryParams, name: str, default: int, most: int | None = None) 
 
 
 def flag(query: QueryParams, name: str) -> bool | None:
-    """Read `true` or `false`; None when it is not given."""
+    """Return `true` or `false` as a bool; None when not given."""
     given = query.get(name)
     if given is None or not given:
         return None
@@ -49,7 +50,7 @@ def flag(query: QueryParams, name: str) -> bool | None:
 
 
 def several(query: QueryParams, name: str) -> list[str]:
-    """Read a repeated key, with or without brackets, or a comma list."""
+    """Return a repeated key, with or without brackets, or a comma list."""
     given = query.getlist(name) + query.getlist(f"{name}[]")
     return [part for value in given for part in value.split(",") if part]
 
@@ -60,7 +61,7 @@ Key = tuple[Any, ...]
 def after(
     items: Sequence[Item], key: Callable[[Item], Key], cursor: str | None, limit: int, *, descending: bool
 ) -> tuple[list[Item], str | None]:
-    """Return the page that follows a cursor in the order of `key`, which must be unique, and the cursor of the next."""
+    """Return the page after a cursor in the order of `key`, which must be unique, and the next cursor."""
     ordered = sorted(items, key=key, reverse=descending)
     start = 0
     if cursor:
@@ -95,7 +96,7 @@ def _read_key(cursor: str) -> Key:
 
 
 def offset_of(cursor: str | None) -> int:
-    """Read the order book API's cursor: base64 of an offset."""
+    """Decode the order book API's cursor: base64 of an offset."""
     if not cursor:
         return 0
     try:
@@ -105,4 +106,5 @@ def offset_of(cursor: str | None) -> int:
 
 
 def cursor_of(offset: int) -> str:
+    """Encode an offset as the order book API's cursor."""
     return base64.b64encode(str(offset).encode()).decode()

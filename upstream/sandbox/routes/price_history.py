@@ -1,4 +1,4 @@
-"""Prices over time, a point a minute, as far back as this exchange has run, or its past goes."""
+"""Price history, a point per minute, as far back as the sandbox has run, or its past goes."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
-    from upstream.sandbox.exchange.exchange import Exchange
-    from upstream.sandbox.simulation.past import Past
+    from upstream.sandbox.exchange.exchange import SandboxExchange
+    from upstream.sandbox.simulation.past import SimulatedPast
 
-KEPT = 3 * 1440  # minutes
+MAX_POINTS = 3 * 1440  # minutes
 INTERVALS_S = {"1h": 3600, "6h": 6 * 3600, "1d": 86_400, "1w": 7 * 86_400, "1m": 31 * 86_400, "max": 0, "all": 0}
 
 
 class History:
-    """Samples every market that moved: the middle of the book, or the last trade where there is no book."""
+    """Sampler of every market that moved: the middle of the book, or the last trade where there is no book."""
 
-    def __init__(self, exchange: Exchange) -> None:
+    def __init__(self, exchange: SandboxExchange) -> None:
         self._exchange = exchange
-        self.past: Past | None = None
-        self._points: defaultdict[str, deque[tuple[int, float]]] = defaultdict(lambda: deque(maxlen=KEPT))
+        self.past: SimulatedPast | None = None
+        self._points: defaultdict[str, deque[tuple[int, float]]] = defaultdict(lambda: deque(maxlen=MAX_POINTS))
 
     def sample(self) -> None:
-        """Take a point of each market; called once a minute."""
+        """Add a point per market; called once a minute."""
         at = self._exchange.now_ms // 1000
         for market in self._exchange.catalogue:
             if market.closed:
@@ -37,7 +37,7 @@ class History:
                     self._points[token].append((at, round(price / ONE, 6)))
 
     def points(self, token: str, interval: str | None, start: int, end: int, fidelity: int) -> list[dict[str, float]]:
-        """Return points at least `fidelity` minutes apart; the last one always."""
+        """Return points at least `fidelity` minutes apart, always including the last one."""
         seconds = INTERVALS_S.get(interval or "")
         if seconds:
             start = self._exchange.now_ms // 1000 - seconds

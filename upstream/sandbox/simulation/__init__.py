@@ -1,1 +1,1 @@
-"""A simulated market: seeded events, order flow and a past of a fortnight."""
+"""Market simulation: seeded events, order flow and up to a fortnight of history."""

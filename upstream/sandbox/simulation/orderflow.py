@@ -1,4 +1,4 @@
-"""Orders of one simulated market: makers around a fair price, takers who now and then take what rests."""
+"""Order flow of a simulated market: makers quote around a fair price, takers now and then hit resting levels."""
 
 from __future__ import annotations
 
@@ -7,43 +7,43 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-from upstream.sandbox.exchange.book import BUY, SELL, Book, Side
+from upstream.sandbox.exchange.book import BUY, SELL, SandboxBook, Side
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
     import random
 
-    from upstream.sandbox.exchange.catalogue import Market
-    from upstream.sandbox.exchange.exchange import Change, Exchange, Fill
+    from upstream.sandbox.exchange.catalogue import SandboxMarket
+    from upstream.sandbox.exchange.exchange import Change, Fill, SandboxExchange
     from upstream.sandbox.exchange.population import Population
 
-Held: TypeAlias = Callable[[str, str], int]  # how many shares of a token a wallet has
+Held: TypeAlias = Callable[[str, str], int]  # (wallet, token) -> shares held
 
 CENT = ONE // 100
-FEWEST, MOST = 11, 30  # levels a side makers keep up
-TRADES = 0.07  # share of the orders that take
+MIN_LEVELS, MAX_LEVELS = 11, 30  # levels per side that makers maintain
+TRADES = 0.07  # share of orders that take
 MOVES = 0.12  # share of the changes that move an order from one level to another, two changes in one message
-LARGE = 0.03  # share of the orders that are ten times as large, some of them much more
+LARGE = 0.03  # share of orders ten times as large, some of them much larger
 TEN_TIMES, HUGE = 10, 1_000
-WHALES = 0.01  # share of those who take that take all there is
-MADE_TO_SELL = 0.02  # share of the sales of what was not bought, but made for it as one of a pair
-REMEMBERED = 32  # buyers of a token
-ASKED = 4  # of them, whether they hold enough to sell
+WHALES = 0.01  # share of takers that take the whole side
+MADE_TO_SELL = 0.02  # share of sales of tokens that were not bought, but minted for it as one of a pair
+MAX_BUYERS = 32  # buyers remembered per token
+SELLER_TRIES = 4  # of them, checked for holding enough to sell
 FINE_TICK = 1000  # 0.001: once a price is beyond 0.04 or 0.96
 
 
 class Orderflow:
-    """Makes the next order of a market; all of it from one set of dice."""
+    """Generator of a market's orders; all from one random generator."""
 
-    def __init__(self, exchange: Exchange, dice: random.Random, population: Population, held: Held) -> None:
+    def __init__(self, exchange: SandboxExchange, dice: random.Random, population: Population, held: Held) -> None:
         self._exchange = exchange
         self._dice = dice
         self._population = population
         self._held = held
         self._buyers: dict[str, deque[str]] = {}
 
-    def fill(self, market: Market, fair: float) -> None:
-        """Put the first orders into an empty book, without telling anyone."""
+    def fill(self, market: SandboxMarket, fair: float) -> None:
+        """Put the first orders into an empty book, without publishing them."""
         book = market.books[0][0]
         for side in (BUY, SELL):
             for step in range(1, 13):
@@ -51,8 +51,8 @@ class Orderflow:
                 if price is not None:
                     book.set(side, price, self._size(step))
 
-    def order(self, market: Market, fair: float, ts_ms: int) -> int:
-        """Make one order, and return how many level changes and prints it came to in messages."""
+    def order(self, market: SandboxMarket, fair: float, ts_ms: int) -> int:
+        """Make one order, and return how many level changes and prints it published."""
         book = market.books[0][0]
         dice = self._dice
         tick = market.tick
@@ -71,15 +71,15 @@ class Orderflow:
         self._exchange.change(market, ts_ms, self._changes(market, book, fair))
         return 1
 
-    def _changes(self, market: Market, book: Book, fair: float) -> list[Change]:
+    def _changes(self, market: SandboxMarket, book: SandboxBook, fair: float) -> list[Change]:
         dice = self._dice
         side: Side = BUY if dice.random() < 0.5 else SELL
         prices = book.prices(side)
         levels = book.bids if side == BUY else book.asks
         many = len(prices)
-        if many > MOST or (many > FEWEST and dice.random() < 0.42):
-            price = prices[int(dice.random() * many)] if many <= MOST else prices[0 if side == BUY else -1]
-            rest = 0 if many > MOST or dice.random() < 0.5 else self._part(levels[price])
+        if many > MAX_LEVELS or (many > MIN_LEVELS and dice.random() < 0.42):
+            price = prices[int(dice.random() * many)] if many <= MAX_LEVELS else prices[0 if side == BUY else -1]
+            rest = 0 if many > MAX_LEVELS or dice.random() < 0.5 else self._part(levels[price])
             changes: list[Change] = [(side, price, rest)]
             if dice.random() < MOVES:
                 moved = self._better(market, fair, side)
@@ -93,18 +93,18 @@ class Orderflow:
             return [(side, prices[0], self._part(levels[prices[0]]))]
         return [(side, new, levels.get(new, 0) + self._size(1))]
 
-    def _opposite(self, market: Market, book: Book, fair: float, side: Side) -> list[Change]:
+    def _opposite(self, market: SandboxMarket, book: SandboxBook, fair: float, side: Side) -> list[Change]:
         other: Side = SELL if side == BUY else BUY
         levels = book.asks if other == SELL else book.bids
         new = self._better(market, fair, other)
         price = new if new is not None else book.prices(other)[0]
         return [(other, price, levels.get(price, 0) + self._size(1))]
 
-    def _better(self, market: Market, fair: float, side: Side) -> int | None:
+    def _better(self, market: SandboxMarket, fair: float, side: Side) -> int | None:
         away = 1 + int(self._dice.expovariate(0.16))
         return self._price(market, fair, side, away)
 
-    def _price(self, market: Market, fair: float, side: Side, ticks_away: int) -> int | None:
+    def _price(self, market: SandboxMarket, fair: float, side: Side, ticks_away: int) -> int | None:
         """Return a price on the grid that does not cross the book; None when there is none left."""
         book, tick = market.books[0][0], market.tick
         middle = fair * ONE / tick
@@ -117,7 +117,7 @@ class Orderflow:
         at = min(max(math.floor(middle) + ticks_away, lowest), last)
         return at * tick if at >= lowest else None
 
-    def _take(self, market: Market, fair: float, ts_ms: int) -> int:
+    def _take(self, market: SandboxMarket, fair: float, ts_ms: int) -> int:
         book = market.books[0][0]
         dice = self._dice
         middle = (book.best_bid + book.best_ask) / 2
@@ -138,7 +138,7 @@ class Orderflow:
         outcome = 0 if dice.random() < 0.6 else 1
         side: Side = BUY if lifts == (outcome == 0) else SELL
         taker = self._taker(market.tokens[outcome], side, sum(taken for _, taken, _ in fills))
-        if not taker:  # nobody has it to sell: to buy the other outcome comes to the same
+        if not taker:  # nobody holds it: buying the other outcome is equivalent
             outcome, side = 1 - outcome, BUY
             taker = self._taker(market.tokens[outcome], side, 0)
         self._exchange.trade(
@@ -153,23 +153,23 @@ class Orderflow:
         return 1 + len(fills)
 
     def _taker(self, token: str, side: Side, size: int) -> str:
-        """Return who takes: of a token that is sold one who has bought it before; nobody, if there is none."""
+        """Return the taker: for a sale, a wallet that has bought the token before; "" if there is none."""
         dice = self._dice
         chance = dice.random()
         buyers = self._buyers.get(token)
         if side == SELL:
             if chance < MADE_TO_SELL:
                 return self._population.at(dice.random())
-            some = [dice.choice(buyers) for _ in range(ASKED)] if buyers else []
+            some = [dice.choice(buyers) for _ in range(SELLER_TRIES)] if buyers else []
             return next((wallet for wallet in some if self._held(wallet, token) >= size), "")
         if buyers is None:
-            buyers = self._buyers[token] = deque(maxlen=REMEMBERED)
+            buyers = self._buyers[token] = deque(maxlen=MAX_BUYERS)
         taker = self._population.at(chance)
         buyers.append(taker)
         return taker
 
     def _maker(self, token: str, side: Side, size: int, taker: str) -> str:
-        """Return who is taken from: now and then one who has bought the token before, and sells it."""
+        """Return the maker: now and then one that has bought the token before, and sells it."""
         dice = self._dice
         if side == BUY:
             wallet = dice.choice(self._buyers[token])
@@ -177,13 +177,13 @@ class Orderflow:
                 return wallet
         return self._population.other(taker, dice.random())
 
-    def forget(self, market: Market) -> None:
-        """Let go of what a market that ended needs no more."""
+    def forget(self, market: SandboxMarket) -> None:
+        """Drop the state of a market that ended."""
         for token in market.tokens:
             self._buyers.pop(token, None)
 
-    def _stale(self, book: Book, fair: float, tick: int) -> Side | None:
-        """Return the side whose best level the fair price has run over."""
+    def _stale(self, book: SandboxBook, fair: float, tick: int) -> Side | None:
+        """Return the side whose best level the fair price has crossed."""
         if book.asks and book.best_ask < fair - tick:
             return SELL
         if book.bids and book.best_bid > fair + tick:
@@ -197,5 +197,5 @@ class Orderflow:
         return max(5 * ONE, int(shares * 100) * CENT)
 
     def _part(self, size: int) -> int:
-        """Return what is left of a level that somebody leaves: less than there was, or nothing."""
+        """Return what is left of a level after a partial cancel: less than before, or nothing."""
         return int(size * self._dice.uniform(0.2, 0.9)) // CENT * CENT

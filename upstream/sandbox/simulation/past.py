@@ -1,10 +1,10 @@
-"""The days before a simulation began: markets that opened, traded and resolved, made from the seed as arrays.
+"""History before a simulation's start: markets that opened, traded and resolved, generated from the seed as arrays.
 
-Everything is known in advance, so nothing is played: a market's fair price is a path that ends where the simulation
+Everything is computed in advance, nothing is played: a market's fair price is a path that ends where the simulation
 begins, or at its result. A trade opens a position of a taker, who buys from the market's dealer or from a maker who
-takes the other outcome (a pair is made). Some positions are closed again later, by a sale to somebody else or by both
-sides together (the pair is merged). The dealer has made as many pairs at the opening as he sells. So nobody ever sells
-what he does not hold, and no trade depends on another market's.
+takes the other outcome (a pair is minted). Some positions are closed later, by a sale to another wallet or by both
+sides together (the pair is merged). At the opening the dealer mints as many pairs as it sells. So no wallet ever sells
+what it does not hold, and no trade depends on another market's.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from upstream.sandbox.chain.chain import ANCHOR, ANCHOR_MS, BLOCK_MS
-from upstream.sandbox.exchange.catalogue import Market, listed
-from upstream.sandbox.exchange.trades import Trade
-from upstream.sandbox.exchange.transactions import Fill, Match, Moved
+from upstream.sandbox.exchange.catalogue import SandboxMarket, listed
+from upstream.sandbox.exchange.trades import SandboxTrade
+from upstream.sandbox.exchange.transactions import Fill, Match, PositionChange
 from upstream.sandbox.simulation.universe import COINS, Universe, brief, iso, short
 from upstream.transport.micro import ONE, text
 
@@ -40,16 +40,19 @@ if TYPE_CHECKING:
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 END_MS = 30_000  # from the last trade of the past to the first of the simulation: its block is final by then
 OPENED = 6_000  # positions opened in markets that are open when the simulation begins, over a fortnight
-LATELY, LATELY_TIMES = DAY_MS, 3.0  # the last day is so much busier
-EVENTS_A_DAY, EVENT_OPENED = 3, 12  # lasting events that resolve in a day; positions opened in each of their markets
+LATELY, LATELY_TIMES = DAY_MS, 3.0  # the last day is this many times busier
+EVENTS_A_DAY, EVENT_OPENED = (
+    3,
+    12,
+)  # long-running events that resolve per day; positions opened in each of their markets
 HOUR_OPENED = 6  # positions opened in an up/down market of an hour
-DEALT = 0.6  # share of the positions that are opened with the dealer
-CLOSED = 0.45  # share of the positions that are closed before the market's end
-TOGETHER = 0.5  # share of those against another maker that both sides close together
-REDEEMED = 0.85  # share of the winners who hand in their tokens
-BURST_EVERY_DAYS, BURST_MS, BURST_OPENED = 2.5, 2_400_000, 12  # news: the price jumps, and many trade
-REVERTED = 0.4  # share of the news that turns out wrong
-DRIFT = 0.07  # of the logit, in an hour
+DEALT = 0.6  # share of positions opened with the dealer
+CLOSED = 0.45  # share of positions closed before the market's end
+TOGETHER = 0.5  # share of those against another maker that both sides close together (merge)
+REDEEMED = 0.85  # share of winners who redeem
+BURST_EVERY_DAYS, BURST_MS, BURST_OPENED = 2.5, 2_400_000, 12  # news: the price jumps, and trading spikes
+REVERTED = 0.4  # share of news that reverts
+DRIFT = 0.07  # of the logit, per hour
 SHARES, SPREAD, LARGE, LARGE_TIMES = 7.5, 1.25, 0.01, 8.0  # the logarithm of the size of a position, in shares
 FIRST_EVENT, FIRST_MARKET = 700_001, 8_000_001
 
@@ -66,10 +69,10 @@ MOVE = np.dtype(
 )
 
 
-class Life(NamedTuple):
-    """A market, from when to when it traded, and which outcome came true; none of one that is still open."""
+class MarketLife(NamedTuple):
+    """A market, its trading period, and its winning outcome; None for one that is still open."""
 
-    market: Market
+    market: SandboxMarket
     opens_ms: int
     ends_ms: int
     winner: int | None
@@ -86,15 +89,15 @@ class Path:
     bursts: Floats
 
     def at(self, ts_ms: Array) -> Floats:
-        """Give the price at some instants."""
+        """Return the prices at some instants."""
         return np.interp(ts_ms, self.ts_ms, self.price)
 
 
-class Past:
-    """What happened in the days before a moment; the same seed and moment have the same past.
+class SimulatedPast:
+    """The history before a moment; deterministic per seed and moment.
 
-    `running` are the events of the markets that are open at that moment. Markets that were resolved before it are
-    added to the catalogue.
+    `running` are the events of the markets that are open at that moment. Markets resolved before it are added to the
+    catalogue.
     """
 
     def __init__(
@@ -113,7 +116,7 @@ class Past:
         self._dice = np.random.default_rng([seed, 0x70617374])
         self._universe = Universe(seed, name="past", first_event=FIRST_EVENT, first_market=FIRST_MARKET)
         self._skill = np.tanh(np.random.default_rng([seed, 0x736B696C]).normal(size=len(population.wallets)))
-        self.lives: list[Life] = []
+        self.lives: list[MarketLife] = []
         self.paths: list[Path] = []
         trades: list[Array] = []
         moves: list[Array] = []
@@ -133,12 +136,12 @@ class Past:
         self._index = {life.market.condition_id: nth for nth, life in enumerate(self.lives)}
         self._figures()
 
-    # --- What the Data API asks ---
+    # --- For the Data API ---
 
     def newest_first(
         self, condition_ids: Sequence[str] | None, start_s: int, end_s: int, user: str = ""
-    ) -> Iterator[Trade]:
-        """Return trades of some markets (None: of all) between two seconds; their numbers fall below 1."""
+    ) -> Iterator[SandboxTrade]:
+        """Yield trades of some markets (None: of all) between two seconds; their numbers are below 1, descending."""
         seconds = self._seconds
         low, high = np.searchsorted(seconds, start_s), np.searchsorted(seconds, end_s, side="right")
         chosen = np.arange(low, high)
@@ -151,12 +154,12 @@ class Past:
             chosen = chosen[(some["taker"] == wallet) | (some["maker"] == wallet)]
         return (self.trade(int(nth)) for nth in chosen[::-1])
 
-    def trade(self, nth: int) -> Trade:
-        """Return one trade."""
+    def trade(self, nth: int) -> SandboxTrade:
+        """Return one trade by its index."""
         row = self.trades[nth]
         market = self.lives[row["market"]].market
         outcome = int(row["outcome"])
-        return Trade(
+        return SandboxTrade(
             nth - len(self.trades) + 1,
             market.condition_id,
             market.tokens[outcome],
@@ -171,10 +174,10 @@ class Past:
             form=FORMS[row["form"]],
         )
 
-    # --- What the order book API asks ---
+    # --- For the order book API ---
 
     def points(self, token: str, start_s: int, end_s: int) -> Iterator[tuple[int, float]]:
-        """Return prices of a token over time."""
+        """Yield prices of a token over time."""
         at = self._catalogue.find(token)
         nth = None if at is None else self._index.get(at[0].condition_id)
         if at is None or nth is None:
@@ -184,10 +187,10 @@ class Past:
             if start_s * 1000 <= ts_ms <= end_s * 1000:
                 yield int(ts_ms) // 1000, round(price if at[1] == 0 else 1 - price, 6)
 
-    # --- What the chain asks ---
+    # --- For the chain ---
 
     def transactions(self, first: int, last: int) -> Iterator[tuple[int, list[Transaction]]]:
-        """Return what is in some blocks, those with anything in them, the lowest first."""
+        """Yield the transactions of a range of blocks, for blocks that have any, the lowest first."""
         blocks: dict[int, list[tuple[int, Transaction]]] = {}
         low, high = (int(each) for each in np.searchsorted(self._move_blocks, (first, last + 1)))
         for nth in range(low, high):
@@ -225,11 +228,11 @@ class Past:
         match.fills.append(Fill(trade.maker, trade.form, trade.price, trade.size))
         return match
 
-    def _moved(self, nth: int) -> Moved:
+    def _moved(self, nth: int) -> PositionChange:
         row = self.moves[nth]
         kind = KINDS[row["kind"]]
         amounts = tuple(int(amount) for amount in row["amounts"])
-        return Moved(
+        return PositionChange(
             self._tx(nth, "move"),
             kind,
             self.lives[row["market"]].market,
@@ -243,8 +246,8 @@ class Past:
 
     # --- Markets ---
 
-    def _open(self, running: Iterable[EventPlan]) -> Iterator[tuple[list[Life], list[Path]]]:
-        """Give the markets that are open when the past ends: their paths end at the prices that they begin with."""
+    def _open(self, running: Iterable[EventPlan]) -> Iterator[tuple[list[MarketLife], list[Path]]]:
+        """Yield the markets open when the past ends: their paths end at the prices that the simulation starts with."""
         plans = [plan for plan in running if not any(one.coin for one in plan.markets)]
         markets = [one for plan in plans for one in plan.markets]
         weights = np.sqrt([one.weight * (1 + self._dice.pareto(1.3)) for one in markets])
@@ -252,15 +255,17 @@ class Past:
         end_ms = self.end_ms - END_MS
         for plan in plans:
             lives = [
-                Life(self._catalogue.by_condition[one.gamma["conditionId"]], self.start_ms, end_ms, None, 0, share)
+                MarketLife(
+                    self._catalogue.by_condition[one.gamma["conditionId"]], self.start_ms, end_ms, None, 0, share
+                )
                 for one, share in zip(plan.markets, opened, strict=False)
             ]
             _backdate(plan, self.start_ms)
             ends = [one.probability for one in plan.markets]
             yield lives, self._paths(ends, self.start_ms, end_ms, together=bool(plan.event["negRisk"]))
 
-    def _resolved(self) -> Iterator[tuple[list[Life], list[Path]]]:
-        """Give the markets that were resolved before the past ends, and list them."""
+    def _resolved(self) -> Iterator[tuple[list[MarketLife], list[Path]]]:
+        """Yield the markets resolved before the past ends, and list them."""
         last_ms = self.end_ms - HOUR_MS // 2
         for day in range(self.days):
             for nth in range(EVENTS_A_DAY):
@@ -276,7 +281,7 @@ class Past:
             yield self._ended(plan, hour_ms - HOUR_MS // 2, hour_ms + HOUR_MS, HOUR_OPENED)
             hour_ms += HOUR_MS
 
-    def _ended(self, plan: EventPlan, begins_ms: int, ends_ms: int, opened: int) -> tuple[list[Life], list[Path]]:
+    def _ended(self, plan: EventPlan, begins_ms: int, ends_ms: int, opened: int) -> tuple[list[MarketLife], list[Path]]:
         together = bool(plan.event["negRisk"])
         chances = np.array([one.probability for one in plan.markets])
         if together:
@@ -288,10 +293,10 @@ class Past:
         self._catalogue.add_event(plan.event)
         lives = []
         for one, winner in zip(plan.markets, winners, strict=True):
-            market = Market(one.gamma, mirrored=True)
+            market = SandboxMarket(one.gamma, mirrored=True)
             self._catalogue.add(market)
             _close(market, winner, ends_ms, resolved_ms)
-            lives.append(Life(market, begins_ms, ends_ms, winner, resolved_ms, opened * one.weight))
+            lives.append(MarketLife(market, begins_ms, ends_ms, winner, resolved_ms, opened * one.weight))
         plan.event |= {"closed": True, "endDate": iso(ends_ms), "closedTime": iso(resolved_ms)}
         plan.event |= {"updatedAt": iso(resolved_ms)}
         ends = [0.965 if winner == 0 else 0.035 for winner in winners]
@@ -300,7 +305,7 @@ class Past:
     # --- Prices ---
 
     def _paths(self, ends: Sequence[float], begins_ms: int, ends_ms: int, *, together: bool) -> list[Path]:
-        """Walk each price from somewhere to its end; of markets of which one comes true, prices sum to 1."""
+        """Return random price paths to given ends; for markets of which exactly one wins, prices sum to 1."""
         steps = int(np.clip((ends_ms - begins_ms) // 600_000, 40, 4_000))
         ts_ms = np.linspace(begins_ms, ends_ms, steps + 1)
         hours = (ends_ms - begins_ms) / HOUR_MS
@@ -342,7 +347,7 @@ class Past:
 
     # --- Trades ---
 
-    def _trades(self, nth: int, life: Life, path: Path, dealer: int) -> Array:
+    def _trades(self, nth: int, life: MarketLife, path: Path, dealer: int) -> Array:
         opens_ms, ends_ms = float(life.opens_ms), float(life.ends_ms)
         dice = self._dice
         at_ms = dice.uniform(opens_ms, ends_ms, dice.poisson(life.opened))
@@ -391,9 +396,9 @@ class Past:
     def _wallet(self, chances: Floats) -> Array:
         return self._population.places(chances)
 
-    # --- What else moves positions ---
+    # --- Other position changes ---
 
-    def _moves(self, nth: int, life: Life, trades: Array, dealer: int) -> Array:
+    def _moves(self, nth: int, life: MarketLife, trades: Array, dealer: int) -> Array:
         dice = self._dice
         dealt = trades[trades["buys"] & (trades["form"] == 0)]
         needed = int(max(np.bincount(dealt["outcome"], dealt["size"], 2))) if len(dealt) else 0
@@ -422,11 +427,11 @@ class Past:
         return rows
 
     def _held(self, trades: Array) -> Array:
-        """Give what each wallet holds of each outcome after some trades of one market."""
+        """Return what each wallet holds of each outcome after some trades of one market."""
         held = np.zeros((len(self._population.wallets), 2), dtype=np.int64)
         size, outcome = trades["size"], trades["outcome"]
         np.add.at(held, (trades["taker"], outcome), np.where(trades["buys"], size, -size))
-        # Of a pair that was made or merged the maker has got, or given, the other outcome; else he sold or bought this.
+        # In a minted or merged pair the maker got, or gave, the other outcome; else it sold or bought this one.
         pairs = trades["form"] > 0
         given = (trades["form"] == 2) | (~pairs & trades["buys"])
         np.add.at(held, (trades["maker"], np.where(pairs, 1 - outcome, outcome)), np.where(given, -size, size))
@@ -455,7 +460,7 @@ class Past:
                 market.gamma["events"] = [shown]
 
     def state(self) -> dict[str, Any]:
-        """Say what there is."""
+        """Return the size of the past as JSON."""
         return {
             "days": self.days,
             "from_ms": self.start_ms,
@@ -472,7 +477,7 @@ def _in_order(parts: list[Array], dtype: np.dtype[Any]) -> Array:
 
 
 def _backdate(plan: EventPlan, opens_ms: int) -> None:
-    """Have an event that is open be listed as long ago as it has traded."""
+    """Set an open event's listing time to when its trading began."""
     at = iso(opens_ms)
     plan.event |= {"startDate": at, "creationDate": at, "createdAt": at}
     for one in plan.markets:
@@ -484,7 +489,7 @@ def _backdate(plan: EventPlan, opens_ms: int) -> None:
         }
 
 
-def _close(market: Market, winner: int, ends_ms: int, resolved_ms: int) -> None:
+def _close(market: SandboxMarket, winner: int, ends_ms: int, resolved_ms: int) -> None:
     gamma: Gamma = market.gamma
     last = "1" if winner == 0 else "0"
     gamma |= {

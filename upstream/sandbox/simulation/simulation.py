@@ -1,4 +1,4 @@
-"""A market day that never was: seeded, the same for the same seed and start, and consistent with itself."""
+"""Seeded market simulation: deterministic per seed and start, and internally consistent."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
-from upstream.sandbox.exchange.catalogue import Gamma, Market, listed
+from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.exchange.portfolio import Portfolios
 from upstream.sandbox.simulation.orderflow import FINE_TICK, Orderflow
@@ -20,19 +20,19 @@ from upstream.transport.micro import ONE, parse, text
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from upstream.sandbox.exchange.exchange import Exchange
-    from upstream.sandbox.exchange.trades import Trade
+    from upstream.sandbox.exchange.exchange import SandboxExchange
+    from upstream.sandbox.exchange.trades import SandboxTrade
     from upstream.sandbox.simulation.orderflow import Held
 
-LISTED_AHEAD = 2  # windows of a coin that are listed at a time: the one that runs, and the next
-RESOLVES_AFTER_MS = 3_000  # from the end of a window to its resolution
-PROPOSED_FOR_MS = 10_000  # from a proposed to a final resolution of the others
-TURNOVER_MS = 45_000  # one lasting event is listed, and one resolves, this often
+LISTED_AHEAD = 2  # windows of a coin listed at a time: the running one, and the next
+RESOLVES_AFTER_MS = 3_000  # from a window's end to its resolution
+PROPOSED_FOR_MS = 10_000  # from proposed to final resolution, for other markets
+TURNOVER_MS = 45_000  # how often a long-running event is listed, and one resolves
 FIRST_LISTING_MS = 15_000
 
 
 class Running:
-    """A market that trades: its fair price moves, whoever moves it."""
+    """A trading market and its fair price."""
 
     __slots__ = (
         "coin",
@@ -48,7 +48,7 @@ class Running:
         "weight",
     )
 
-    def __init__(self, market: Market, plan: Plan, group: Group | None, sigma: float) -> None:
+    def __init__(self, market: SandboxMarket, plan: Plan, group: Group | None, sigma: float) -> None:
         self.market = market
         self.weight = plan.weight
         self.coin, self.opens_ms, self.ends_ms = plan.coin, plan.opens_ms, plan.ends_ms
@@ -61,20 +61,20 @@ class Running:
 
 
 class Group:
-    """Markets of which one comes true: their fair prices sum to 1."""
+    """Markets of which exactly one wins: their fair prices sum to 1."""
 
     def __init__(self) -> None:
         self.total = 0.0
 
 
 class Simulation:
-    """Plays orders, listings and resolutions on an exchange, up to any moment asked for."""
+    """Event source that plays orders, listings and resolutions on an exchange, up to any given moment."""
 
     source = "simulated"
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: SandboxExchange,
         *,
         seed: int,
         start_ms: int,
@@ -97,7 +97,7 @@ class Simulation:
         self._coins = {coin: price for coin, (_, price) in COINS.items()}
         self._coin_moved_ms = dict.fromkeys(COINS, float(start_ms))
         self._running: dict[str, Running] = {}
-        self.opened: list[EventPlan] = []  # what was listed when it began
+        self.opened: list[EventPlan] = []  # listed at the start
         self._order: list[Running] = []
         self._cumulated: list[float] = []
         self._due: list[tuple[float, int, Callable[[int], None]]] = []
@@ -111,7 +111,7 @@ class Simulation:
     # --- Time ---
 
     def advance(self, until_ms: float, most: int = 1_000_000) -> bool:
-        """Play what happens until a moment, at most so many orders; return whether the moment was reached."""
+        """Play events up to a moment, at most `most` orders; return whether the moment was reached."""
         gap = self._dice.expovariate
         for _ in range(most):
             if self.now_ms > until_ms:
@@ -130,10 +130,11 @@ class Simulation:
 
     @property
     def ended(self) -> bool:
-        """A simulation goes on until it is stopped."""
+        """Return False: a simulation runs until it is stopped."""
         return False
 
     def state(self) -> dict[str, Any]:
+        """Return the simulation's state as JSON."""
         return {"seed": self.seed, "rate": self.rate, "running": len(self._running)}
 
     def _at(self, ms: float, action: Callable[[int], None]) -> None:
@@ -174,7 +175,7 @@ class Simulation:
         self._reweigh()
 
     def _start(self, plan: Plan, group: Group | None, ms: int) -> Running:
-        market = Market(plan.gamma, mirrored=True)
+        market = SandboxMarket(plan.gamma, mirrored=True)
         self.exchange.catalogue.add(market)
         running = Running(market, plan, group, self._dice.uniform(0.008, 0.03))
         running.moved_ms = float(ms)
@@ -190,7 +191,7 @@ class Simulation:
         return running
 
     def _furnish(self, running: Running, ms: int) -> None:
-        """Put the first orders into the book of a market, around its fair price."""
+        """Put the first orders into a market's book, around its fair price."""
         market = running.market
         fair = self._fair(running)
         if not 0.04 <= fair <= 0.96:
@@ -200,7 +201,7 @@ class Simulation:
         market.printed(0, round(fair * ONE / market.tick) * market.tick)
 
     def _next_window(self, coin: str, ms: int) -> None:
-        """End the window that ran, start the next one's price, and list the one after."""
+        """End the running window, start the next one's price, and list the one after."""
         for running in [running for running in self._running.values() if running.coin == coin]:
             if running.ends_ms <= ms:
                 winner = 0 if self._coins[coin] >= running.strike else 1
@@ -216,7 +217,7 @@ class Simulation:
         self._at(ms + TURNOVER_MS, self._list_another)
 
     def _propose_one(self, ms: int) -> None:
-        """Propose a result for all markets of one lasting event; some seconds later it is final."""
+        """Propose a result for all markets of one long-running event; it is final some seconds later."""
         events: dict[str, list[Running]] = {}
         for running in self._running.values():
             if not running.coin and not running.market.gamma.get("umaResolutionStatus"):
@@ -264,7 +265,7 @@ class Simulation:
         return self._order[bisect_right(self._cumulated, self._dice.random() * self._cumulated[-1])]
 
     def _fair(self, running: Running) -> float:
-        """Move the fair price of the first outcome on to now, and return it."""
+        """Advance the fair price of the first outcome to now, and return it."""
         elapsed_s = min((self.now_ms - running.moved_ms) / 1000, 30.0)
         running.moved_ms = self.now_ms
         if running.coin:
@@ -292,14 +293,14 @@ class Simulation:
 
     # --- Figures of the Gamma objects ---
 
-    def _count(self, trade: Trade) -> None:
+    def _count(self, trade: SandboxTrade) -> None:
         at = self.exchange.catalogue.by_condition.get(trade.condition_id)
         running = self._running.get(at.id) if at is not None else None
         if running is not None:
             running.volume += trade.price * trade.size // ONE
 
     def refresh(self) -> None:
-        """Write prices, volumes and liquidity into the Gamma objects of markets that traded since the last time."""
+        """Update prices, volumes and liquidity in the Gamma objects of markets that traded since the last call."""
         stale, self._stale = self._stale, set()
         events = set()
         for market_id in stale:

@@ -1,4 +1,4 @@
-"""What a simulated exchange lists: events and markets that say of themselves that they are simulated."""
+"""Simulated events and markets, each labelled as simulated."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 from upstream.sandbox.exchange.catalogue import Gamma, listed
 
 LABEL = "Simulated market."
-WINDOW_S = 300  # an up/down market's time
-HOUR_S = 3600  # that of the longer ones, of which only the past has some
+WINDOW_S = 300  # length of an up/down market
+HOUR_S = 3600  # length of the longer ones, which only the past has
 
 TAGS = {
     "politics": ("2", "Politics"),
@@ -74,7 +74,7 @@ COINS = {"BTC": ("Bitcoin", 100_000.0), "ETH": ("Ethereum", 4_000.0), "SOL": ("S
 
 @dataclass
 class Plan:
-    """A market to be listed, and what drives its price."""
+    """A market to be listed, and the parameters of its price."""
 
     gamma: Gamma
     probability: float
@@ -86,12 +86,14 @@ class Plan:
 
 @dataclass
 class EventPlan:
+    """An event to be listed, with its markets."""
+
     event: Gamma
     markets: list[Plan] = field(default_factory=list)
 
 
 class Universe:
-    """Invents events; the same seed invents the same ones."""
+    """Generator of events; deterministic per seed."""
 
     def __init__(
         self, seed: int, *, name: str = "universe", first_event: int = 800_001, first_market: int = 9_000_001
@@ -103,11 +105,11 @@ class Universe:
         self._next_kind = count()
 
     def event(self, now_ms: int) -> EventPlan:
-        """Invent the next event of those that last."""
+        """Return the next long-running event."""
         return self._kinds[next(self._next_kind) % len(self._kinds)](now_ms)
 
     def window(self, coin: str, opens_ms: int, now_ms: int, *, seconds: int = WINDOW_S) -> EventPlan:
-        """Invent an up/down market, of five minutes or of an hour."""
+        """Return an up/down market of five minutes or of an hour."""
         name = COINS[coin][0]
         ends_ms = opens_ms + seconds * 1000
         long = "1h" if seconds == HOUR_S else "5m"
@@ -335,21 +337,21 @@ class Universe:
 
 
 def iso(ms: int) -> str:
-    """Write a time as most fields have it: `2026-01-23T20:56:36.250Z`."""
+    """Format a time as most fields have it: `2026-01-23T20:56:36.250Z`."""
     at = datetime.fromtimestamp(ms // 1000, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{ms % 1000:03d}Z" if ms % 1000 else f"{at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def short(ms: int) -> str:
-    """Write a time as `closedTime` and `gameStartTime` have it: `2026-01-23 20:56:36+00`."""
+    """Format a time as `closedTime` and `gameStartTime` have it: `2026-01-23 20:56:36+00`."""
     return f"{datetime.fromtimestamp(ms // 1000, UTC):%Y-%m-%d %H:%M:%S}+00"
 
 
 def slug_of(text: str) -> str:
-    """Write a title as a slug."""
+    """Return a title as a slug."""
     return "-".join("".join(letter if letter.isalnum() else " " for letter in text.lower()).split())
 
 
 def brief(event: Gamma) -> dict[str, Any]:
-    """Return an event the way a market shows it: without tags."""
+    """Return an event as a market shows it: without tags."""
     return {key: value for key, value in event.items() if key != "tags"}

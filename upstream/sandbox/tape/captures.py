@@ -1,4 +1,4 @@
-"""Captures of the market socket, put together again into the messages they were."""
+"""Captures of the market socket, reassembled into the original messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from upstream.sandbox.exchange.book import BUY, Side
 from upstream.sandbox.tape import files
 from upstream.sandbox.tape.made import assigned_condition, assigned_token, made, tag
-from upstream.sandbox.tape.recording import BookSeen, Happening, LevelsChanged, Listing, Recording
+from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Recording, TapeEvent, TapeListing
 from upstream.sandbox.tape.snapshots import Kept
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ GAME = 4  # words in the slug of a game: league, away, home, day
 
 
 class Row(NamedTuple):
+    """One row of a capture."""
+
     token: str
     hash: str
     ts_ms: int
@@ -34,22 +36,22 @@ class Row(NamedTuple):
 
     @property
     def message(self) -> tuple[str, str, int, str]:
-        """Rows that follow each other and have this in common were one message."""
+        """Return the key of the row's message: consecutive rows with the same key were one message."""
         return self.token, self.hash, self.ts_ms, self.kind
 
 
 @dataclass
 class _Market:
-    """What rows say of the market they are about."""
+    """Market attributes found in rows."""
 
     id: str = ""
     names: dict[str, str] = field(default_factory=dict)  # outcomes, by token
 
 
 def flattened(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
-    """Read a capture that its recorder wrote as one row a level."""
+    """Read a capture written as one row per level."""
     markets: dict[str, _Market] = {}
-    happenings: list[Happening] = []
+    tape_events: list[TapeEvent] = []
     for _, group in groupby(_read(file, rows, markets), key=lambda row: row.message):
         levels = list(group)
         first = levels[0]
@@ -57,12 +59,12 @@ def flattened(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
         if first.kind == "book":
             bids = [(row.price, row.size) for row in levels if row.side == BUY]
             asks = [(row.price, row.size) for row in levels if row.side != BUY]
-            happenings.append(BookSeen(first.ts_ms, first.token, first.hash, Kept(bids, asks)))
+            tape_events.append(BookSeen(first.ts_ms, first.token, first.hash, Kept(bids, asks)))
         else:
             changes = [(row.side, row.price, row.size) for row in levels]
-            happenings.append(LevelsChanged(first.ts_ms, first.token, first.hash, changes))
+            tape_events.append(LevelsChanged(first.ts_ms, first.token, first.hash, changes))
     return Recording(
-        file.name, "socket", happenings, [_game(file.name, slug, market) for slug, market in markets.items()], file
+        file.name, "socket", tape_events, [_game(file.name, slug, market) for slug, market in markets.items()], file
     )
 
 
@@ -92,8 +94,8 @@ def _read(file: File, rows: Iterable[tuple[int, files.Row]], markets: dict[str, 
 
 
 def old_shape(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
-    """Read `price_change` messages of early 2025, kept whole but for their times."""
-    happenings: list[Happening] = []
+    """Read `price_change` messages of early 2025, complete except for their times."""
+    tape_events: list[TapeEvent] = []
     markets: dict[str, list[str]] = {}
     for number, row in rows:
         try:
@@ -110,9 +112,9 @@ def old_shape(file: File, rows: Iterable[tuple[int, files.Row]]) -> Recording:
         if token not in known:
             known.append(token)
         file.take(token)
-        happenings.append(LevelsChanged(at_ms, token, row["hash"][:MAX_HASH], changes))
+        tape_events.append(LevelsChanged(at_ms, token, row["hash"][:MAX_HASH], changes))
     listings = [_without_name(file.name, condition_id, tokens) for condition_id, tokens in markets.items()]
-    return Recording(file.name, "socket", happenings, listings, file)
+    return Recording(file.name, "socket", tape_events, listings, file)
 
 
 def _moment(text: str) -> int:
@@ -123,8 +125,8 @@ def _moment(text: str) -> int:
     return files.moment(round(at.timestamp() * 1000))
 
 
-def _game(source: str, slug: str, market: _Market) -> Listing:
-    """Describe a market that is named by its slug alone, mostly a game; a third token is no outcome of it."""
+def _game(source: str, slug: str, market: _Market) -> TapeListing:
+    """Return a listing for a market known only by its slug, mostly a game; a third token is not one of its outcomes."""
     condition_id = assigned_condition(slug, market.id)
     tokens = list(market.names)[:2]
     assigned = ["conditionId"]
@@ -149,12 +151,12 @@ def _game(source: str, slug: str, market: _Market) -> Listing:
         assigned=assigned,
     )
     if not is_game:
-        return Listing(gamma, source, played=True)
+        return TapeListing(gamma, source, played=True)
     gamma |= {"sportsMarketType": "moneyline"}
-    return Listing(gamma, source, [tag("sports", "Sports"), tag(league, league.upper())], played=True)
+    return TapeListing(gamma, source, [tag("sports", "Sports"), tag(league, league.upper())], played=True)
 
 
-def _without_name(source: str, condition_id: str, tokens: list[str]) -> Listing:
+def _without_name(source: str, condition_id: str, tokens: list[str]) -> TapeListing:
     assigned = ["slug", "question"]
     tokens = tokens[:2]
     while len(tokens) < 2:
@@ -170,4 +172,4 @@ def _without_name(source: str, condition_id: str, tokens: list[str]) -> Listing:
         condition_id=condition_id,
         assigned=assigned,
     )
-    return Listing(gamma, source, played=True)
+    return TapeListing(gamma, source, played=True)

@@ -1,4 +1,4 @@
-"""A file of a folder of recordings: unpacked within bounds, read row by row, with an account of what was used."""
+"""Files of a recordings folder: decompressed within limits, read row by row, with an account of what was used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOKEN = re.compile(r"[0-9]{1,78}")
 CONDITION = re.compile(r"0x[0-9a-fA-F]{64}")
 WALLET = re.compile(r"0x[0-9a-fA-F]{40}")
 EARLIEST_MS, LATEST_MS = 1_420_070_400_000, 4_102_444_800_000  # 2015 to 2100
-MILLISECONDS_FROM = 100_000_000_000  # a greater number of seconds would be after the year 5000
+MILLISECONDS_FROM = 100_000_000_000  # as seconds, larger numbers would be after the year 5000
 MAX_SIZE = 10**15  # micro-units
 MAX_NUMBER = 100  # characters
 
@@ -47,12 +47,12 @@ Row = dict[str, Any]
 
 
 class UnreadableError(Exception):
-    """A file or its rest cannot be read; says why."""
+    """A file or its rest cannot be read; the message says why."""
 
 
 @dataclass
 class File:
-    """One file: what it is, how many rows it has, and what became of them."""
+    """One file: its kind, its number of rows, and how each was used."""
 
     name: str
     kind: str = ""
@@ -66,7 +66,7 @@ class File:
     of_token: Counter[str] = field(default_factory=Counter)
 
     def leave(self, reason: str, row: int = 0, count: int = 1) -> None:
-        """Count rows that are not used, and remember the first."""
+        """Count unused rows by reason, and remember the first."""
         if reason not in self.left_out and len(self.left_out) >= MAX_REASONS:
             reason = "other reasons"
         self.left_out[reason] += count
@@ -77,8 +77,8 @@ class File:
         """Count rows about a token; they are used if a market has it."""
         self.of_token[token] += count
 
-    def told(self) -> dict[str, Any]:
-        """Give the account as JSON has it."""
+    def account(self) -> dict[str, Any]:
+        """Return the account as JSON."""
         found: dict[str, Any] = {"file": self.name, "kind": self.kind, "rows": self.rows, "used": self.used}
         if self.left_out:
             found["left_out"] = {
@@ -91,7 +91,7 @@ class File:
         return found
 
     def line(self) -> str:
-        """Give the account as one line of text."""
+        """Return the account as one line of text."""
         parts = [f"{self.used:,} of {self.rows:,} rows used"]
         for reason, count in self.left_out.items():
             first = self.first.get(reason)
@@ -105,7 +105,7 @@ class File:
 
 
 def unpack(path: Path) -> tuple[bytes, str]:
-    """Return the unpacked bytes of a file, and why they end early, if they do."""
+    """Return the decompressed bytes of a file, and why they end early, if they do."""
     with path.open("rb") as file:
         packed = file.read(2) == GZIP
         file.seek(0)
@@ -139,7 +139,7 @@ def _gunzip(file: Any) -> tuple[bytes, str]:
 
 
 def as_text(data: bytes) -> str:
-    """Return bytes as text; bytes that are none stand in it as lone surrogates, which no row may have."""
+    """Return bytes as text; undecodable bytes become lone surrogates, which no row may have."""
     try:
         return data.decode("utf-8").removeprefix(BOM)
     except UnicodeDecodeError:
@@ -152,12 +152,12 @@ def as_text(data: bytes) -> str:
 
 
 class Csv:
-    """Rows of a file with a line of column names."""
+    """Rows of a file with a header line."""
 
     def __init__(self, file: File, text: str) -> None:
         self._file = file
         self._clean = "\0" not in text and (text.isascii() or _encodes(text))
-        # A row without its end may lack part of its last number.
+        # A row without a line end may lack part of its last number.
         whole = text.endswith(("\n", "\r"))
         self._text = text if whole else text[: max(text.rfind("\n"), text.rfind("\r")) + 1]
         self._cut = text[len(self._text) :]
@@ -174,7 +174,7 @@ class Csv:
             yield line
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
-        """Go through the rows that have a cell for each column, with their numbers."""
+        """Yield the rows that have a cell for each column, with their numbers."""
         file = self._file
         while True:
             try:
@@ -224,7 +224,7 @@ def _plain(text: str) -> bool:
 
 
 def load_json(text: str) -> Any:
-    """Read JSON; what is no number is null. JSON lines make a list; UnreadableError for anything else."""
+    """Parse JSON; non-finite numbers become null. JSON lines make a list; UnreadableError for anything else."""
     if "\n" in text and (lines := _json_lines(text)) is not None:
         return lines
     try:
@@ -236,7 +236,7 @@ def load_json(text: str) -> Any:
 
 
 def _json_lines(text: str) -> list[Any] | None:
-    """Read an object a line; a line that is none stands as None."""
+    """Parse one object per line; an invalid line becomes None."""
     first, _, rest = text.partition("\n")
     second = rest.partition("\n")[0]
     if not first.startswith("{") or not second.startswith("{"):
@@ -264,7 +264,7 @@ def _finite(text: str) -> float | None:
 
 
 def objects(file: File, rows: Sequence[Any], text: str) -> Iterator[tuple[int, Row]]:
-    """Go through the objects of a list, with their numbers."""
+    """Yield the objects of a list, with their numbers."""
     escapes = ESCAPES.search(text) is not None or not _encodes(text)
     for row in rows[:MAX_ROWS]:
         file.rows += 1
@@ -280,7 +280,7 @@ def objects(file: File, rows: Sequence[Any], text: str) -> Iterator[tuple[int, R
 
 
 def shallow(value: Any, left: int = MAX_DEPTH) -> bool:
-    """Tell whether a value is nested no deeper than is allowed."""
+    """Return whether a value is nested no deeper than allowed."""
     if isinstance(value, dict):
         return left > 0 and all(shallow(one, left - 1) for one in value.values())
     if isinstance(value, list):
@@ -292,6 +292,7 @@ def shallow(value: Any, left: int = MAX_DEPTH) -> bool:
 
 
 def parquet(data: bytes) -> pq.ParquetFile:
+    """Open a Parquet file; UnreadableError if damaged."""
     try:
         return pq.ParquetFile(pa.BufferReader(data))
     except (pa.ArrowException, OSError) as error:
@@ -299,7 +300,7 @@ def parquet(data: bytes) -> pq.ParquetFile:
 
 
 def table(file: File, source: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
-    """Read columns of a Parquet file, as far as they can be read and are not too large."""
+    """Read columns of a Parquet file, as far as they are readable and not too large."""
     if source.metadata.num_rows > MAX_ROWS:
         raise UnreadableError(f"more than {MAX_ROWS:,} rows")
     batches, size = [], 0
@@ -317,10 +318,11 @@ def table(file: File, source: pq.ParquetFile, columns: Sequence[str]) -> pa.Tabl
     return found
 
 
-# --- Values: ValueError for what they cannot be ---
+# --- Values: ValueError for invalid ones ---
 
 
 def token(value: Any) -> str:
+    """Return a token id."""
     text = str(value)
     if not TOKEN.fullmatch(text) or int(text) >> 256:
         raise ValueError("malformed token")
@@ -328,13 +330,14 @@ def token(value: Any) -> str:
 
 
 def condition(value: Any) -> str:
+    """Return a condition id."""
     if not isinstance(value, str) or not CONDITION.fullmatch(value):
         raise ValueError("malformed condition")
     return value
 
 
 def wallet(value: Any) -> str:
-    """Read a wallet; empty where there is none."""
+    """Return a wallet; empty when missing."""
     if not value:
         return ""
     if not isinstance(value, str) or not WALLET.fullmatch(value):
@@ -343,7 +346,7 @@ def wallet(value: Any) -> str:
 
 
 def transaction(value: Any) -> str:
-    """Read a transaction hash; empty where there is none."""
+    """Return a transaction hash; empty when missing."""
     if not value:
         return ""
     if not isinstance(value, str) or not CONDITION.fullmatch(value):
@@ -352,6 +355,7 @@ def transaction(value: Any) -> str:
 
 
 def side(value: Any) -> Side:
+    """Return a side."""
     found = SIDES.get(str(value))
     if found is None:
         raise ValueError("malformed side")
@@ -359,6 +363,7 @@ def side(value: Any) -> Side:
 
 
 def price(value: Any) -> int:
+    """Return a price in micro-units."""
     found = _number(value, "price")
     if not 0 <= found <= ONE:
         raise ValueError("malformed price")
@@ -366,6 +371,7 @@ def price(value: Any) -> int:
 
 
 def size(value: Any) -> int:
+    """Return a size in micro-units."""
     found = _number(value, "size")
     if not 0 <= found <= MAX_SIZE:
         raise ValueError("malformed size")
@@ -373,7 +379,7 @@ def size(value: Any) -> int:
 
 
 def traded(price_of: Any, size_of: Any) -> tuple[int, int]:
-    """Read price and size of a trade, of which neither is nothing."""
+    """Return price and size of a trade, neither of them 0."""
     found = price(price_of), size(size_of)
     if not all(found):
         raise ValueError("a price or size of 0")
@@ -399,7 +405,7 @@ def _parsed(text: str) -> int:
 
 
 def moment(value: Any) -> int:
-    """Read a moment in milliseconds: a number of them or of seconds, or a date, of UTC where it names no zone."""
+    """Return a time in milliseconds: from a number of ms or seconds, or a date, in UTC if it has no zone."""
     try:
         number = float(value)
     except (ValueError, TypeError):

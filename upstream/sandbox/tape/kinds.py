@@ -1,4 +1,4 @@
-"""Kinds of recordings, told by the columns that a file has, whatever its name and whatever it is packed in."""
+"""Kinds of recordings, recognised by a file's columns, whatever its name and format."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.tape.files import File, Row
 
-MAX_COLUMNS_TOLD = 12
-MISSING_SHARE = 3  # a file that lacks a third of a kind's columns is not taken for one
-LOOKED_AT = 1_000  # objects of a list, for their keys
+MAX_COLUMNS_SHOWN = 12
+MISSING_SHARE = 3  # a file that lacks a third of a kind's columns is not reported as similar to it
+MAX_SAMPLED_OBJECTS = 1_000  # objects of a list whose keys are read
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a file is: a file is of the first kind all of whose columns it has. `plain`: read as if it were CSV."""
+    """A kind of file: a file is of the first kind all of whose columns it has. `plain`: read as if it were CSV."""
 
     name: str
     needs: tuple[str, ...]
@@ -132,7 +132,7 @@ KINDS = (
 
 @dataclass
 class Content:
-    """What is in a file: its rows, read when asked for."""
+    """The content of a file: its rows, read on request."""
 
     kind: Kind
     file: File
@@ -141,7 +141,7 @@ class Content:
 
 
 def content(file: File, data: bytes) -> Content:
-    """Recognise what is in a file; UnreadableError with the reason if nothing that is of use."""
+    """Recognise a file's content; UnreadableError with the reason if it is of no use."""
     if data[:4] == files.PARQUET:
         return _of_parquet(file, files.parquet(data))
     text = files.as_text(data)
@@ -156,7 +156,7 @@ def content(file: File, data: bytes) -> Content:
 
 def _of_json(file: File, text: str) -> Content:
     rows = _rows(files.load_json(text))
-    columns = dict.fromkeys(key for row in rows[:LOOKED_AT] if isinstance(row, dict) for key in row)
+    columns = dict.fromkeys(key for row in rows[:MAX_SAMPLED_OBJECTS] if isinstance(row, dict) for key in row)
     kind = _recognise(file, columns)
 
     def read() -> Iterator[tuple[int, Row]]:
@@ -171,7 +171,7 @@ def _of_json(file: File, text: str) -> Content:
 
 
 def _rows(whole: Any) -> list[Any]:
-    """Find the list that an answer has its objects in; an object by itself is a list of one."""
+    """Return the list of objects in a response; an object by itself is a list of one."""
     if isinstance(whole, list):
         return whole
     if not isinstance(whole, dict):
@@ -208,8 +208,8 @@ def _recognise(file: File, columns: Collection[str]) -> Kind:
         if len(missing) <= len(near.needs) // MISSING_SHARE and not near.why_not:
             file.kind = near.name
             raise files.UnreadableError(f"looks like {near.name}, but has no column {' and no '.join(missing)}")
-        told = ", ".join(repr(name)[1:-1][:40] for name in list(columns)[:MAX_COLUMNS_TOLD])
-        raise files.UnreadableError(f"unknown kind: columns {told or 'none'}")
+        shown = ", ".join(repr(name)[1:-1][:40] for name in list(columns)[:MAX_COLUMNS_SHOWN])
+        raise files.UnreadableError(f"unknown kind: columns {shown or 'none'}")
     file.kind = found.name
     if found.why_not:
         raise files.UnreadableError(found.why_not)

@@ -1,4 +1,4 @@
-"""Gamma objects for markets that a recording shows without describing them; what had to be assigned is said."""
+"""Gamma objects for markets that a recording has without describing them; assigned values are stated in the object."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MADE = "Made from a recording"
 
 
 def assigned_condition(slug: str, market_id: str = "") -> str:
-    """Return a condition id for a market whose own was not recorded; the same for ever."""
+    """Return a deterministic condition id for a market recorded without one."""
     return "0x" + hashlib.sha256(f"{slug}|{market_id}".encode()).hexdigest()
 
 
 def assigned_token(condition_id: str, outcome: int) -> str:
-    """Return a token id for an outcome whose own was not recorded; the same for ever."""
+    """Return a deterministic token id for an outcome recorded without one."""
     return str(int(hashlib.sha256(f"{condition_id}|{outcome}".encode()).hexdigest(), 16))
 
 
 def assigned_id(name: str) -> str:
-    """Return a Gamma id, of ten digits, which real ones do not have."""
+    """Return a Gamma id of ten digits, which real ones do not have."""
     return str(1_000_000_000 + int(hashlib.sha256(f"{name}|id".encode()).hexdigest()[:12], 16) % 9_000_000_000)
 
 
@@ -48,7 +48,7 @@ def made(
     tick: float = 0.01,
     description: str = "",
 ) -> Gamma:
-    """Make the Gamma object of an open market."""
+    """Return the Gamma object of an open market."""
     given = list(assigned) + ([] if gamma_id else ["id"])
     note = f"{MADE} ({source})." + (f" Assigned, as not recorded: {', '.join(given)}." if given else "")
     return {
@@ -78,7 +78,7 @@ def made(
 
 
 def complete(known: Gamma, other: Gamma) -> list[str]:
-    """Give a made market the tokens that another recording shows, in the places of assigned ones; return those."""
+    """Replace a made market's assigned tokens with those that another recording has; return the new ones."""
     condition_id = known.get("conditionId") or ""
     assigned = [assigned_token(condition_id, outcome) for outcome in (0, 1)]
     tokens, outcomes = words(known.get("clobTokenIds")), words(known.get("outcomes"))
@@ -97,7 +97,7 @@ def complete(known: Gamma, other: Gamma) -> list[str]:
 
 
 def made_event(slug: str) -> Gamma:
-    """Make the event of a market that was recorded with its event's slug alone."""
+    """Return the event of a market that was recorded with its event's slug only."""
     return {
         "id": assigned_id(slug),
         "ticker": slug,
@@ -111,7 +111,7 @@ def made_event(slug: str) -> Gamma:
 
 
 def tag(slug: str, label: str) -> Gamma:
-    """Make a tag for a label that was recorded without its id."""
+    """Return a tag for a label recorded without its id."""
     return {"id": str(int(hashlib.sha256(slug.encode()).hexdigest()[:8], 16)), "label": label, "slug": slug}
 
 
@@ -119,5 +119,5 @@ CRYPTO = [tag("crypto", "Crypto"), tag("up-or-down", "Up or Down")]
 
 
 def up_down_group(first_ms: int) -> str:
-    """Name what was recorded together: books and trades of a day keep their distance in time."""
+    """Return the group of what was recorded together: books and trades of a day keep their distance in time."""
     return f"up-down-{datetime.fromtimestamp(first_ms / 1000, UTC):%Y-%m-%d}"

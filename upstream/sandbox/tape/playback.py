@@ -1,4 +1,4 @@
-"""Plays a tape on the exchange: what happened then happens again, from now on."""
+"""Playback of a tape on the exchange, shifted in time to start now."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.exchange import wire
 from upstream.sandbox.exchange.book import BUY, SELL
-from upstream.sandbox.exchange.catalogue import Gamma, Market, listed
+from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.population import Population
-from upstream.sandbox.exchange.trades import Trade
+from upstream.sandbox.exchange.trades import SandboxTrade
 from upstream.sandbox.simulation.universe import iso, short
-from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Listing, Printed
+from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Printed, TapeListing
 from upstream.sandbox.tape.tape import Played, Tape, read_tape
 from upstream.transport.micro import ONE, text
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from upstream.sandbox.exchange.book import Book, Levels
-    from upstream.sandbox.exchange.exchange import Exchange
+    from upstream.sandbox.exchange.book import Levels, SandboxBook
+    from upstream.sandbox.exchange.exchange import SandboxExchange
 
 
 class Playback:
-    """Plays a folder of recordings; each starts when the tape does, and keeps its own pace."""
+    """Event source that plays a folder of recordings; each starts with the tape, and keeps its own pace."""
 
     source = "tape"
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: SandboxExchange,
         folder: Path,
         *,
         start_ms: int,
@@ -46,11 +46,11 @@ class Playback:
         self._population = population or Population(0)
         self.tape: Tape = read_tape(folder, progress)
         self.played = 0
-        self.total = sum(len(recording.happenings) for recording in self.tape.recordings)
+        self.total = sum(len(recording.tape_events) for recording in self.tape.recordings)
         self.ended = False
         self.end_ms = 0
         self._summary = self.tape.summary()
-        self._listings: list[Listing] = self.tape.listings
+        self._listings: list[TapeListing] = self.tape.listings
         self._stale: set[str] = set()
         self._volume: Counter[str] = Counter()
         self._list()
@@ -58,7 +58,7 @@ class Playback:
         exchange.refreshers.append(self.refresh)
 
     def begin(self, start_ms: int) -> None:
-        """Let the tape start at a moment; nothing of it has been played yet."""
+        """Set the tape's start time, before anything is played."""
         self.start_ms = start_ms
         self.now_ms = float(start_ms)
         self.exchange.now_ms = start_ms
@@ -70,7 +70,7 @@ class Playback:
     # --- Playing ---
 
     def advance(self, until_ms: float, most: int = 1_000_000) -> bool:
-        """Play what is due until a moment, or at speed 0 whatever comes next, at most so many things."""
+        """Play events due until a moment, or at speed 0 the next ones, at most `most`."""
         for _ in range(most):
             coming = self._next
             if coming is None:
@@ -88,6 +88,7 @@ class Playback:
         return False
 
     def state(self) -> dict[str, Any]:
+        """Return the playback's state as JSON."""
         return {
             "speed": self.speed,
             "played": self.played,
@@ -98,24 +99,24 @@ class Playback:
         }
 
     def _play(self, played: Played) -> None:
-        happening = played.happening
-        at = self.exchange.catalogue.find(happening.token)
+        tape_event = played.tape_event
+        at = self.exchange.catalogue.find(tape_event.token)
         if at is None:
-            raise LookupError(f"{played.recording.name} names a token without a market: {happening.token}")
+            raise LookupError(f"{played.recording.name} names a token without a market: {tape_event.token}")
         market, outcome = at
         self._stale.add(market.id)
-        if isinstance(happening, LevelsChanged):
-            self._change(market, outcome, played.ts_ms, happening)
-        elif isinstance(happening, BookSeen):
-            self._show(market, outcome, played.ts_ms, happening)
-        elif isinstance(happening, Printed):
-            self._print(market, outcome, played.ts_ms, happening)
+        if isinstance(tape_event, LevelsChanged):
+            self._change(market, outcome, played.ts_ms, tape_event)
+        elif isinstance(tape_event, BookSeen):
+            self._show(market, outcome, played.ts_ms, tape_event)
+        elif isinstance(tape_event, Printed):
+            self._print(market, outcome, played.ts_ms, tape_event)
         else:
             self._resolve(market, outcome, played.ts_ms)
 
-    def _change(self, market: Market, outcome: int, ts_ms: int, happening: LevelsChanged) -> None:
+    def _change(self, market: SandboxMarket, outcome: int, ts_ms: int, tape_event: LevelsChanged) -> None:
         book = market.books[outcome][0]
-        for side, price, size in happening.changes:
+        for side, price, size in tape_event.changes:
             book.set(side, price, size)
         book.ts_ms = ts_ms
         bid, ask = text(book.best_bid), text(book.best_ask)
@@ -123,85 +124,85 @@ class Playback:
             wire.Fact(
                 0,
                 "level",
-                happening.token,
+                tape_event.token,
                 market.condition_id,
                 ts_ms,
                 side,
                 text(price),
                 text(size),
                 "",
-                happening.hash,
+                tape_event.hash,
                 bid,
                 ask,
             )
-            for side, price, size in happening.changes
+            for side, price, size in tape_event.changes
         ]
-        message = happening.message(market.condition_id, ts_ms)
-        self.exchange.publish(message, "price_change", (happening.token,), facts)
+        message = tape_event.message(market.condition_id, ts_ms)
+        self.exchange.publish(message, "price_change", (tape_event.token,), facts)
 
-    def _show(self, market: Market, outcome: int, ts_ms: int, happening: BookSeen) -> None:
+    def _show(self, market: SandboxMarket, outcome: int, ts_ms: int, tape_event: BookSeen) -> None:
         book = market.books[outcome][0]
         book.clear()
-        bids, asks = happening.read()
+        bids, asks = tape_event.read()
         _fill(book, bids, asks)
         book.ts_ms = ts_ms
         message: Any = (
-            happening.message(market.condition_id, ts_ms)
-            if happening.hash
+            tape_event.message(market.condition_id, ts_ms)
+            if tape_event.hash
             else self.exchange.book_message(market, outcome)
         )
-        digest = happening.hash or book.hash(happening.token)
+        digest = tape_event.hash or book.hash(tape_event.token)
         fact = wire.Fact(
             0,
             "book",
-            happening.token,
+            tape_event.token,
             market.condition_id,
             ts_ms,
             hash=digest,
             best_bid=text(book.best_bid),
             best_ask=text(book.best_ask),
         )
-        self.exchange.publish(message, "book", (happening.token,), (fact,))
+        self.exchange.publish(message, "book", (tape_event.token,), (fact,))
 
-    def _print(self, market: Market, outcome: int, ts_ms: int, happening: Printed) -> None:
-        market.printed(outcome, happening.price)
-        self._volume[market.id] += happening.price * happening.size // ONE
-        price, size = text(happening.price), text(happening.size)
+    def _print(self, market: SandboxMarket, outcome: int, ts_ms: int, tape_event: Printed) -> None:
+        market.printed(outcome, tape_event.price)
+        self._volume[market.id] += tape_event.price * tape_event.size // ONE
+        price, size = text(tape_event.price), text(tape_event.size)
         fact = wire.Fact(
-            0, "trade", happening.token, market.condition_id, ts_ms, happening.side, price, size, happening.tx
+            0, "trade", tape_event.token, market.condition_id, ts_ms, tape_event.side, price, size, tape_event.tx
         )
-        message = happening.message(market.condition_id, ts_ms)
-        self.exchange.publish(message, "last_trade_price", (happening.token,), (fact,))
+        message = tape_event.message(market.condition_id, ts_ms)
+        self.exchange.publish(message, "last_trade_price", (tape_event.token,), (fact,))
         self.exchange.remember(
-            Trade(
+            SandboxTrade(
                 fact.n,
                 market.condition_id,
-                happening.token,
+                tape_event.token,
                 outcome,
-                happening.side,
-                happening.price,
-                happening.size,
+                tape_event.side,
+                tape_event.price,
+                tape_event.size,
                 ts_ms,
-                happening.tx,
-                taker=happening.wallet or self._population.of(f"{happening.tx} taker"),
-                maker=self._population.of(f"{happening.tx} {fact.n}"),
+                tape_event.tx,
+                taker=tape_event.wallet or self._population.of(f"{tape_event.tx} taker"),
+                maker=self._population.of(f"{tape_event.tx} {fact.n}"),
             )
         )
 
-    def _resolve(self, market: Market, outcome: int, ts_ms: int) -> None:
+    def _resolve(self, market: SandboxMarket, outcome: int, ts_ms: int) -> None:
         if not market.closed:
             self.exchange.resolve(market, ts_ms, outcome, short(ts_ms))
             market.gamma["updatedAt"] = iso(ts_ms)
 
     def refresh(self) -> None:
-        """Write prices and volumes into the made objects of markets that moved; recorded ones stay as they are."""
+        """Update prices and volumes in made objects of markets that moved; recorded ones are left unchanged."""
         stale, self._stale = self._stale, set()
         for market_id in stale:
             market = self.exchange.catalogue.markets[market_id]
             if "sandboxMadeFrom" in market.gamma and not market.closed:
                 self._figures(market)
 
-    def _figures(self, market: Market) -> None:
+    def _figures(self, market: SandboxMarket) -> None:
         bid, ask = market.best(0)
         last = market.last_price[0]
         middle = (bid + ask) // 2 if market.has_book and (bid, ask) != (0, ONE) else last
@@ -223,7 +224,7 @@ class Playback:
     # --- Listing ---
 
     def _list(self) -> None:
-        """List the tape's markets; those that are played have a book from the start, an empty one until their first."""
+        """List the tape's markets; played ones have a book from the start, empty until their first message."""
         catalogue = self.exchange.catalogue
         for event in self.tape.events:
             catalogue.add_event(event)
@@ -231,19 +232,19 @@ class Playback:
             for event in listing.gamma.get("events") or ():
                 if str(event["id"]) not in catalogue.events:
                     catalogue.add_event(event)
-            market = Market(listing.gamma, mirrored=False, tags=listing.tags)
+            market = SandboxMarket(listing.gamma, mirrored=False, tags=listing.tags)
             catalogue.add(market)
             for one in listing.tags:
                 catalogue.tags.setdefault(str(one["id"]), one)
         self._open_books()
 
     def _open_books(self) -> None:
-        """Give a book to each market whose levels were recorded; those recorded once rest in theirs."""
+        """Create books for markets with recorded levels; books recorded once rest unchanged."""
         find = self.exchange.catalogue.find
         shown = {
             one.token
             for recording in self.tape.recordings
-            for one in recording.happenings
+            for one in recording.tape_events
             if isinstance(one, LevelsChanged | BookSeen)
         }
         for at in map(find, shown):
@@ -258,7 +259,7 @@ class Playback:
                 _fill(market.books[outcome][0], still.bids, still.asks)
 
     def _age(self) -> None:
-        """Make a book that waits for its first message as old as its recording: nothing that is played may be older."""
+        """Give a book awaiting its first message the age of its recording: nothing played may be older."""
         if self.played:
             return
         for recording, timeline in zip(
@@ -272,7 +273,7 @@ class Playback:
                     book.ts_ms = min(book.ts_ms or first_ms, first_ms)
 
     def _date(self) -> None:
-        """Write the times of played markets into their objects, moved as their recordings are."""
+        """Write the times of played markets into their objects, shifted like their recordings."""
         by_token: dict[str, Gamma] = {}
         moments: dict[str, dict[str, int]] = {}
         for listing in self._listings:
@@ -297,7 +298,7 @@ class Playback:
                 gamma |= {name: iso(timeline(at_ms)) for name, at_ms in moments[token].items()}
 
 
-def _fill(book: Book, bids: Levels, asks: Levels) -> None:
+def _fill(book: SandboxBook, bids: Levels, asks: Levels) -> None:
     for price, size in bids:
         book.set(BUY, price, size)
     for price, size in asks:

@@ -1,4 +1,4 @@
-"""Recorded trades."""
+"""Readers of recorded trades."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from upstream.polymarket.identity import ASSIGNED
 from upstream.sandbox.tape import files
 from upstream.sandbox.tape.made import CRYPTO, assigned_token, assigned_tx, made, made_event, up_down_group
-from upstream.sandbox.tape.recording import Listing, Printed, Recording, Won
+from upstream.sandbox.tape.recording import Printed, Recording, TapeListing, Won
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,8 +26,8 @@ OTHER = {"Yes": "No", "No": "Yes", "Up": "Down", "Down": "Up", "Over": "Under", 
 def up_down(file: File, rows: Iterable[tuple[int, Row]]) -> Recording:
     """Read trades of up/down markets, with times in ms.
 
-    Only what the socket printed is played: the rows decoded from the chain, which have a maker, show trades of the same
-    minute again, and each of them from both sides.
+    Only the socket's prints are played: rows decoded from the chain, which have a maker, repeat trades of the same
+    minute, each of them from both sides.
     """
     recording = Recording(file.name, "trades", [], [], file=file)
     seen: set[Any] = set()
@@ -48,7 +48,7 @@ def up_down(file: File, rows: Iterable[tuple[int, Row]]) -> Recording:
             continue
         _keep(recording, printed, seen, number)
     _sort(recording)
-    if recording.happenings:
+    if recording.tape_events:
         recording.group = up_down_group(recording.first_ms)
     return recording
 
@@ -81,9 +81,9 @@ def _candle(file: File, whole: Row) -> Recording:
     )
     moments = {"eventStartTime": start_ms, "endDate": start_ms + WINDOW_MS}
     recording = Recording(
-        file.name, "trades", [], [Listing(gamma, file.name, CRYPTO, played=True, moments_ms=moments)], file=file
+        file.name, "trades", [], [TapeListing(gamma, file.name, CRYPTO, played=True, moments_ms=moments)], file=file
     )
-    file.rows -= 1  # it is counted by its trades
+    file.rows -= 1  # counted by its trades instead
     times: Counter[tuple[object, ...]] = Counter()
     for row in whole["trades"]:
         file.rows += 1
@@ -100,22 +100,22 @@ def _candle(file: File, whole: Row) -> Recording:
         except (ValueError, TypeError) as error:
             file.leave(str(error) if str(error).startswith("malformed ") else "malformed trade", file.rows)
             continue
-        # Two rows that are alike are two trades: this recorder did not read pages that come twice.
+        # Two equal rows are two trades: this recorder did not read repeated pages.
         identity = _identity(printed)
         printed.tx = assigned_tx(*identity, times[identity])
         times[identity] += 1
         file.assigned[HASHES] += 1
         file.take(printed.token)
-        recording.happenings.append(printed)
+        recording.tape_events.append(printed)
     if isinstance(won, int) and won in (0, 1):
-        recording.happenings.append(Won(start_ms + WINDOW_MS, tokens[0 if won else 1]))
+        recording.tape_events.append(Won(start_ms + WINDOW_MS, tokens[0 if won else 1]))
     _sort(recording)
     return recording
 
 
 @dataclass
-class _Told:
-    """What trades say of their market."""
+class _MarketFacts:
+    """Market attributes found in trades."""
 
     title: str = ""
     slug: str = ""
@@ -126,10 +126,10 @@ class _Told:
 
 
 def data_api(file: File, rows: Iterable[tuple[int, Row]], places: dict[str, int]) -> Recording:
-    """Read Data API rows; a page that was served twice counts once. `places` are outcomes of tokens known already."""
+    """Read Data API rows; a repeated page counts once. `places` maps known tokens to their outcomes."""
     recording = Recording(file.name, "trades", [], [], file=file)
     seen: set[Any] = set()
-    markets: dict[str, _Told] = {}
+    markets: dict[str, _MarketFacts] = {}
     for number, row in rows:
         try:
             condition_id = files.condition(row["conditionId"])
@@ -146,15 +146,15 @@ def data_api(file: File, rows: Iterable[tuple[int, Row]], places: dict[str, int]
             file.leave(str(error), number)
             continue
         if _keep(recording, printed, seen, number):
-            told = markets.setdefault(condition_id, _Told())
-            told.names[printed.token] = _text(row.get("outcome")) or told.names.get(printed.token, "")
+            facts = markets.setdefault(condition_id, _MarketFacts())
+            facts.names[printed.token] = _text(row.get("outcome")) or facts.names.get(printed.token, "")
             if place is not None:
-                told.places[printed.token] = place
+                facts.places[printed.token] = place
             for name, column in (("title", "title"), ("slug", "slug"), ("icon", "icon"), ("event", "eventSlug")):
-                if not getattr(told, name):
-                    setattr(told, name, _text(row.get(column)))
+                if not getattr(facts, name):
+                    setattr(facts, name, _text(row.get(column)))
     _sort(recording)
-    recording.listings += [_listing(file.name, condition_id, told) for condition_id, told in markets.items()]
+    recording.listings += [_listing(file.name, condition_id, facts) for condition_id, facts in markets.items()]
     return recording
 
 
@@ -163,7 +163,7 @@ def _text(value: Any) -> str:
 
 
 def _place(row: Row, places: dict[str, int]) -> int | None:
-    """Return the outcome's place: as the row has it, or as it is known of the token or of the outcome's name."""
+    """Return the outcome's index: from the row, or as known for the token or the outcome's name."""
     given = row.get("outcomeIndex")
     if given is not None and given != "":
         if str(given) not in {"0", "1", "0.0", "1.0"}:
@@ -176,37 +176,37 @@ def _place(row: Row, places: dict[str, int]) -> int | None:
     return 0 if name in FIRST else 1 if name in SECOND else None
 
 
-def _listing(source: str, condition_id: str, told: _Told) -> Listing:
-    """Describe a market by what its trades say; the outcome nobody traded gets a token of ours."""
+def _listing(source: str, condition_id: str, facts: _MarketFacts) -> TapeListing:
+    """Return a listing from what a market's trades say; an untraded outcome gets an assigned token."""
     assigned = []
     tokens: dict[int, str] = {}
-    for token, place in told.places.items():
+    for token, place in facts.places.items():
         tokens.setdefault(place, token)
-    for token in sorted(told.names.keys() - told.places.keys()):  # in an order that does not depend on the rows'
+    for token in sorted(facts.names.keys() - facts.places.keys()):  # in an order independent of the rows'
         free = next((place for place in (0, 1) if place not in tokens), None)
         if free is not None:
             tokens[free] = token
-            assigned.append(f"the place of {told.names[token] or token}")
+            assigned.append(f"the place of {facts.names[token] or token}")
     assigned += [f"clobTokenIds[{place}]" for place in (0, 1) if place not in tokens]
-    names = {place: told.names.get(token, "") for place, token in tokens.items()}
+    names = {place: facts.names.get(token, "") for place, token in tokens.items()}
     both = [names.get(place) or OTHER.get(names.get(1 - place, ""), "") for place in (0, 1)]
-    if not told.slug:
+    if not facts.slug:
         assigned.append("slug")
     gamma = made(
         source,
-        slug=told.slug or f"recorded-market-{condition_id[2:10]}",
-        question=told.title or f"Recorded market {condition_id[:10]}",
+        slug=facts.slug or f"recorded-market-{condition_id[2:10]}",
+        question=facts.title or f"Recorded market {condition_id[:10]}",
         outcomes=[name or f"Outcome {place}" for place, name in enumerate(both, 1)],
         tokens=[tokens.get(place) or assigned_token(condition_id, place) for place in (0, 1)],
         condition_id=condition_id,
         assigned=assigned,
         tick=0.001,
     )
-    if told.icon:
-        gamma |= {"icon": told.icon, "image": told.icon}
-    if told.event:
-        gamma["events"] = [made_event(told.event)]
-    return Listing(gamma, source, played=True)
+    if facts.icon:
+        gamma |= {"icon": facts.icon, "image": facts.icon}
+    if facts.event:
+        gamma["events"] = [made_event(facts.event)]
+    return TapeListing(gamma, source, played=True)
 
 
 def _identity(printed: Printed) -> tuple[object, ...]:
@@ -214,7 +214,7 @@ def _identity(printed: Printed) -> tuple[object, ...]:
 
 
 def _keep(recording: Recording, printed: Printed, seen: set[Any], row: int) -> bool:
-    """Add a trade that no earlier row told; without a hash it gets one, made of what it is."""
+    """Add a trade unless an earlier row had it; one without a hash gets an assigned one, derived from its content."""
     identity = _identity(printed)
     if (*identity, printed.tx) in seen:
         recording.file.leave(AGAIN, row)
@@ -224,40 +224,40 @@ def _keep(recording: Recording, printed: Printed, seen: set[Any], row: int) -> b
         printed.tx = assigned_tx(*identity, 0)
         recording.file.assigned[HASHES] += 1
     recording.file.take(printed.token)
-    recording.happenings.append(printed)
+    recording.tape_events.append(printed)
     return True
 
 
 def _sort(recording: Recording) -> None:
-    recording.happenings.sort(key=lambda one: one.at_ms)
+    recording.tape_events.sort(key=lambda one: one.at_ms)
 
 
 def forget_repeated(recordings: Sequence[Recording]) -> None:
-    """Leave out trades that another file told too, and those without a hash that another file told with theirs."""
+    """Drop trades that another file has too, and those without a hash that another file has with one."""
     hashed: set[Any] = set()
     seconds: set[Any] = set()
     for recording in recordings:
-        own = [one for one in recording.happenings if isinstance(one, Printed) and not one.tx.startswith(ASSIGNED)]
+        own = [one for one in recording.tape_events if isinstance(one, Printed) and not one.tx.startswith(ASSIGNED)]
         keys = {(*_identity(one), one.tx) for one in own}
-        _drop(recording, {id(one) for one in own if (*_identity(one), one.tx) in hashed}, "told by another file too")
+        _drop(recording, {id(one) for one in own if (*_identity(one), one.tx) in hashed}, "in another file too")
         hashed |= keys
         seconds |= {(*_identity(one)[:-1], one.at_ms // 1000) for one in own}
     assigned: set[str] = set()
     for recording in recordings:
-        own = [one for one in recording.happenings if isinstance(one, Printed) and one.tx.startswith(ASSIGNED)]
+        own = [one for one in recording.tape_events if isinstance(one, Printed) and one.tx.startswith(ASSIGNED)]
         known = {id(one) for one in own if (*_identity(one)[:-1], one.at_ms // 1000) in seconds}
-        _drop(recording, known, "told with its hash by another file")
-        _drop(recording, {id(one) for one in own if one.tx in assigned} - known, "told by another file too")
+        _drop(recording, known, "with its hash in another file")
+        _drop(recording, {id(one) for one in own if one.tx in assigned} - known, "in another file too")
         assigned |= {one.tx for one in own}
 
 
 def _drop(recording: Recording, gone: set[int], reason: str) -> None:
     if not gone:
         return
-    for one in recording.happenings:
+    for one in recording.tape_events:
         if id(one) in gone and isinstance(one, Printed):
             recording.file.of_token[one.token] -= 1
             recording.file.leave(reason)
             if one.tx.startswith(ASSIGNED):
                 recording.file.assigned[HASHES] -= 1
-    recording.happenings = [one for one in recording.happenings if id(one) not in gone]
+    recording.tape_events = [one for one in recording.tape_events if id(one) not in gone]

@@ -1,4 +1,4 @@
-"""Recorded catalogues: Gamma's own objects as they are, the order book API's and others' put into Gamma's words."""
+"""Recorded catalogues: Gamma objects as they are; others, such as the order book API's, converted to Gamma's format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from upstream.sandbox.exchange.catalogue import Gamma, listed, token_ids, words
 from upstream.sandbox.simulation.universe import iso
 from upstream.sandbox.tape import files
 from upstream.sandbox.tape.made import CRYPTO, assigned_condition, made, tag
-from upstream.sandbox.tape.recording import Listing
+from upstream.sandbox.tape.recording import TapeListing
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ FLAGS = ("closed", "active", "archived", "acceptingOrders", "enableOrderBook", "
 MAX_ID_DIGITS = 18
 
 
-# --- Gamma's own ---
+# --- From Gamma ---
 
 
-def gamma_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Listing], list[Gamma]]:
-    """Read Gamma objects, markets or events with markets in them. Events come along."""
-    listings: list[Listing] = []
+def gamma_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[TapeListing], list[Gamma]]:
+    """Read Gamma objects: markets, or events with markets in them; events are returned too."""
+    listings: list[TapeListing] = []
     events: list[Gamma] = []
     for number, given in rows:
         row = given["raw"] if isinstance(given.get("raw"), dict) else given
@@ -44,7 +44,7 @@ def gamma_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Lis
                 continue
             events.append({key: value for key, value in row.items() if key != "markets"})
             shown = {key: value for key, value in row.items() if key not in ("markets", "tags")}
-            file.rows -= bool(inside)  # an event is counted by its markets
+            file.rows -= bool(inside)  # an event is counted by its markets instead
             file.used += not inside
             markets = [{**one, "events": [shown]} if isinstance(one, dict) else one for one in inside or ()]
             file.rows += len(markets)
@@ -55,12 +55,12 @@ def gamma_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Lis
             if fault:
                 file.leave(fault, number)
             else:
-                listings.append(Listing(market, file.name, file=file, row=number))
+                listings.append(TapeListing(market, file.name, file=file, row=number))
     return listings, events
 
 
 def market_fault(gamma: Gamma) -> str:
-    """Say what keeps a Gamma object from being listed; empty if nothing does."""
+    """Return why a Gamma object cannot be listed; empty if it can."""
     for name in TEXTS:
         if not isinstance(gamma.get(name), str | None):
             return f"malformed {name}"
@@ -83,10 +83,10 @@ def market_fault(gamma: Gamma) -> str:
 
 
 def _outcomes(gamma: Gamma) -> None:
-    """Read tokens, outcomes and prices of a market; ValueError if they do not fit together."""
+    """Check tokens, outcomes and prices of a market; ValueError if they do not match."""
     _strings(gamma.get("clobTokenIds"))
     if not isinstance(gamma.get("positionIds"), list | None):
-        raise ValueError("malformed tokens")  # noqa: TRY004 - as all that is wrong with a row
+        raise ValueError("malformed tokens")  # noqa: TRY004 - like any other fault of a row
     tokens = [files.token(one) for one in token_ids(gamma)]
     if len(set(tokens)) < len(tokens):
         raise ValueError("malformed tokens")
@@ -106,7 +106,7 @@ def _sizes(gamma: Gamma) -> None:
 
 
 def event_fault(event: Any) -> str:
-    """Say what keeps a Gamma object from being an event; empty if nothing does."""
+    """Return why a Gamma object is not an event; empty if it is."""
     if not isinstance(event, dict):
         return "malformed events"
     try:
@@ -142,9 +142,9 @@ def _strings(value: Any) -> list[str]:
     return words(value)
 
 
-def newest(listings: Iterable[Listing]) -> Iterator[Listing]:
-    """Keep of each market the object that was updated last; those without a condition go by their id."""
-    best: dict[str, Listing] = {}
+def newest(listings: Iterable[TapeListing]) -> Iterator[TapeListing]:
+    """Yield the most recently updated object of each market; those without a condition are matched by id."""
+    best: dict[str, TapeListing] = {}
     for listing in listings:
         key = listing.gamma.get("conditionId") or str(listing.gamma["id"])
         held = best.get(key)
@@ -157,7 +157,7 @@ def newest(listings: Iterable[Listing]) -> Iterator[Listing]:
     return iter(best.values())
 
 
-def leave(listing: Listing, reason: str) -> None:
+def leave(listing: TapeListing, reason: str) -> None:
     """Count a row that describes a market and is not used."""
     if listing.file is not None:
         listing.file.leave(reason, listing.row)
@@ -171,10 +171,10 @@ def _updated(gamma: Gamma) -> datetime:
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
-# --- The order book API's ---
+# --- From the order book API ---
 
 
-def clob_markets(file: File, rows: Iterable[tuple[int, Row]]) -> list[Listing]:
+def clob_markets(file: File, rows: Iterable[tuple[int, Row]]) -> list[TapeListing]:
     """Read a page of the order book API's markets."""
     found = []
     for number, row in rows:
@@ -185,11 +185,11 @@ def clob_markets(file: File, rows: Iterable[tuple[int, Row]]) -> list[Listing]:
     return found
 
 
-def simplified_markets(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, Listing]) -> None:
-    """Read the order book API's simplified markets, of which only condition, tokens and prices are told.
+def simplified_markets(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, TapeListing]) -> None:
+    """Read the order book API's simplified markets, which have only condition, tokens and prices.
 
-    They describe no market, so those that nobody else describes are left out. A known market gets its tokens, if it has
-    none, and its prices, if it has none from Gamma.
+    They do not describe a market, so those that no other file describes are left out. A known market gets its tokens if
+    it has none, and its prices if it has none from Gamma.
     """
     for number, row in rows:
         try:
@@ -203,24 +203,27 @@ def simplified_markets(file: File, rows: Iterable[tuple[int, Row]], known: dict[
             continue
         gamma = dict(listing.gamma)
         held, names = token_ids(gamma), _strings(gamma.get("outcomes"))
-        told = sorted(
+        rows_by_outcome = sorted(
             zip(outcomes, tokens, prices, strict=True), key=lambda one: names.index(one[0]) if one[0] in names else 0
         )
         if (held and set(held) != set(tokens)) or (names and set(names) != set(outcomes)):
             file.leave("with other tokens or outcomes than the market is described with", number)
             continue
         if held:
-            told.sort(key=lambda one: held.index(one[1]))
+            rows_by_outcome.sort(key=lambda one: held.index(one[1]))
         else:
-            gamma |= {"clobTokenIds": listed(one[1] for one in told), "outcomes": listed(one[0] for one in told)}
+            gamma |= {
+                "clobTokenIds": listed(one[1] for one in rows_by_outcome),
+                "outcomes": listed(one[0] for one in rows_by_outcome),
+            }
         if "sandboxMadeFrom" in gamma or not gamma.get("outcomePrices"):
-            gamma["outcomePrices"] = listed(one[2] for one in told)
+            gamma["outcomePrices"] = listed(one[2] for one in rows_by_outcome)
         listing.gamma = gamma
         file.used += 1
 
 
 def _pair(row: Row) -> tuple[str, list[str], list[str], list[str]]:
-    """Read condition, tokens, outcomes and prices; those of a market that is decided are 1 and 0."""
+    """Return condition, tokens, outcomes and prices; prices of a resolved market are 1 and 0."""
     if not row.get("condition_id"):
         raise ValueError("a market without condition or tokens")
     tokens = row.get("tokens")
@@ -242,8 +245,8 @@ def _pair(row: Row) -> tuple[str, list[str], list[str], list[str]]:
     return files.condition(row["condition_id"]), ids, [str(name) for name in outcomes], prices
 
 
-def _from_clob(file: File, number: int, row: Gamma) -> Listing:
-    """Say in Gamma's words what the order book API says of a market."""
+def _from_clob(file: File, number: int, row: Gamma) -> TapeListing:
+    """Return a market of the order book API as a Gamma object."""
     condition_id, tokens, outcomes, prices = _pair(row)
     tick = row.get("minimum_tick_size") or 0.01
     if not 0 < files.price(tick) < ONE:
@@ -263,7 +266,7 @@ def _from_clob(file: File, number: int, row: Gamma) -> Listing:
     )
     won = [one.get("winner") is True for one in row["tokens"]]
     gamma |= {"outcomePrices": listed(prices), "icon": texts["icon"], "image": texts["image"]}
-    told = {
+    fields = {
         "questionID": "question_id",
         "endDate": "end_date_iso",
         "active": "active",
@@ -277,7 +280,7 @@ def _from_clob(file: File, number: int, row: Gamma) -> Listing:
         "negRiskRequestID": "neg_risk_request_id",
         "secondsDelay": "seconds_delay",
     }
-    gamma |= {name: row[field] for name, field in told.items() if field in row}
+    gamma |= {name: row[field] for name, field in fields.items() if field in row}
     if accepting := row.get("accepting_order_timestamp"):
         gamma["acceptingOrdersTimestamp"] = accepting
     if started := row.get("game_start_time"):
@@ -288,14 +291,14 @@ def _from_clob(file: File, number: int, row: Gamma) -> Listing:
         raise ValueError(fault)
     labels = [label for label in row.get("tags") or () if isinstance(label, str) and label != "All"]
     tags = [tag("-".join(label.lower().split()), label) for label in labels]
-    return Listing(gamma, file.name, tags, file=file, row=number)
+    return TapeListing(gamma, file.name, tags, file=file, row=number)
 
 
-# --- Collectors' ---
+# --- From collectors ---
 
 
-def up_down_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[Listing]:
-    """Read up/down markets that a collector discovered."""
+def up_down_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[TapeListing]:
+    """Read up/down markets found by a collector."""
     for number, row in rows:
         try:
             gamma = made(
@@ -310,15 +313,15 @@ def up_down_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[Lis
             if row.get("end_date"):
                 gamma["endDate"] = row["end_date"]
             if fault := market_fault(gamma):
-                raise ValueError(fault)  # noqa: TRY301 - as all that is wrong with a row
+                raise ValueError(fault)  # noqa: TRY301 - like any other fault of a row
         except ValueError as error:
             file.leave(str(error), number)
         else:
-            yield Listing(gamma, file.name, CRYPTO, moments_ms=ends, file=file, row=number)
+            yield TapeListing(gamma, file.name, CRYPTO, moments_ms=ends, file=file, row=number)
 
 
-def five_minute_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[Listing]:
-    """Read BTC 5-minute markets of which slug and tokens are known."""
+def five_minute_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator[TapeListing]:
+    """Read BTC 5-minute markets known by slug and tokens."""
     for number, row in rows:
         try:
             starts = files.moment(row["timestamp"])
@@ -333,14 +336,14 @@ def five_minute_markets(file: File, rows: Iterable[tuple[int, Row]]) -> Iterator
             )
             gamma |= {"eventStartTime": iso(starts), "endDate": iso(starts + WINDOW_MS)}
             if fault := market_fault(gamma):
-                raise ValueError(fault)  # noqa: TRY301 - as all that is wrong with a row
+                raise ValueError(fault)  # noqa: TRY301 - like any other fault of a row
         except ValueError as error:
             file.leave(str(error), number)
         else:
-            yield Listing(gamma, file.name, CRYPTO, file=file, row=number)
+            yield TapeListing(gamma, file.name, CRYPTO, file=file, row=number)
 
 
-def capture_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[Listing], list[Gamma]]:
+def capture_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[TapeListing], list[Gamma]]:
     """Read the markets and events of a capture reduced to best prices."""
     events: dict[str, Gamma] = {}
     tokens: dict[str, dict[int, str]] = {}
@@ -352,9 +355,9 @@ def capture_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[L
             _identifier(row["market_id"])
             _identifier(row["event_id"])
             if not isinstance(row["question"], str) or not isinstance(row["event_title"], str):
-                raise ValueError("malformed question")  # noqa: TRY004, TRY301 - as all that is wrong with a row
+                raise ValueError("malformed question")  # noqa: TRY004, TRY301 - like any other fault of a row
             if row["answer"] not in ANSWERS:
-                raise ValueError("malformed answer")  # noqa: TRY301 - as all that is wrong with a row
+                raise ValueError("malformed answer")  # noqa: TRY301 - like any other fault of a row
         except ValueError as error:
             file.leave(str(error), number)
             continue
@@ -385,7 +388,7 @@ def capture_markets(file: File, rows: Iterable[tuple[int, Row]]) -> tuple[list[L
             assigned=["conditionId", "slug"],
         )
         gamma["events"] = [events[str(questions[market_id]["event_id"])]]
-        listings.append(Listing(gamma, file.name, [tag("nba", "NBA")]))
+        listings.append(TapeListing(gamma, file.name, [tag("nba", "NBA")]))
         file.leave(
             "of its rows only the market is used: they have no levels, its prints no size", count=counts[market_id] - 1
         )

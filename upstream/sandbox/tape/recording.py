@@ -1,4 +1,4 @@
-"""What a tape is made of: recordings, and the things that happened in them, at the times they did."""
+"""Recordings, and the events in them with their times."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class LevelsChanged:
     changes: Sequence[Change]
 
     def message(self, condition_id: str, ts_ms: int) -> dict[str, Any]:
+        """Return the socket message."""
         return {
             "event_type": "price_change",
             "asset_id": self.token,
@@ -39,7 +40,7 @@ class LevelsChanged:
 
 @dataclass(slots=True)
 class BookSeen:
-    """The whole book of one token; `read` gives bids and asks, worst first, and is called when the book is due."""
+    """The whole book of one token; `read` returns bids and asks, worst first, and is called when the book is due."""
 
     at_ms: int
     token: str
@@ -47,6 +48,7 @@ class BookSeen:
     read: Callable[[], tuple[Levels, Levels]]
 
     def message(self, condition_id: str, ts_ms: int) -> dict[str, Any]:
+        """Return the socket message."""
         bids, asks = self.read()
         return {
             "event_type": "book",
@@ -72,6 +74,7 @@ class Printed:
     wallet: str = ""
 
     def message(self, condition_id: str, ts_ms: int) -> dict[str, Any]:
+        """Return the socket message."""
         return {
             "event_type": "last_trade_price",
             "asset_id": self.token,
@@ -87,46 +90,49 @@ class Printed:
 
 @dataclass(slots=True)
 class Won:
-    """The market of a token is resolved, and this is the token that won."""
+    """The market of a token is resolved, and this token won."""
 
     at_ms: int
     token: str
 
 
-Happening: TypeAlias = LevelsChanged | BookSeen | Printed | Won
+TapeEvent: TypeAlias = LevelsChanged | BookSeen | Printed | Won
 
 
 @dataclass
-class Listing:
-    """A market of a tape: its Gamma object, where that came from, and the tags it goes by."""
+class TapeListing:
+    """A market of a tape: its Gamma object, its origin, and its tags."""
 
     gamma: Gamma
     source: str
     tags: list[Gamma] = field(default_factory=list)
     played: bool = False
-    file: File | None = None  # whose row it is, if it is one
+    file: File | None = None  # the file of its row, if it is from one
     row: int = 0
     moments_ms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
 class Recording:
-    """One capture: in the order it was recorded. Captures of one `group` keep their distance in time."""
+    """One capture, in the order recorded. Captures of one `group` keep their distance in time."""
 
     name: str
     kind: str
-    happenings: list[Happening]
-    listings: list[Listing]
+    tape_events: list[TapeEvent]
+    listings: list[TapeListing]
     file: File
     group: str = ""
 
     @property
     def first_ms(self) -> int:
-        return min(one.at_ms for one in self.happenings)
+        """The time of the first event."""
+        return min(one.at_ms for one in self.tape_events)
 
     @property
     def last_ms(self) -> int:
-        return max(one.at_ms for one in self.happenings)
+        """The time of the last event."""
+        return max(one.at_ms for one in self.tape_events)
 
     def tokens(self) -> Iterator[str]:
-        return iter(dict.fromkeys(one.token for one in self.happenings))
+        """Yield the token of each event."""
+        return iter(dict.fromkeys(one.token for one in self.tape_events))

@@ -1,4 +1,4 @@
-"""Recorded books: whole ones, taken again and again, or once."""
+"""Recorded books: series of snapshots, or single ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from upstream.sandbox.exchange.catalogue import token_ids, words
 from upstream.sandbox.tape import files
 from upstream.sandbox.tape.made import CRYPTO, assigned_token, made, up_down_group
-from upstream.sandbox.tape.recording import BookSeen, Happening, Listing, Recording, Won
+from upstream.sandbox.tape.recording import BookSeen, Recording, TapeEvent, TapeListing, Won
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ SHARES = files.MAX_SIZE / ONE
 
 @dataclass
 class Window:
-    """A market of a quarter of an hour: its tokens by side, and how it ended."""
+    """A 15-minute market: its tokens by side, and its result."""
 
     tokens: dict[str, str]
     won: Won | None
 
 
-def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, Listing]) -> dict[str, Window]:
-    """Read markets of a quarter of an hour; those that `known` has not are added to it, with tokens of ours."""
+def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, TapeListing]) -> dict[str, Window]:
+    """Read 15-minute markets; those missing in `known` are added to it, with assigned tokens."""
     found: dict[str, Window] = {}
     for number, row in rows:
         try:
@@ -63,7 +63,7 @@ def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, Listin
                 assigned=["clobTokenIds"],
             )
             moments = {"eventStartTime": starts, "endDate": ends}
-            listing = known[condition_id] = Listing(gamma, file.name, CRYPTO, moments_ms=moments)
+            listing = known[condition_id] = TapeListing(gamma, file.name, CRYPTO, moments_ms=moments)
         tokens, names = token_ids(listing.gamma), words(listing.gamma.get("outcomes"))
         if len(tokens) != 2 or (names != outcomes and names[::-1] != outcomes):
             file.leave("described otherwise by a catalogue", number)
@@ -80,8 +80,8 @@ def windows(file: File, rows: Iterable[tuple[int, Row]], known: dict[str, Listin
 
 
 def quarter_hours(file: File, table: pa.Table, of: dict[str, Window]) -> Recording:
-    """Read the books of BTC 15-minute markets, one a second and side, and how each of the markets ended."""
-    happenings: list[Happening] = []
+    """Read the books of BTC 15-minute markets, one per second and side, and each market's result."""
+    tape_events: list[TapeEvent] = []
     columns = {name: _numbers(table, name) for name in LEVELS}
     sound = _sound(columns)
     seen: dict[str, Window] = {}
@@ -101,15 +101,15 @@ def quarter_hours(file: File, table: pa.Table, of: dict[str, Window]) -> Recordi
             continue
         seen[row["market_id"]] = window
         file.take(token)
-        happenings.append(BookSeen(at_ms, token, "", read))
-    happenings += [window.won for window in seen.values() if window.won is not None]
-    happenings.sort(key=lambda one: one.at_ms)
-    return Recording(file.name, "books", happenings, [], file)
+        tape_events.append(BookSeen(at_ms, token, "", read))
+    tape_events += [window.won for window in seen.values() if window.won is not None]
+    tape_events.sort(key=lambda one: one.at_ms)
+    return Recording(file.name, "books", tape_events, [], file)
 
 
 def five_levels(file: File, rows: Iterable[tuple[int, Row]]) -> Recording:
     """Read the five best levels of up/down markets."""
-    happenings: list[Happening] = []
+    tape_events: list[TapeEvent] = []
     for number, row in rows:
         try:
             token = files.token(row["token_id"])
@@ -119,14 +119,14 @@ def five_levels(file: File, rows: Iterable[tuple[int, Row]]) -> Recording:
             file.leave(str(error), number)
             continue
         file.take(token)
-        happenings.append(BookSeen(at_ms, token, "", Kept(bids, asks)))
-    group = up_down_group(happenings[0].at_ms) if happenings else ""
-    return Recording(file.name, "books", happenings, [], file, group=group)
+        tape_events.append(BookSeen(at_ms, token, "", Kept(bids, asks)))
+    group = up_down_group(tape_events[0].at_ms) if tape_events else ""
+    return Recording(file.name, "books", tape_events, [], file, group=group)
 
 
 @dataclass
 class StillBook:
-    """A book recorded once: it rests where it was."""
+    """A book recorded once: it rests unchanged."""
 
     token: str
     bids: Levels
@@ -136,7 +136,7 @@ class StillBook:
 
 
 def still_books(file: File, rows: Iterable[tuple[int, Row]]) -> list[StillBook]:
-    """Read an answer of `POST /books`."""
+    """Read a response of `POST /books`."""
     found = []
     for number, book in rows:
         try:
@@ -154,7 +154,7 @@ def still_books(file: File, rows: Iterable[tuple[int, Row]]) -> list[StillBook]:
 
 
 def _side(row: Row, side: str) -> Levels:
-    """Read the levels of a side, worst first; those that the file has."""
+    """Return the levels of a side that the file has, worst first."""
     return [
         (files.price(price), files.size(row.get(f"{side}_{depth}_size")))
         for depth in range(DEPTH, 0, -1)
@@ -170,7 +170,7 @@ def _levels(side: Any) -> Levels:
 
 @dataclass(slots=True)
 class Kept:
-    """Levels that are at hand already."""
+    """Levels already in memory."""
 
     bids: Levels
     asks: Levels
@@ -191,7 +191,7 @@ def _numbers(table: pa.Table, name: str) -> Any:
 
 
 def _sound(columns: dict[str, Any]) -> bool:
-    """Tell whether every level of a file has a price and a size that can be."""
+    """Return whether every level of a file has a valid price and size."""
     for side in ("bid", "ask"):
         prices, sizes = columns[f"{side}_px"], columns[f"{side}_sz"]
         for values, most in ((prices.flatten(), 1.0), (sizes.flatten(), SHARES)):
@@ -217,7 +217,7 @@ def _check(columns: dict[str, Any], at: int) -> None:
 
 
 def _arrays(columns: dict[str, Any], at: int) -> Callable[[], tuple[Levels, Levels]]:
-    """Return a reader of one row, so that a million levels need not be numbers before they are due."""
+    """Return a reader of one row, so that a million levels are not converted before they are due."""
 
     def read() -> tuple[Levels, Levels]:
         sides = []

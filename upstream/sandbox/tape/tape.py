@@ -1,4 +1,4 @@
-"""A folder of recordings as a tape: what it lists, and exactly what it plays.
+"""Tape: a folder of recordings, the markets it lists, and exactly what it plays.
 
 `python -m upstream.sandbox.tape.tape DIR` prints it as lines of JSON.
 """
@@ -22,7 +22,7 @@ from upstream.sandbox.exchange.catalogue import Gamma, token_ids
 from upstream.sandbox.tape import captures, files, kinds, prints, recorded_markets, snapshots
 from upstream.sandbox.tape.files import File, UnreadableError
 from upstream.sandbox.tape.made import complete
-from upstream.sandbox.tape.recording import BookSeen, Happening, LevelsChanged, Listing, Printed, Recording
+from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Printed, Recording, TapeEvent, TapeListing
 from upstream.transport.micro import text
 
 if TYPE_CHECKING:
@@ -41,26 +41,27 @@ MAX_TOTAL_BYTES = 1 << 30  # unpacked
 
 
 class Played(NamedTuple):
-    """Something of a tape, when it is played: `due_ms` never falls within a recording, `ts_ms` may, as it did."""
+    """An event of a tape at its play time: `due_ms` never decreases within a recording, `ts_ms` may, as recorded."""
 
     due_ms: int
     order: int
     ts_ms: int
     recording: Recording
-    happening: Happening
+    tape_event: TapeEvent
 
     @property
     def kind(self) -> str:
-        if isinstance(self.happening, LevelsChanged):
+        """The kind of the event."""
+        if isinstance(self.tape_event, LevelsChanged):
             return "price_change"
-        if isinstance(self.happening, BookSeen):
+        if isinstance(self.tape_event, BookSeen):
             return "book"
-        return "last_trade_price" if isinstance(self.happening, Printed) else "market_resolved"
+        return "last_trade_price" if isinstance(self.tape_event, Printed) else "market_resolved"
 
 
 @dataclass
 class Timeline:
-    """Where the times of a recording come to lie: its first moment at the start, or, as fast as possible, its last."""
+    """Maps a recording's times: its first moment to the start or, at maximum speed, its last."""
 
     start_ms: int
     speed: float
@@ -76,9 +77,9 @@ class Timeline:
 
 @dataclass
 class Tape:
-    """What a folder of recordings holds."""
+    """Contents of a recordings folder."""
 
-    listings: list[Listing]
+    listings: list[TapeListing]
     events: list[Gamma]
     recordings: list[Recording]
     still: list[StillBook]
@@ -98,7 +99,7 @@ class Tape:
         ]
 
     def play(self, start_ms: int, speed: float = 1.0) -> Iterator[Played]:
-        """Go through all of it in the order it is played."""
+        """Yield all events in play order."""
         lanes = zip(self.recordings, self.timelines(start_ms, speed), range(len(self.recordings)), strict=True)
         return heapq.merge(
             *(_lane(recording, timeline, place) for recording, timeline, place in lanes), key=lambda one: one[:2]
@@ -113,11 +114,11 @@ class Tape:
         }
 
     def forget_unknown(self) -> None:
-        """Leave out what is about tokens that no market has, and count what was used."""
+        """Drop rows about tokens that no market has, and count what was used."""
         known = {token for listing in self.listings for token in token_ids(listing.gamma)}
         for recording in self.recordings:
-            recording.happenings = [one for one in recording.happenings if one.token in known]
-        self.recordings = [recording for recording in self.recordings if recording.happenings]
+            recording.tape_events = [one for one in recording.tape_events if one.token in known]
+        self.recordings = [recording for recording in self.recordings if recording.tape_events]
         self.still = [book for book in self.still if book.token in known]
         for file in self.files:
             file.why = file.why or ("" if file.rows else "no rows")
@@ -128,12 +129,13 @@ class Tape:
                     file.leave("of a token that no file describes", count=count)
 
     def summary(self) -> dict[str, Any]:
-        kinds = Counter(type(one).__name__ for recording in self.recordings for one in recording.happenings)
+        """Return the tape's totals."""
+        kinds = Counter(type(one).__name__ for recording in self.recordings for one in recording.tape_events)
         return {
             "markets": len(self.listings),
             "markets_described_by_gamma": sum("sandboxMadeFrom" not in listing.gamma for listing in self.listings),
             "markets_played": sum(listing.played for listing in self.listings),
-            "recordings": {recording.name: len(recording.happenings) for recording in self.recordings},
+            "recordings": {recording.name: len(recording.tape_events) for recording in self.recordings},
             "socket_captures": sum(recording.kind == "socket" for recording in self.recordings),
             "price_changes": kinds["LevelsChanged"],
             "books": kinds["BookSeen"],
@@ -142,14 +144,14 @@ class Tape:
         }
 
     def account(self) -> dict[str, Any]:
-        """Say of each file what was used of it, or why nothing was."""
+        """Return per file what was used of it, or why nothing was."""
         return {
-            "files": [file.told() for file in self.files if file.rows],
+            "files": [file.account() for file in self.files if file.rows],
             "unread": {file.name: file.why for file in self.files if not file.rows},
         }
 
     def lines(self) -> Iterator[str]:
-        """Say the account in lines of text."""
+        """Yield the account as lines of text."""
         read = sum(file.used > 0 for file in self.files)
         used, rows = sum(file.used for file in self.files), sum(file.rows for file in self.files)
         yield f"{read} of {len(self.files)} files used, {used:,} of their {rows:,} rows"
@@ -170,11 +172,11 @@ def read_tape(folder: Path | str, progress: Callable[[str], None] | None = None)
 
 
 class UnplayableError(Exception):
-    """A folder is no tape; says why, and what was wrong with each file."""
+    """The folder is not a tape; the message says why, and what was wrong with each file."""
 
 
 class _Reader:
-    """Reads a folder kind by kind, catalogues first."""
+    """Reader of a folder, kind by kind, catalogues first."""
 
     def __init__(self, folder: Path, progress: Callable[[str], None]) -> None:
         if not folder.is_dir():
@@ -182,10 +184,10 @@ class _Reader:
         self._folder, self._progress = folder, progress
         self._files: list[File] = []
         self._contents: list[Content] = []
-        self._listings: list[Listing] = []
+        self._listings: list[TapeListing] = []
         self._events: list[Gamma] = []
         self._names: set[tuple[str, str]] = set()
-        self._of_condition: dict[str, Listing] = {}
+        self._of_condition: dict[str, TapeListing] = {}
         self._digests: dict[bytes, str] = {}
         self._left = MAX_TOTAL_BYTES
 
@@ -216,7 +218,7 @@ class _Reader:
     # --- Files ---
 
     def _recognise(self) -> None:
-        """Read all files, and keep those that are of use."""
+        """Read all files, and keep those that are usable."""
         for path in _paths(self._folder):
             file = File(str(path.relative_to(self._folder)).encode(errors="replace").decode())
             self._files.append(file)
@@ -243,7 +245,7 @@ class _Reader:
         return data
 
     def _each(self, kind: Kind, read: Callable[[Content], Result]) -> list[Result]:
-        """Read all files of a kind; one that cannot be read after all says why."""
+        """Read all files of a kind; one that turns out unreadable records why."""
         found = []
         for content in self._contents:
             if content.kind is kind:
@@ -258,7 +260,7 @@ class _Reader:
     # --- Catalogues ---
 
     def _catalogues(self) -> None:
-        gamma: list[Listing] = []
+        gamma: list[TapeListing] = []
         for kind in (kinds.GAMMA_EVENTS, kinds.GAMMA_MARKETS, kinds.GAMMA_LINES):
             for markets, events in self._each(kind, lambda one: recorded_markets.gamma_markets(one.file, one.rows())):
                 gamma += markets
@@ -277,8 +279,8 @@ class _Reader:
             self._events += events
             self._list(listings)
 
-    def _list(self, listings: Iterable[Listing]) -> None:
-        """Add the markets that are not known yet, by condition, id or token."""
+    def _list(self, listings: Iterable[TapeListing]) -> None:
+        """Add the markets not known yet, by condition, id or token."""
         for listing in listings:
             own = _names(listing)
             if not self._names.isdisjoint(own):
@@ -313,12 +315,14 @@ class _Reader:
             yield from found
 
 
-def _listings(read: Callable[[File, Iterator[tuple[int, Row]]], Iterable[Listing]], one: Content) -> list[Listing]:
+def _listings(
+    read: Callable[[File, Iterator[tuple[int, Row]]], Iterable[TapeListing]], one: Content
+) -> list[TapeListing]:
     return list(read(one.file, one.rows()))
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """Go through all files of a folder and the folders in it, hidden ones excepted."""
+    """Yield all files of a folder and its subfolders, except hidden ones."""
     found = 0
     seen: set[str] = set()
     for here, inside, names in os.walk(folder, followlinks=True):
@@ -335,14 +339,14 @@ def _paths(folder: Path) -> Iterator[Path]:
                 yield Path(here, name)
 
 
-def _names(listing: Listing) -> set[tuple[str, str]]:
+def _names(listing: TapeListing) -> set[tuple[str, str]]:
     gamma = listing.gamma
     names = {("id", str(gamma["id"])), ("condition", gamma.get("conditionId") or str(gamma["id"]))}
     return names | {("token", token) for token in token_ids(gamma)}
 
 
 def _mark_played(tape: Tape) -> None:
-    """Open the markets that are going to trade, whatever became of them later, and name the recordings' own times."""
+    """Open the markets that will trade, whatever their later state, and set the recordings' own times."""
     of_token = {token: listing for listing in tape.listings for token in token_ids(listing.gamma)}
     for recording in tape.recordings:
         for token in recording.tokens():
@@ -364,36 +368,36 @@ def _mark_played(tape: Tape) -> None:
 
 def _lane(recording: Recording, timeline: Timeline, place: int) -> Iterator[Played]:
     due = 0
-    for happening in recording.happenings:
-        ts_ms = timeline(happening.at_ms)
+    for tape_event in recording.tape_events:
+        ts_ms = timeline(tape_event.at_ms)
         due = max(due, ts_ms)
-        yield Played(due, place, ts_ms, recording, happening)
+        yield Played(due, place, ts_ms, recording, tape_event)
 
 
 def lines(tape: Tape, start_ms: int, speed: float, what: str) -> Iterator[dict[str, Any]]:
-    """Go through messages, trades or markets of a tape, as they are sent and listed."""
+    """Yield messages, trades or markets of a tape, as they are sent and listed."""
     if what == "markets":
         yield from (listing.gamma for listing in tape.listings)
         return
     conditions = tape.conditions()
     for played in tape.play(start_ms, speed):
-        happening = played.happening
-        condition_id, outcome = conditions.get(happening.token, ("", 0))
-        if isinstance(happening, Printed) and what == "trades":
+        tape_event = played.tape_event
+        condition_id, outcome = conditions.get(tape_event.token, ("", 0))
+        if isinstance(tape_event, Printed) and what == "trades":
             yield {
                 "ts_ms": played.ts_ms,
                 "condition_id": condition_id,
                 "outcome": outcome,
-                "token": happening.token,
-                "side": happening.side,
-                "price": text(happening.price),
-                "size": text(happening.size),
-                "tx": happening.tx,
-                "wallet": happening.wallet,
+                "token": tape_event.token,
+                "side": tape_event.side,
+                "price": text(tape_event.price),
+                "size": text(tape_event.size),
+                "tx": tape_event.tx,
+                "wallet": tape_event.wallet,
                 "recording": played.recording.name,
             }
-        elif what == "messages" and isinstance(happening, LevelsChanged | BookSeen | Printed):
-            yield happening.message(condition_id, played.ts_ms)
+        elif what == "messages" and isinstance(tape_event, LevelsChanged | BookSeen | Printed):
+            yield tape_event.message(condition_id, played.ts_ms)
 
 
 def main() -> None:

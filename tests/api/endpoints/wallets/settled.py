@@ -1,4 +1,4 @@
-"""A market whose trades are settled on a chain of rows, and who trades there."""
+"""Fixtures: a market with settled trades on a simulated chain, and its wallets."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@ import pytest
 from orchestration.ingest.gaps import losses as module
 from orchestration.ingest.gaps.losses import MAX_UNSAVED, UNCHANGED, Loss, Losses
 from sql.queries import feed as queries
-from tests.orchestration.ingest.making import NOW, token
+from tests.orchestration.ingest.builders import NOW, token
 
 
 @pytest.fixture

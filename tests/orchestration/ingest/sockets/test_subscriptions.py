@@ -4,23 +4,28 @@ import datetime as dt
 import pytest
 
 from orchestration.candles import activity, aggregates
-from orchestration.feeds.lease import Lease
+from orchestration.feeds.lease import FeedLease
 from orchestration.ingest.housekeeping import Housekeeping
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.sockets.subscriptions import Following
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.sockets.subscriptions import Subscriptions
 from tests.factories import add_market, add_trades
 from upstream.polymarket.market_channel.socket import NewMarket
 
 
 @pytest.fixture
-def following():
-    """Sockets that are never opened: there is nobody at this address."""
+def subscriptions():
+    """Run calls on subscriptions whose sockets never open: nothing listens at this address."""
     loop = asyncio.new_event_loop()
     made = None
 
     async def make():
-        return Following(
-            "ws://127.0.0.1:9/", Tracker(), 4, heard=lambda *_: 0, opened=lambda _: None, lost=lambda *_: None
+        return Subscriptions(
+            "ws://127.0.0.1:9/",
+            Normalizer(),
+            4,
+            on_messages=lambda *_: 0,
+            on_opened=lambda _: None,
+            on_lost=lambda *_: None,
         )
 
     made = loop.run_until_complete(make())
@@ -45,57 +50,59 @@ def rows(*markets, follow=True):
     ]
 
 
-def announced(market):
+def new_market(market):
     tokens = [f"{market}-0", f"{market}-1"]
     return NewMarket(
         f"0x{market}", 1, "1", "?", "", None, tokens, ["Yes", "No"], [], None, None, None, None, active=True
     )
 
 
-def spread(following):
-    return [sorted(listener.tokens) for listener in following.of.listeners]
+def tokens_by_socket(subscriptions):
+    return [sorted(listener.tokens) for listener in subscriptions.of.listeners]
 
 
-def test_outcomes_of_one_market_share_a_socket_and_no_socket_gets_too_many(following):
-    following(lambda it: it.take(rows(1, 2, 3), whole=True, fresh=False))
+def test_outcomes_of_one_market_share_a_socket_and_no_socket_gets_too_many(subscriptions):
+    subscriptions(lambda it: it.apply(rows(1, 2, 3), whole=True, fresh=False))
 
-    assert spread(following) == [["1-0", "1-1", "2-0", "2-1"], ["3-0", "3-1"]]
-
-
-def test_room_that_was_left_is_used_again(following):
-    following(lambda it: it.take(rows(1, 2, 3), whole=True, fresh=False))
-    following(lambda it: it.take([*rows(1, follow=False), *rows(4, 5)], whole=False, fresh=True))
-
-    assert spread(following) == [["2-0", "2-1", "4-0", "4-1"], ["3-0", "3-1", "5-0", "5-1"]]
-    assert "1-0" not in following.of.of_token
+    assert tokens_by_socket(subscriptions) == [["1-0", "1-1", "2-0", "2-1"], ["3-0", "3-1"]]
 
 
-def test_a_whole_reading_leaves_what_it_does_not_name(following):
-    following(lambda it: it.take(rows(1, 2), whole=True, fresh=False))
-    following(lambda it: it.take(rows(2), whole=True, fresh=False))
+def test_room_that_was_left_is_used_again(subscriptions):
+    subscriptions(lambda it: it.apply(rows(1, 2, 3), whole=True, fresh=False))
+    subscriptions(lambda it: it.apply([*rows(1, follow=False), *rows(4, 5)], whole=False, fresh=True))
 
-    assert spread(following) == [["2-0", "2-1"]]
-
-
-def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(following):
-    following(lambda it: it.take(rows(1), whole=True, fresh=False))
-    following(lambda it: it.anticipate([announced(7), announced(7)]))
-    following(lambda it: it.take(rows(1), whole=True, fresh=True))
-    assert spread(following) == [["1-0", "1-1", "7-0", "7-1"]]
-
-    following(lambda it: it.take(rows(7), whole=False, fresh=True))
-    assert following.of.listeners[0].tokens.keys() == {"1-0", "1-1", "7-0", "7-1"}
+    assert tokens_by_socket(subscriptions) == [["2-0", "2-1", "4-0", "4-1"], ["3-0", "3-1", "5-0", "5-1"]]
+    assert "1-0" not in subscriptions.of.of_token
 
 
-def test_announced_markets_that_never_come_are_given_up(following, monkeypatch):
+def test_a_whole_reading_leaves_what_it_does_not_name(subscriptions):
+    subscriptions(lambda it: it.apply(rows(1, 2), whole=True, fresh=False))
+    subscriptions(lambda it: it.apply(rows(2), whole=True, fresh=False))
+
+    assert tokens_by_socket(subscriptions) == [["2-0", "2-1"]]
+
+
+def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(subscriptions):
+    subscriptions(lambda it: it.apply(rows(1), whole=True, fresh=False))
+    subscriptions(lambda it: it.anticipate([new_market(7), new_market(7)]))
+    subscriptions(lambda it: it.apply(rows(1), whole=True, fresh=True))
+    assert tokens_by_socket(subscriptions) == [["1-0", "1-1", "7-0", "7-1"]]
+
+    subscriptions(lambda it: it.apply(rows(7), whole=False, fresh=True))
+    assert subscriptions.of.listeners[0].tokens.keys() == {"1-0", "1-1", "7-0", "7-1"}
+
+
+def test_announced_markets_that_never_come_are_given_up(subscriptions, monkeypatch):
     monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.ANTICIPATE_S", -1.0)
-    following(lambda it: it.anticipate([announced(7)]))
-    following(lambda it: it.take([], whole=False, fresh=True))
+    subscriptions(lambda it: it.anticipate([new_market(7)]))
+    subscriptions(lambda it: it.apply([], whole=False, fresh=True))
 
-    assert spread(following) == [[]]
+    assert tokens_by_socket(subscriptions) == [[]]
 
 
-def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_catalogue(following, conn, database_url):
+def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_catalogue(
+    subscriptions, conn, database_url
+):
     market, other = add_market(conn, "rain"), add_market(conn, "snow")
     conn.commit()
     tokens = [
@@ -103,27 +110,27 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
         for row in (market, other)
         for outcome, token in enumerate(row["token_ids"])
     ]
-    following(lambda made: made.take(tokens, whole=True, fresh=False))
-    housekeeping = Housekeeping(Lease(database_url, "all", "run", 60.0), all_tokens_s=300.0)
+    subscriptions(lambda made: made.apply(tokens, whole=True, fresh=False))
+    housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), all_tokens_s=300.0)
 
-    def told():
+    def stored_volumes():
         volumes = housekeeping.volumes()
-        following(lambda made: made.value(volumes))
-        return [following.of._tracker.tracks[token].price().volume_24h_usd for token, *_ in tokens]
+        subscriptions(lambda made: made.update_volumes(volumes))
+        return [subscriptions.of._normalizer.states[token].price().volume_24h_usd for token, *_ in tokens]
 
-    def traded(row, size, now):
+    def add_trade(row, size, now):
         add_trades(conn, row, [{"price": "0.5", "size": size, "ts": now}])
         aggregates.compute_stats(conn, now)
         activity.bring_up_to_date(conn, now)
         conn.commit()
 
     try:
-        assert told() == [0, 0, 0, 0]
+        assert stored_volumes() == [0, 0, 0, 0]
         now = dt.datetime.now(dt.UTC)
-        traded(market, 100, now - dt.timedelta(seconds=60))
-        assert told() == [50_000_000, 50_000_000, 0, 0]
-        traded(other, 10, now)
-        assert told() == [50_000_000, 50_000_000, 5_000_000, 5_000_000]
+        add_trade(market, 100, now - dt.timedelta(seconds=60))
+        assert stored_volumes() == [50_000_000, 50_000_000, 0, 0]
+        add_trade(other, 10, now)
+        assert stored_volumes() == [50_000_000, 50_000_000, 5_000_000, 5_000_000]
         assert housekeeping.volumes() == {}
     finally:
         housekeeping.close()

@@ -3,9 +3,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestration.ingest.order_book import Book
+from orchestration.ingest.order_book import OrderBook
 from orchestration.ingest.sockets.pulse import Pulse
-from orchestration.ingest.sockets.watchdog import ON_ITS_WAY_S, Watchdog
+from orchestration.ingest.sockets.watchdog import PUSH_DELAY_S, Watchdog
 from upstream.polymarket.book import Book as Snapshot
 from upstream.transport.errors import Unavailable
 
@@ -14,7 +14,7 @@ BIDS, ASKS = [(480_000, 5_000_000)], [(520_000, 7_000_000)]
 
 
 class Socket:
-    """A listener of which only silence is known."""
+    """A fake listener that is silent."""
 
     def __init__(self, tokens):
         self.tokens = dict.fromkeys(tokens)
@@ -22,57 +22,57 @@ class Socket:
         self.pulse = Pulse(0.0)
         self.cause = None
 
-    def cut(self, cause):
+    def disconnect(self, cause):
         self.cause = cause
 
 
-def told(token_id, bids=BIDS, asks=ASKS, ts_ms=2_000, hash_=""):
+def rest_book(token_id, bids=BIDS, asks=ASKS, ts_ms=2_000, hash_=""):
     return Snapshot(asset_id=token_id, market="", ts_ms=ts_ms, hash=hash_, bids=bids, asks=asks)
 
 
-def following(*token_ids):
-    tracks = {}
+def normalizer_of(*token_ids):
+    states = {}
     for token_id in token_ids:
-        book = Book()
+        book = OrderBook()
         book.snapshot(BIDS, ASKS, 1_000, "aa")
-        tracks[token_id] = SimpleNamespace(book=book)
-    return SimpleNamespace(tracks=tracks)
+        states[token_id] = SimpleNamespace(book=book)
+    return SimpleNamespace(states=states)
 
 
 def watched(answer, tokens=("one", "two"), meanwhile=None):
-    """Watch a socket that has been silent for the limit; give the socket and the tokens that were asked for."""
-    tracker, socket, asked = following(*tokens), Socket(tokens), []
+    """Watch a socket silent for the limit; return the socket and the tokens that were fetched."""
+    normalizer, socket, requested = normalizer_of(*tokens), Socket(tokens), []
 
     async def fetch(token_ids):
-        asked.append(token_ids)
+        requested.append(token_ids)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
     async def run():
-        watchdog = Watchdog(tracker, fetch, LIMIT)
+        watchdog = Watchdog(normalizer, fetch, LIMIT)
         watchdog.watch(socket, LIMIT - 0.1)
-        assert asked == []
+        assert requested == []
         watchdog.watch(socket, LIMIT)
-        watchdog.watch(socket, LIMIT + 0.1)  # it is being asked already
+        watchdog.watch(socket, LIMIT + 0.1)  # it is being checked already
         await asyncio.sleep(0.05)
         if meanwhile:
-            meanwhile(tracker, socket)
-        await asyncio.sleep(ON_ITS_WAY_S + 0.1)
+            meanwhile(normalizer, socket)
+        await asyncio.sleep(PUSH_DELAY_S + 0.1)
 
     asyncio.run(run())
-    return socket, asked
+    return socket, requested
 
 
 def test_a_socket_whose_books_are_the_exchanges_is_quiet():
-    socket, asked = watched([told("one"), told("two", hash_="aa", bids=[])])
+    socket, requested = watched([rest_book("one"), rest_book("two", hash_="aa", bids=[])])
 
     assert socket.cause is None
-    assert [sorted(tokens) for tokens in asked] == [["one", "two"]]
+    assert [sorted(tokens) for tokens in requested] == [["one", "two"]]
 
 
 def test_a_socket_that_kept_a_change_to_itself_is_dead():
-    socket, _ = watched([told("one"), told("two", bids=[(490_000, 1_000_000)])])
+    socket, _ = watched([rest_book("one"), rest_book("two", bids=[(490_000, 1_000_000)])])
 
     assert socket.cause == "silent"
 
@@ -81,15 +81,15 @@ def test_a_change_that_was_on_its_way_is_waited_for():
     changed = [(490_000, 1_000_000)]
 
     socket, _ = watched(
-        [told("one", bids=changed)],
-        meanwhile=lambda tracker, _: tracker.tracks["one"].book.snapshot(changed, ASKS, 2_000),
+        [rest_book("one", bids=changed)],
+        meanwhile=lambda normalizer, _: normalizer.states["one"].book.snapshot(changed, ASKS, 2_000),
     )
 
     assert socket.cause is None
 
 
 def test_an_answer_older_than_what_was_heard_says_nothing():
-    socket, _ = watched([told("one", bids=[], ts_ms=500)])
+    socket, _ = watched([rest_book("one", bids=[], ts_ms=500)])
 
     assert socket.cause is None
 
@@ -105,13 +105,13 @@ def test_when_rest_does_not_answer_either_a_socket_is_given_a_little_longer(monk
 
 def test_of_many_books_the_newest_are_compared_and_the_others_in_turn():
     tokens = [f"token {n}" for n in range(220)]
-    tracker, socket = following(*tokens), Socket(tokens)
-    tracker.tracks["token 219"].book.change(1, 470_000, 1_000_000, 5_000)
-    watchdog = Watchdog(tracker, None, LIMIT)
+    normalizer, socket = normalizer_of(*tokens), Socket(tokens)
+    normalizer.states["token 219"].book.change(1, 470_000, 1_000_000, 5_000)
+    watchdog = Watchdog(normalizer, None, LIMIT)
 
-    rounds = [watchdog._some(socket) for _ in range(5)]
+    rounds = [watchdog._token_sample(socket) for _ in range(5)]
 
-    assert all("token 219" in asked and len(asked) <= 100 for asked in rounds)
+    assert all("token 219" in requested and len(requested) <= 100 for requested in rounds)
     assert set().union(*rounds) == set(tokens)
 
 

@@ -5,44 +5,44 @@ from contextlib import contextmanager
 import pytest
 
 from orchestration.ingest.storage.backlog import Backlog
-from orchestration.ingest.storage.rows import BATCH_BYTES, TRADE_BYTES, Batch
-from tests.orchestration.ingest.making import NOW, token, tracker, trades
+from orchestration.ingest.storage.rows import BATCH_BYTES, TRADE_BYTES, WriteBatch
+from tests.orchestration.ingest.builders import NOW, make_normalizer, token, trades
 from upstream.polymarket.market_channel.socket import parse
 
-ROOM = 1_000_000
+CAPACITY = 1_000_000
 
 
 def batch(count=1, received_ms=0, ts_ms=NOW, of=None):
-    return Batch(trades=trades(count, of or token(), ts_ms=ts_ms), received_ms=received_ms)
+    return WriteBatch(trades=trades(count, of or token(), ts_ms=ts_ms), received_ms=received_ms)
 
 
-def of(batches, trades):
-    """The bytes of so many batches with so many trades in all."""
+def size(batches, trades):
+    """Return the bytes of so many batches with so many trades in all."""
     return batches * BATCH_BYTES + trades * TRADE_BYTES
 
 
 def test_the_oldest_come_first_and_what_is_committed_is_forgotten():
-    backlog = Backlog(ROOM)
+    backlog = Backlog(CAPACITY)
     first, second, third = batch(2), batch(3), batch(4)
     for each in (first, second, third):
         backlog.add(each)
 
-    merged, end = backlog.head(of(2, 5))
+    merged, end = backlog.head(size(2, 5))
     assert merged.trades == first.trades + second.trades
-    backlog.done(end)
-    assert backlog.head(of(2, 5))[0] is third
-    assert (backlog.events, backlog.bytes) == (4, of(1, 4))
+    backlog.mark_committed(end)
+    assert backlog.head(size(2, 5))[0] is third
+    assert (backlog.events, backlog.bytes) == (4, size(1, 4))
 
 
 def test_a_batch_larger_than_asked_for_still_comes():
-    backlog = Backlog(ROOM)
+    backlog = Backlog(CAPACITY)
     backlog.add(batch(50))
 
     assert len(backlog.head(10)[0]) == 50
 
 
 def test_beyond_its_capacity_the_oldest_go_and_their_span_is_known():
-    backlog = Backlog(of(2, 8))
+    backlog = Backlog(size(2, 8))
     for nth in range(5):
         backlog.add(batch(4, ts_ms=NOW + nth * 100))
 
@@ -53,19 +53,19 @@ def test_beyond_its_capacity_the_oldest_go_and_their_span_is_known():
 
 
 def test_what_went_over_while_being_written_is_not_forgotten_twice():
-    backlog = Backlog(of(1, 10))
+    backlog = Backlog(size(1, 10))
     backlog.add(batch(6))
-    _, end = backlog.head(ROOM)
+    _, end = backlog.head(CAPACITY)
     kept = batch(6)
     backlog.add(kept)
 
-    backlog.done(end)
+    backlog.mark_committed(end)
 
-    assert backlog.head(ROOM)[0] is kept
+    assert backlog.head(CAPACITY)[0] is kept
 
 
 def test_a_ring_is_shortened_by_what_somebody_has_committed():
-    backlog = Backlog(ROOM)
+    backlog = Backlog(CAPACITY)
     for nth in range(5):
         backlog.add(batch(received_ms=nth * 100))
 
@@ -76,7 +76,7 @@ def test_a_ring_is_shortened_by_what_somebody_has_committed():
 
 
 def test_a_window_holds_some_tokens_within_a_span():
-    backlog, mine, other = Backlog(ROOM), token(1), token(2)
+    backlog, mine, other = Backlog(CAPACITY), token(1), token(2)
     backlog.add(batch(3, ts_ms=NOW, of=mine))
     backlog.add(batch(3, ts_ms=NOW, of=other))
 
@@ -87,7 +87,7 @@ def test_a_window_holds_some_tokens_within_a_span():
 
 
 @contextmanager
-def traced():
+def traced_memory():
     """Measure the bytes that the block leaves behind."""
     tracemalloc.start()
     try:
@@ -101,8 +101,8 @@ def whole_book(of, nth, levels):
         side: [{"price": f"{(low + at) / 1000:.3f}", "size": f"{nth + at}.5"} for at in range(levels // 2)]
         for side, low in (("bids", 100), ("asks", 600))
     }
-    said = {"market": of.market_id, "asset_id": of.token_id, "timestamp": str(NOW + nth), "hash": f"{nth:040x}"}
-    return json.dumps({"event_type": "book", **said, **sides})
+    fields = {"market": of.market_id, "asset_id": of.token_id, "timestamp": str(NOW + nth), "hash": f"{nth:040x}"}
+    return json.dumps({"event_type": "book", **fields, **sides})
 
 
 def level_change(of, nth):
@@ -112,49 +112,49 @@ def level_change(of, nth):
     )
 
 
-def print_of_a_trade(of, nth):
-    said = {"price": "0.41", "size": f"{nth}.5", "side": "BUY", "transaction_hash": f"0x{nth:064x}"}
+def trade_message(of, nth):
+    fields = {"price": "0.41", "size": f"{nth}.5", "side": "BUY", "transaction_hash": f"0x{nth:064x}"}
     return json.dumps(
         {
             "event_type": "last_trade_price",
             "market": of.market_id,
             "asset_id": of.token_id,
             "timestamp": str(NOW + nth),
-            **said,
+            **fields,
         }
     )
 
 
 def test_what_it_holds_is_bounded_in_bytes_whatever_it_is():
     mine = token()
-    following, backlog = tracker(mine), Backlog(2_000_000)
-    with traced() as held:
+    normalizer, backlog = make_normalizer(mine), Backlog(2_000_000)
+    with traced_memory() as held:
         for nth in range(400):
-            following.take(parse(whole_book(mine, nth, 200)))
-            backlog.add(following.cut())
+            normalizer.apply(parse(whole_book(mine, nth, 200)))
+            backlog.add(normalizer.cut_batch())
         assert held() < 3_000_000
 
     assert backlog.take_overflow().events == 400 - backlog.events
 
 
 @pytest.mark.parametrize(
-    ("frame", "at_once"),
+    ("frame", "per_batch"),
     [
         (lambda of, nth: whole_book(of, nth, 200), 1),
         (lambda of, nth: whole_book(of, nth, 2), 10),
         (level_change, 20),
-        (print_of_a_trade, 20),
+        (trade_message, 20),
     ],
     ids=["books of 200 levels", "books of 2 levels", "level changes", "trades"],
 )
-def test_the_bytes_it_counts_are_those_that_it_takes(frame, at_once):
+def test_the_bytes_it_counts_are_those_that_it_takes(frame, per_batch):
     mine = token()
-    following, backlog = tracker(mine), Backlog(1 << 40)
-    with traced() as held:
+    normalizer, backlog = make_normalizer(mine), Backlog(1 << 40)
+    with traced_memory() as held:
         for nth in range(300):
-            following.take(parse(frame(mine, nth)))
-            if nth % at_once == at_once - 1:
-                backlog.add(following.cut())
+            normalizer.apply(parse(frame(mine, nth)))
+            if nth % per_batch == per_batch - 1:
+                backlog.add(normalizer.cut_batch())
         taken = held()
 
     assert 0.6 < backlog.bytes / taken < 2

@@ -15,9 +15,9 @@ def test_ids_are_the_same_in_every_process():
         f" ids.change_id({TOKEN!r}, 1, 'ff', 1, 2, 3), ids.snapshot_id({TOKEN!r}, 1, 'ff'))"
     )
     seeds = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
-    said = {subprocess.check_output([sys.executable, "-c", code], env=env, text=True) for env in seeds}
+    outputs = {subprocess.check_output([sys.executable, "-c", code], env=env, text=True) for env in seeds}
 
-    assert said == {"-7656582193838500303 5581678614585604274 5280245323941336832\n"}
+    assert outputs == {"-7656582193838500303 5581678614585604274 5280245323941336832\n"}
 
 
 def test_a_trade_with_a_transaction_hash_is_one_from_every_source():
@@ -49,6 +49,6 @@ def test_seq_orders_by_instant_and_then_by_arrival():
     assert ids.seq_ms(ids.seq(now, 77)) == now
 
 
-def test_a_trade_id_is_said_in_sixteen_hex_digits():
+def test_a_trade_id_is_formatted_as_sixteen_hex_digits():
     assert ids.trade_text(-1) == "f" * 16
     assert ids.trade_text(1) == "0" * 15 + "1"

@@ -1,4 +1,4 @@
-"""Rows of markets, spoiled: trades, what the feed tells, the catalogue, and what is computed of them."""
+"""Corrupted rows of markets: trades, the feed's tables, the catalogue, and what is computed from them."""
 
 from __future__ import annotations
 

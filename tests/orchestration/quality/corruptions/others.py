@@ -1,4 +1,4 @@
-"""Rows of blocks, spoiled, and rows that belong to no market and no block."""
+"""Corrupted rows of blocks, and rows that belong to no market and no block."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CHAIN = {
     ),
 }
 
-# About rows that belong to no market and no block: the check is enough to know it by.
+# For rows that belong to no market and no block the check alone identifies the corruption.
 OTHERS = {
     "a trade of a market that nobody knows": Corruption(
         trade("market_key trade_id", "999999|999999"),

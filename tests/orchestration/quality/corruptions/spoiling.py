@@ -1,7 +1,7 @@
-"""A way of spoiling a row that the suites name: what is done to it, and which checks must say so.
+"""A corruption of a row: the statement that makes it, and the checks that must detect it.
 
-A statement spoils a market (`%(key)s`) or a block (`%(block)s`) that was whole; where it is about something else, that
-is named.
+A statement corrupts a healthy market (`%(key)s`) or block (`%(block)s`); where it is about something else, that is
+named.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ AHEAD = "now() + interval '1 day'"
 
 
 class Corruption(NamedTuple):
-    """What is done, and which checks catch it."""
+    """A statement, and the checks that detect its corruption."""
 
     does: str
     caught_by: set[str]
@@ -21,7 +21,7 @@ class Corruption(NamedTuple):
 
 
 def trade(columns: str, values: str) -> str:
-    """Insert a trade that is whole but for these columns."""
+    """Insert a trade that is valid except for these columns."""
     whole = {
         "ts": "coalesce((select max(ts) from trades where market_key = %(key)s::int), now() - interval '80 seconds')",
         "market_key": "%(key)s",

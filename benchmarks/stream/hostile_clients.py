@@ -1,7 +1,7 @@
-"""Clients who mean ill: `python -m benchmarks.stream.mischief PORT PATH [KIND…]`, until its input ends.
+"""Misbehaving clients: `python -m benchmarks.stream.hostile_clients PORT PATH [KIND…]`, until stdin closes.
 
-They take what all others leave of one core: what those notice is to be the server's doing, not that the machine is
-busy. Being nice is too little for that: also a nice process runs to the end of its slice before others get the core.
+They use only a core's idle time: what other clients notice should be caused by the server, not by a busy machine.
+Niceness alone is not enough for that: a nice process too runs to the end of its slice before others get the core.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from benchmarks.stream.listeners import Listener
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PAUSE_S = 0.2  # between two times of one kind
-PATIENCE_S = 5.0
+PAUSE_S = 0.2  # between two attempts of one kind
+TIMEOUT_S = 5.0
 ENDLESS_S = 3.0
 BEGUN = b"GET /stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
 FIN = 0x80
@@ -31,7 +31,7 @@ CONTINUATION, TEXT, PING = 0, 1, 9
 
 
 def framed(payload: bytes, first: int = FIN | TEXT, *, size: int | None = None) -> bytes:
-    """Give a frame as a client sends it, by a mask that changes nothing; `size` is what it claims to hold."""
+    """Return a client's frame, with a mask that changes nothing; `size` is the length it claims."""
     size = len(payload) if size is None else size
     if size < 126:
         head = bytes([first, 0x80 | size])
@@ -42,15 +42,15 @@ def framed(payload: bytes, first: int = FIN | TEXT, *, size: int | None = None) 
     return head + bytes(4) + payload
 
 
-class Mischief(threading.Thread):
-    """One kind of it, over and over."""
+class HostileClient(threading.Thread):
+    """One kind of misbehaviour, repeated."""
 
     def __init__(self, name: str, act: Callable[[], None], enough: threading.Event) -> None:
         super().__init__(name=name, daemon=True)
         self.act, self.enough, self.times = act, enough, 0
 
     def run(self) -> None:
-        """Begin again until it is enough."""
+        """Repeat until stopped."""
         while not self.enough.wait(PAUSE_S):
             with contextlib.suppress(OSError, SystemExit):
                 self.act()
@@ -58,7 +58,7 @@ class Mischief(threading.Thread):
 
 
 class Idle:
-    """Connections whose handshake never ends: silent ones, and ones that send a little more of it each second."""
+    """Connections whose handshake never completes: silent ones, and ones that send a little more each second."""
 
     def __init__(self, port: int, count: int, more: bytes) -> None:
         self._port, self._more = port, more
@@ -66,14 +66,14 @@ class Idle:
         self._sockets = [self._open() for _ in range(count)]
 
     def _open(self) -> socket.socket:
-        one = socket.create_connection(("127.0.0.1", self._port), timeout=PATIENCE_S)
+        one = socket.create_connection(("127.0.0.1", self._port), timeout=TIMEOUT_S)
         one.sendall(BEGUN)
         one.setblocking(False)
         self.opened += 1
         return one
 
     def tend(self) -> None:
-        """Say a little more, and open those anew that the server has closed."""
+        """Send a little more, and reopen connections that the server closed."""
         for number, one in enumerate(self._sockets):
             with contextlib.suppress(OSError):
                 if closed(one):
@@ -84,7 +84,7 @@ class Idle:
 
 
 def closed(one: socket.socket) -> bool:
-    """Tell whether the server has had enough; it says nothing otherwise."""
+    """Return whether the server closed the connection; it sends nothing otherwise."""
     try:
         one.recv(1 << 16)
     except BlockingIOError:
@@ -95,11 +95,11 @@ def closed(one: socket.socket) -> bool:
 
 
 def main(port: int, path: str, chosen: list[str]) -> None:
-    """Do it all at once, or what is chosen of it, and tell how often."""
+    """Run all kinds at once, or the chosen ones, and print how often each ran."""
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     enough = threading.Event()
-    threads = [Mischief(name, partial(act, port, path), enough) for name, act in KINDS.items() if name in chosen]
+    threads = [HostileClient(name, partial(act, port, path), enough) for name, act in KINDS.items() if name in chosen]
     idle = {name: Idle(port, count, more) for name, (count, more) in UNFINISHED.items() if name in chosen}
     for thread in threads:
         thread.start()
@@ -109,17 +109,17 @@ def main(port: int, path: str, chosen: list[str]) -> None:
             each.tend()
     enough.set()
     for thread in threads:
-        thread.join(timeout=PATIENCE_S)
-    told = {thread.name: thread.times for thread in threads}
-    print(json.dumps(told | {name: each.opened for name, each in idle.items()}))
+        thread.join(timeout=TIMEOUT_S)
+    counts = {thread.name: thread.times for thread in threads}
+    print(json.dumps(counts | {name: each.opened for name, each in idle.items()}))
 
 
 def refused(data: bytes) -> Callable[[int, str], None]:
-    """Say what is refused, and wait to be closed."""
+    """Return a client that sends invalid data and waits to be closed."""
 
     def act(port: int, path: str) -> None:
         with Listener(port, path).socket as one:
-            one.settimeout(PATIENCE_S)
+            one.settimeout(TIMEOUT_S)
             with contextlib.suppress(ConnectionError):  # closed at the first bytes of many
                 one.sendall(data)
             while one.recv(1 << 18):
@@ -129,21 +129,21 @@ def refused(data: bytes) -> Callable[[int, str], None]:
 
 
 def flood(data: bytes) -> Callable[[int, str], None]:
-    """Say what is allowed, though not so often, and go."""
+    """Return a client that sends valid data too often, and leaves."""
 
     def act(port: int, path: str) -> None:
         with Listener(port, path).socket as one:
-            one.settimeout(PATIENCE_S)
+            one.settimeout(TIMEOUT_S)
             one.sendall(data)
 
     return act
 
 
 def endless(port: int, path: str) -> None:
-    """Break the rules, and send on without heeding the answer."""
+    """Break the protocol, and keep sending without reading the response."""
     until = time.monotonic() + ENDLESS_S
     with Listener(port, path).socket as one, contextlib.suppress(OSError):
-        one.settimeout(PATIENCE_S)
+        one.settimeout(TIMEOUT_S)
         one.sendall(COMPRESSED)
         while time.monotonic() < until:
             one.sendall(LARGE)

@@ -1,4 +1,4 @@
-"""Feeds against the sandbox and a database of their own."""
+"""Live feeds run against the sandbox and a database of their own."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.settings import Settings
-from orchestration.ingest.exchange import Exchange
-from orchestration.ingest.feed import Feed
+from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.feed import LiveFeed
 from orchestration.markets import catalogue
 from sql import database
 from tests.soak import truth
@@ -28,22 +28,22 @@ from upstream.transport.http import Client
 ROOT = Path(__file__).parents[3]
 
 
-def wait_until(what, within_s=60.0):
+def wait_until(condition, within_s=60.0):
     began = time.monotonic()
-    while not (found := what()):
+    while not (found := condition()):
         assert time.monotonic() - began < within_s, f"not within {within_s} s"
         time.sleep(0.05)
     return found
 
 
-def list_nothing(monkeypatch):
-    """Have no market listed, nor end, while a test lasts: what is traded of a new one may be stored a moment later."""
+def disable_listings(monkeypatch):
+    """Stop markets from being listed or ending in a test: trades of a new one may be stored a moment later."""
     monkeypatch.setattr(simulation, "FIRST_LISTING_MS", 1_000_000_000)
     monkeypatch.setattr(simulation.Simulation, "_next_window", lambda *_: None)
 
 
 class World:
-    """A sandbox, a database that knows its markets, and the feeds in between; closed when its block ends."""
+    """A sandbox, a database with its markets, and feeds between them; closed when its block ends."""
 
     def __init__(self, sandbox, url, log):
         self.sandbox, self.url, self.log = sandbox, url, log
@@ -63,7 +63,7 @@ class World:
 
     def exchange(self):
         box = self.sandbox
-        return Exchange(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
+        return ExchangeClient(box.gamma_url, box.clob_url, box.socket_url, box.data_api_url, box.source.source)
 
     def discover(self):
         with Client() as client:
@@ -72,13 +72,13 @@ class World:
 
     def feed(self, *, window_s=600.0, settle_s=30.0, **settings):
         """Start a feed in this process."""
-        running = Running(self, window_s, settle_s, settings)
+        running = ThreadFeed(self, window_s, settle_s, settings)
         self.feeds.append(running)
         return running
 
     def process(self, *, window_s=600.0, clock_ahead_s=None, **settings):
         """Start a feed in a process of its own, which may have a clock of its own."""
-        running = Process(self, window_s, settings, clock_ahead_s)
+        running = ProcessFeed(self, window_s, settings, clock_ahead_s)
         self.feeds.append(running)
         return running
 
@@ -103,35 +103,35 @@ class World:
     def end_faults(self):
         httpx.delete(f"{self.sandbox.url}/sandbox/faults").raise_for_status()
 
-    def told(self, from_ms, to_ms):
-        """What the exchange says it said in a span."""
+    def sent(self, from_ms, to_ms):
+        """Return what the exchange's log says it sent in a span."""
         self.sandbox.call(self.sandbox.log.flush)
-        return truth.told(self.log, from_ms=from_ms, to_ms=to_ms)
+        return truth.sent(self.log, from_ms=from_ms, to_ms=to_ms)
 
-    def until_told(self, since_ms, *, more_than, ago_ms=0):
-        """Wait until the exchange said more than so many of every kind since an instant, and so long ago."""
-        wait_until(lambda: all(n.total() > more_than for n in self.told(since_ms, now_ms() - ago_ms).rows.values()))
+    def wait_until_sent(self, since_ms, *, more_than, ago_ms=0):
+        """Wait until the exchange sent more than `more_than` of every kind since an instant, `ago_ms` ago or more."""
+        wait_until(lambda: all(n.total() > more_than for n in self.sent(since_ms, now_ms() - ago_ms).rows.values()))
 
-    def exact(self, from_ms, to_ms):
-        """What was lost or doubled in a span."""
-        found = truth.compare(self.told(from_ms, to_ms), truth.held(self.conn, from_ms=from_ms, to_ms=to_ms))
-        assert all(kind.compared > ENOUGH for kind in found.values()), found
+    def differences(self, from_ms, to_ms):
+        """Return rows lost and doubled in a span, by kind."""
+        found = truth.compare(self.sent(from_ms, to_ms), truth.stored(self.conn, from_ms=from_ms, to_ms=to_ms))
+        assert all(kind.compared > MIN_COMPARED for kind in found.values()), found
         return {name: (dict(kind.lost), dict(kind.doubled)) for name, kind in found.items()}
 
-    def trades_by_hash(self, from_ms, to_ms):
-        """Trades lost and doubled, whatever instant their source gave them."""
+    def differences_by_hash(self, from_ms, to_ms):
+        """Return trades lost and doubled, ignoring their timestamps."""
 
         def bare(trades):
             return Counter({(token, *rest): n for (token, _, *rest), n in trades.items()})
 
-        told = bare(self.told(from_ms, to_ms).rows["trades"])
-        found = bare(truth.held(self.conn, from_ms=from_ms - 1000, to_ms=to_ms + 1000)["trades"])
-        assert told.total() > ENOUGH_BY_HASH
-        return dict(told - found), {trade: n for trade, n in found.items() if n > max(told[trade], 1)}
+        sent = bare(self.sent(from_ms, to_ms).rows["trades"])
+        found = bare(truth.stored(self.conn, from_ms=from_ms - 1000, to_ms=to_ms + 1000)["trades"])
+        assert sent.total() > MIN_COMPARED_BY_HASH
+        return dict(sent - found), {trade: n for trade, n in found.items() if n > max(sent[trade], 1)}
 
     @contextmanager
-    def database_away(self):
-        """Nobody gets in, and whoever is in is thrown out."""
+    def database_unavailable(self):
+        """Refuse new connections to the database and terminate existing ones."""
         name = conninfo_to_dict(self.url)["dbname"]
         with database.connect(make_conninfo(self.url, dbname="postgres"), autocommit=True) as admin:
             admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
@@ -144,10 +144,10 @@ class World:
         self.conn = database.connect(self.url, autocommit=True)
 
     def caught_up(self, more_ms=0):
-        """Wait until everything said by now, and for so long since, is committed, and the lease knows it; give now.
+        """Wait until everything sent by now (plus `more_ms`) is committed and the lease says so; return now.
 
-        One socket tells the levels in the order of their instants, and they are committed in the order they were
-        heard: with a later one comes everything before it, however late the sandbox, the socket or the feed are.
+        One socket sends levels in timestamp order, and they are committed in the order received: with a later one
+        comes everything before it, however late the sandbox, the socket or the feed are.
         """
         now = now_ms()
         later = "select exists (select from book_events where side is not null and ts > to_timestamp(%s))"
@@ -164,7 +164,7 @@ class World:
         return rows.fetchall()
 
     def filled(self, kind):
-        """Who filled the gaps of a kind."""
+        """Return who filled the gaps of a kind."""
         return {gap[4] for gap in self.gaps() if gap[0] == kind}
 
     def close(self):
@@ -174,23 +174,25 @@ class World:
                 stack.callback(feed.stop)
 
 
-# More than so many are compared, or nothing is proven.
-ENOUGH, ENOUGH_BY_HASH = 20, 50
-NOTHING = {"trades": ({}, {}), "level changes": ({}, {})}
+# Fewer rows compared prove nothing.
+MIN_COMPARED, MIN_COMPARED_BY_HASH = 20, 50
+NO_DIFFERENCES = {"trades": ({}, {}), "level changes": ({}, {})}
 
 
 def now_ms():
     return int(time.time() * 1000)
 
 
-class Running:
+class ThreadFeed:
+    """A feed in a thread of this process."""
+
     def __init__(self, world, window_s, settle_s, settings):
         self.run_id = f"thread-{uuid.uuid4().hex[:8]}"
-        self.said, self.totals, self.fault = [], {}, None
+        self.observations, self.totals, self.fault = [], {}, None
         self._stopped = threading.Event()
-        quick = {"live_flush_ms": 50, "live_book_flush_ms": 100, "live_silence_s": 3.0, **settings}
-        self._feed = Feed(
-            Settings(_env_file=None, **quick),
+        fast = {"live_flush_ms": 50, "live_book_flush_ms": 100, "live_silence_s": 3.0, **settings}
+        self._feed = LiveFeed(
+            Settings(_env_file=None, **fast),
             world.url,
             world.exchange(),
             run_id=self.run_id,
@@ -203,7 +205,7 @@ class Running:
 
     def _run(self):
         try:
-            self.totals = self._feed.run(self._stopped.is_set, self.said.append)
+            self.totals = self._feed.run(self._stopped.is_set, self.observations.append)
         except BaseException as fault:  # noqa: BLE001
             self.fault = fault
 
@@ -220,11 +222,13 @@ class Running:
         return self.totals
 
 
-class Process:
+class ProcessFeed:
+    """A feed in a process of its own."""
+
     def __init__(self, world, window_s, settings, clock_ahead_s=None):
         program = ["orchestration.ingest"]
         if clock_ahead_s is not None:
-            program = ["tests.orchestration.ingest.skewed", str(clock_ahead_s)]
+            program = ["tests.orchestration.ingest.skewed_clock", str(clock_ahead_s)]
         self.run_id = f"process-{uuid.uuid4().hex[:8]}"
         exchange = world.exchange()
         self.process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""The tests' own bad endpoint: each way to answer amiss, as a client sees it."""
+"""The tests' faulty endpoint: each fault, as a client sees it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def client():
 
 
 @pytest.fixture
-def ask(client, meddler):
-    def ask_(method, *params, at=meddler):
+def ask(client, faulty_rpc):
+    def ask_(method, *params, at=faulty_rpc):
         told = client.post(at.url, json={"jsonrpc": "2.0", "id": 7, "method": method, "params": params}).json()
         assert told["id"] == 7
         return told["result"] if "result" in told else told["error"]
@@ -28,7 +28,7 @@ def ask(client, meddler):
     return ask_
 
 
-def test_untouched_it_says_what_the_node_says(chain, ask, client, meddler):
+def test_untouched_it_says_what_the_node_says(chain, ask, client, faulty_rpc):
     chain.emit(events.fill_v2())
 
     batch = [
@@ -37,18 +37,18 @@ def test_untouched_it_says_what_the_node_says(chain, ask, client, meddler):
     ]
 
     assert ask("eth_getLogs", LOGS) == chain.logs()
-    assert [(told["id"], told["result"]) for told in client.post(meddler.url, json=batch).json()] == [
+    assert [(told["id"], told["result"]) for told in client.post(faulty_rpc.url, json=batch).json()] == [
         ("id 0", "0x1"),
         ("id 1", "0x89"),
         ("id 2", chain.logs()),
     ]
-    assert (meddler.count("eth_getLogs"), meddler.count("eth_chainId")) == (2, 1)
+    assert (faulty_rpc.count("eth_getLogs"), faulty_rpc.count("eth_chainId")) == (2, 1)
 
 
-def test_a_lagging_endpoint_knows_nothing_of_the_newest_blocks(chain, ask, meddler):
+def test_a_lagging_endpoint_knows_nothing_of_the_newest_blocks(chain, ask, faulty_rpc):
     blocks = chain.extend([[events.fill_v2()] for _ in range(5)])
 
-    meddler.lag = 2
+    faulty_rpc.lag = 2
 
     assert int(ask("eth_blockNumber"), 16) == 3
     assert int(ask("eth_getBlockByNumber", "latest", False)["number"], 16) == 3
@@ -57,29 +57,29 @@ def test_a_lagging_endpoint_knows_nothing_of_the_newest_blocks(chain, ask, meddl
     assert ask("eth_getTransactionReceipt", f"0x{blocks[4].transactions[0].hex()}") is None
     assert ask("eth_getLogs", {"fromBlock": "0x2", "toBlock": "0x5"}) == chain.logs(2, 3)
     assert ask("eth_getLogs", {"fromBlock": "0x4", "toBlock": "0x5"}) == []
-    meddler.beyond_head = "refuse"
+    faulty_rpc.beyond_head = "refuse"
     assert "beyond current head" in ask("eth_getLogs", {"fromBlock": "0x2", "toBlock": "0x5"})["message"]
 
 
-def test_finality_is_as_near_as_the_test_wants_it_or_unknown(chain, ask, meddler):
+def test_finality_is_as_near_as_the_test_wants_it_or_unknown(chain, ask, faulty_rpc):
     chain.mine(70)
 
     of_the_node = int(ask("eth_getBlockByNumber", "finalized", False)["number"], 16)
-    meddler.finality = 4
+    faulty_rpc.finality = 4
     near = int(ask("eth_getBlockByNumber", "finalized", False)["number"], 16)
-    meddler.finality = "missing"
+    faulty_rpc.finality = "missing"
 
     assert (of_the_node, near) == (6, 66)
     assert ask("eth_getBlockByNumber", "safe", False) == {"code": -32000, "message": "safe block not found"}
 
 
-def test_more_than_the_limits_allow_is_refused(chain, ask, meddler):
+def test_more_than_the_limits_allow_is_refused(chain, ask, faulty_rpc):
     chain.extend([[events.fill_v2()] for _ in range(9)])
 
-    meddler.max_blocks, meddler.limit_by = 4, "range_too_large"
+    faulty_rpc.max_blocks, faulty_rpc.limit_by = 4, "range_too_large"
     too_wide = ask("eth_getLogs", {"fromBlock": "0x1", "toBlock": "0x5"})
     fits = ask("eth_getLogs", {"fromBlock": "0x1", "toBlock": "0x4"})
-    meddler.max_blocks, meddler.max_logs, meddler.limit_by = None, 4, "too_many_results"
+    faulty_rpc.max_blocks, faulty_rpc.max_logs, faulty_rpc.limit_by = None, 4, "too_many_results"
     too_many = ask("eth_getLogs", {"fromBlock": "0x1", "toBlock": "0x9"})
 
     assert too_wide["message"] == "block range too large"
@@ -89,58 +89,60 @@ def test_more_than_the_limits_allow_is_refused(chain, ask, meddler):
 
 
 @pytest.mark.parametrize("kind", refusals.RPC)
-def test_every_refusal_of_a_call_comes_as_often_as_asked(chain, ask, meddler, kind):
-    meddler.fail(kind, times=2, methods={"eth_getLogs"})
+def test_every_refusal_of_a_call_comes_as_often_as_asked(chain, ask, faulty_rpc, kind):
+    faulty_rpc.fail(kind, times=2, methods={"eth_getLogs"})
 
     assert ask("eth_blockNumber") == "0x0"
     assert [ask("eth_getLogs", LOGS) for _ in range(2)] == [refusals.RPC[kind]({"params": [LOGS]})] * 2
     assert ask("eth_getLogs", LOGS) == []
-    assert meddler.refused[kind] == 2
+    assert faulty_rpc.refused[kind] == 2
 
 
 @pytest.mark.parametrize(
     ("kind", "status", "retry"),
     [("http_429", 429, "1"), ("http_500", 500, None), ("http_502", 502, None), ("http_503", 503, None)],
 )
-def test_a_refusal_of_the_whole_request_is_told_in_http(client, meddler, kind, status, retry):
-    meddler.fail(kind)
+def test_a_refusal_of_the_whole_request_is_told_in_http(client, faulty_rpc, kind, status, retry):
+    faulty_rpc.fail(kind)
 
-    refused, fine = (client.post(meddler.url, json={"id": 1, "method": "eth_chainId", "params": []}) for _ in range(2))
+    refused, fine = (
+        client.post(faulty_rpc.url, json={"id": 1, "method": "eth_chainId", "params": []}) for _ in range(2)
+    )
 
     assert (refused.status_code, refused.headers.get("retry-after")) == (status, retry)
     assert fine.json()["result"] == "0x89"
 
 
 @pytest.mark.parametrize("kind", ["reset", "truncated", "cut_json", "html", "empty_body"])
-def test_an_answer_that_is_no_answer_cannot_be_read(client, meddler, kind):
-    meddler.fail(kind)
+def test_an_answer_that_is_no_answer_cannot_be_read(client, faulty_rpc, kind):
+    faulty_rpc.fail(kind)
 
     with pytest.raises((httpx.RemoteProtocolError, ValueError)):
-        client.post(meddler.url, json={"id": 1, "method": "eth_chainId", "params": []}).json()
+        client.post(faulty_rpc.url, json={"id": 1, "method": "eth_chainId", "params": []}).json()
 
 
-def test_a_batch_may_be_refused_by_one_object(client, meddler):
-    meddler.fail("one_for_all")
+def test_a_batch_may_be_refused_by_one_object(client, faulty_rpc):
+    faulty_rpc.fail("one_for_all")
 
-    answer = client.post(meddler.url, json=[{"id": n, "method": "eth_chainId", "params": []} for n in (1, 2)]).json()
+    answer = client.post(faulty_rpc.url, json=[{"id": n, "method": "eth_chainId", "params": []} for n in (1, 2)]).json()
 
     assert answer["error"]["message"] == "batch too large"
 
 
-def test_silence_lasts_until_the_client_goes(client, meddler):
-    meddler.fail("silence")
+def test_silence_lasts_until_the_client_goes(client, faulty_rpc):
+    faulty_rpc.fail("silence")
     started = time.monotonic()
 
     with pytest.raises(httpx.ReadTimeout):
-        client.post(meddler.url, json={"id": 1, "method": "eth_chainId", "params": []}, timeout=0.2)
+        client.post(faulty_rpc.url, json={"id": 1, "method": "eth_chainId", "params": []}, timeout=0.2)
 
     assert time.monotonic() - started < 20
 
 
-def test_an_oversized_answer_is_longer_than_anyone_reads(client, meddler):
-    meddler.fail("oversized")
+def test_an_oversized_answer_is_longer_than_anyone_reads(client, faulty_rpc):
+    faulty_rpc.fail("oversized")
 
-    with client.stream("POST", meddler.url, json={"id": 1, "method": "eth_chainId", "params": []}) as answer:
+    with client.stream("POST", faulty_rpc.url, json={"id": 1, "method": "eth_chainId", "params": []}) as answer:
         read = 0
         for piece in answer.iter_raw():
             read += len(piece)
@@ -151,12 +153,12 @@ def test_an_oversized_answer_is_longer_than_anyone_reads(client, meddler):
     assert int(answer.headers["content-length"]) > 200 << 20
 
 
-def test_missing_logs_are_the_same_ones_each_time(chain, ask, meddler):
+def test_missing_logs_are_the_same_ones_each_time(chain, ask, faulty_rpc):
     chain.emit([events.fill_v2() for _ in range(200)])
 
-    meddler.missing = 0.25
+    faulty_rpc.missing = 0.25
     first, second = ask("eth_getLogs", LOGS), ask("eth_getLogs", LOGS)
-    meddler.seed = 1
+    faulty_rpc.seed = 1
     others = ask("eth_getLogs", LOGS)
 
     assert first == second
@@ -165,17 +167,17 @@ def test_missing_logs_are_the_same_ones_each_time(chain, ask, meddler):
     assert all(log in chain.logs() for log in first)
 
 
-def test_older_nodes_have_no_time_in_their_logs(chain, ask, meddler):
+def test_older_nodes_have_no_time_in_their_logs(chain, ask, faulty_rpc):
     chain.emit(events.fill_v2())
 
-    meddler.timestamps = False
+    faulty_rpc.timestamps = False
 
     (log,) = ask("eth_getLogs", LOGS)
     assert log == {name: value for name, value in chain.logs()[0].items() if name != "blockTimestamp"}
 
 
-def test_two_endpoints_disagree_when_one_stays_on_the_losing_branch(chain, ask, meddlers):
-    here, there = meddlers(2)
+def test_two_endpoints_disagree_when_one_stays_on_the_losing_branch(chain, ask, faulty_rpcs):
+    here, there = faulty_rpcs(2)
     chain.extend([[events.fill_v2()], [events.fill_v2()], [events.fill_v2(), events.split(*_split())]])
     losing, lost = chain.blocks(), chain.logs()
 
@@ -194,33 +196,33 @@ def test_two_endpoints_disagree_when_one_stays_on_the_losing_branch(chain, ask, 
     assert ask("eth_getLogs", LOGS, at=there) == chain.logs()
 
 
-def test_all_is_well_again_after_clear(chain, ask, meddler):
+def test_all_is_well_again_after_clear(chain, ask, faulty_rpc):
     chain.emit(events.fill_v2())
-    meddler.lag, meddler.missing, meddler.finality = 1, 1.0, "missing"
-    meddler.fail("http_500", times=None)
-    meddler.freeze()
+    faulty_rpc.lag, faulty_rpc.missing, faulty_rpc.finality = 1, 1.0, "missing"
+    faulty_rpc.fail("http_500", times=None)
+    faulty_rpc.freeze()
     chain.mine(3)
 
-    meddler.clear()
+    faulty_rpc.clear()
 
     assert ask("eth_blockNumber") == "0x4"
     assert ask("eth_getLogs", LOGS) == chain.logs()
 
 
-def test_a_scenario_is_told_by_its_seed_and_leaves_well_endpoints_behind(chain, ask, meddlers):
-    pair = meddlers(2)
-    played = scenario.drawn(11)
+def test_a_scenario_is_told_by_its_seed_and_leaves_well_endpoints_behind(chain, ask, faulty_rpcs):
+    pair = faulty_rpcs(2)
+    played = scenario.random_steps(11)
 
     for step in played:
         scenario.play(step, chain, pair)
-    scenario.calm(pair)
+    scenario.clear_faults(pair)
 
-    assert played == scenario.drawn(11) != scenario.drawn(12)
+    assert played == scenario.random_steps(11) != scenario.random_steps(12)
     assert [ask("eth_getLogs", LOGS, at=one) for one in pair] == [chain.logs()] * 2
 
 
 def test_scenarios_hold_every_kind_of_step_and_keep_to_what_is_final():
-    told = [scenario.drawn(seed) for seed in range(300)]
+    told = [scenario.random_steps(seed) for seed in range(300)]
 
     kinds = {step.kind for steps in told for step in steps}
     deepest = [

@@ -1,21 +1,20 @@
-"""A JSON-RPC endpoint that stands before the node, and answers as bad ones do.
+"""A JSON-RPC proxy in front of the node that responds as faulty endpoints do.
 
-It is a real HTTP server: point the code under test at `url`. Untouched, it passes everything on. What it can do:
+It is a real HTTP server: point the code under test at `url`. By default it passes everything on. Faults:
 
-- `lag`: it knows nothing of the newest blocks; asked for logs beyond its head, it leaves them out without a word, or
-  refuses (`beyond_head = "refuse"`).
-- `finality`: `finalized` and `safe` are so many blocks behind the head (the node's own: 64); `"missing"`: it does not
-  know these tags.
-- `max_blocks`, `max_logs`: what one eth_getLogs may span and return; more is refused by `limit_by`, one of
-  `refusals.RANGE`.
-- `missing`: that share of the logs is not in eth_getLogs answers, always the same ones (`seed` draws others).
+- `lag`: it does not know the newest blocks; logs beyond its head are silently left out, or refused
+  (`beyond_head = "refuse"`).
+- `finality`: how many blocks `finalized` and `safe` are behind the head (the node's own: 64); `"missing"`: these tags
+  are unknown.
+- `max_blocks`, `max_logs`: limits of one eth_getLogs; more is refused by `limit_by`, one of `refusals.RANGE`.
+- `missing`: share of logs left out of eth_getLogs, always the same ones (`seed` selects others).
 - `timestamps = False`: logs have no blockTimestamp, as with older nodes.
-- `fail(kind)`: the next answers are one of `refusals.ALL`; by number of times and by method.
-- `freeze()`: it stays with the chain of this moment, whatever happens to the node's: before a reorganisation, that
-  makes two endpoints that disagree. `thaw()` ends it.
-- `clear()`: all well again.
+- `fail(kind)`: the next responses are one of `refusals.ALL`; by number of times and by method.
+- `freeze()`: it keeps the chain of this moment, whatever happens to the node's: before a reorganisation, that makes
+  two endpoints that disagree. `thaw()` ends it.
+- `clear()`: no faults.
 
-`calls` tells what was asked; `refused` counts by kind what was answered amiss.
+`calls` lists the calls received; `refused` counts faulty responses by kind.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ SHARE = 1 << 32
 
 @dataclass
 class Failure:
-    """How the next answers go wrong."""
+    """A planned fault of the next responses."""
 
     kind: str
     methods: Collection[str] | None
@@ -64,8 +63,8 @@ class Failure:
         return True
 
 
-class Meddler:
-    """A proxy before the node at `url`; `with Meddler(chain.url) as endpoint:` closes it."""
+class FaultyRpc:
+    """A proxy in front of the node at `url`; `with FaultyRpc(chain.url) as endpoint:` closes it."""
 
     def __init__(self, upstream: str) -> None:
         self._upstream = urlsplit(upstream).netloc
@@ -83,7 +82,7 @@ class Meddler:
         self._thread.start()
 
     def clear(self) -> None:
-        """All well again; `calls` and `refused` stay."""
+        """Remove all faults; `calls` and `refused` stay."""
         with self._lock:
             self._failures, self._frozen = [], None
             self.lag = 0
@@ -98,13 +97,13 @@ class Meddler:
             self.retry_after = "1"
 
     def fail(self, kind: str, *, times: int | None = 1, methods: Collection[str] | None = None, every: int = 1) -> None:
-        """Answer amiss: `times` calls (None: from now on) of these methods (None: any), each `every`th of them."""
+        """Fail `times` calls (None: from now on) of these methods (None: any), every `every`th of them."""
         assert kind in refusals.ALL, f"{kind} is none of {refusals.ALL}"
         with self._lock:
             self._failures.append(Failure(kind, methods, times, every))
 
     def freeze(self) -> None:
-        """Stay with the chain as it is now."""
+        """Keep the chain as it is now."""
         view = Frozen(self._ask)
         with self._lock:
             self._frozen = view
@@ -115,13 +114,13 @@ class Meddler:
             self._frozen = None
 
     def count(self, method: str) -> int:
-        """How often a method was called."""
+        """Return how often a method was called."""
         return sum(1 for called, _ in self.calls if called == method)
 
     def close(self) -> None:
         self._server.closing = True
         self._server.shutdown()
-        self._server.server_close()  # waits for the answers under way
+        self._server.server_close()  # waits for responses in progress
         self._thread.join(timeout=30)
         for connection in self._idle:
             connection.close()
@@ -134,7 +133,7 @@ class Meddler:
         self.close()
 
     def answer(self, handler: BaseHTTPRequestHandler, body: bytes) -> None:
-        """One HTTP request, of one call or a batch."""
+        """Respond to one HTTP request, of one call or a batch."""
         asked = json.loads(body)
         calls: list[Rpc] = asked if isinstance(asked, list) else [asked]
         with self._lock:
@@ -182,7 +181,7 @@ class Meddler:
         return answers
 
     def _plan(self, call: Rpc, head: int, finalized: int) -> tuple[str, list[Any]] | Rpc:
-        """What to ask the node for this call, or the error to answer without asking."""
+        """Return the call to send to the node, or the error to respond with instead."""
         method, params = call["method"], list(call.get("params", []))
         limited = self.lag or isinstance(self.finality, int)
         if method == "eth_getBlockByNumber":
@@ -204,7 +203,7 @@ class Meddler:
             if int(last, 16) > head:
                 if self.beyond_head == "refuse":
                     return {"code": -32000, "message": "block range extends beyond current head block"}
-                # `_within` leaves out again what this range has and the asked one has not.
+                # `_within` removes logs of this range outside the requested one.
                 first, last = hex(min(int(first, 16), head)), hex(head)
         if self.max_blocks is not None and int(last, 16) - int(first, 16) >= self.max_blocks:
             return self._over_limit(call)
@@ -268,7 +267,7 @@ class Meddler:
 
 
 def _within(logs: list[Rpc], wanted: Rpc, head: int) -> list[Rpc]:
-    """Of these logs those of blocks that were asked for, and that are known."""
+    """Return the logs of requested and known blocks."""
     start = wanted.get("fromBlock", "0x0")
     first = int(start, 16) if start.startswith("0x") else 0
     return [log for log in logs if first <= int(log["blockNumber"], 16) <= head]
@@ -278,8 +277,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False  # closing waits for them
     closing = False
 
-    def __init__(self, meddler: Meddler) -> None:
-        self.meddler = meddler
+    def __init__(self, faulty_rpc: FaultyRpc) -> None:
+        self.faulty_rpc = faulty_rpc
         self.open: set[Any] = set()
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -299,8 +298,8 @@ class _Server(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         error = sys.exception()
-        if error is not None and not isinstance(error, OSError):  # clients that go away are what this is for
-            self.meddler.errors.append(error)
+        if error is not None and not isinstance(error, OSError):  # disconnecting clients are expected
+            self.faulty_rpc.errors.append(error)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -309,7 +308,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_POST(self) -> None:
-        self.server.meddler.answer(self, self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.faulty_rpc.answer(self, self.rfile.read(int(self.headers["Content-Length"])))
 
     def log_message(self, *_: Any) -> None:
-        """The tests' output is for what failed."""
+        """Log nothing: the tests' output is for failures."""

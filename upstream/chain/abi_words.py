@@ -1,4 +1,4 @@
-"""Hex text to words of 32 bytes, and words to what they mean; ValueError for what cannot be."""
+"""ABI words: hex text to words of 32 bytes, and words to values; ValueError for invalid ones."""
 
 from __future__ import annotations
 
@@ -20,53 +20,53 @@ if TYPE_CHECKING:
     Bools: TypeAlias = npt.NDArray[np.bool_]
 
 WORD = 32
-LARGEST = 2**63 - 1
-"""What an amount may be: a bigint of the database."""
-AT_ONCE = 2048
+MAX_AMOUNT = 2**63 - 1
+"""The largest amount: a bigint of the database."""
+LOGS_PER_CHUNK = 2048
 """Logs whose text fits the processor's cache."""
-MOST_ITEMS = 1024
-"""Of an array in a log: more than any market has outcomes."""
-_FURTHEST = 2**53
+MAX_ITEMS = 1024
+"""Items of an array in a log: more than any market has outcomes."""
+_MAX_NUMBER = 2**53
 _DIGITS = frozenset("0123456789abcdefABCDEF")
 
 
 class Numbers(dict[str, int]):
-    """Small hex numbers, each read once: the same blocks and places come again and again."""
+    """Cache of small hex numbers: the same blocks and log indexes come again and again."""
 
     def __missing__(self, text: str) -> int:
         digits = text[2:]
         if text[:2] != "0x" or not digits or not _DIGITS.issuperset(digits) or len(digits) > 16:
             raise ValueError(f"not a number: {text!r:.80}")
         number = int(digits, 16)
-        if number > _FURTHEST:
+        if number > _MAX_NUMBER:
             raise ValueError(f"not a block, nor a place in one: {text}")
         self[text] = number
         return number
 
 
-def unhexed(text: str) -> bytes:
-    """Read `0x…` of whole bytes."""
+def from_hex(text: str) -> bytes:
+    """Decode `0x…` to whole bytes."""
     if text[:2] != "0x":
         raise ValueError(f"not hex: {text!r:.80}")
     return binascii.unhexlify(text[2:])
 
 
-def sized(text: str, size: int) -> bytes:
-    """Read `0x…` of so many bytes."""
-    read = unhexed(text)
+def from_hex_sized(text: str, size: int) -> bytes:
+    """Decode `0x…` to exactly `size` bytes."""
+    read = from_hex(text)
     if len(read) != size:
         raise ValueError(f"{len(read)} bytes instead of {size}: {text!r:.80}")
     return read
 
 
 def table(logs: Sequence[RawLog], words: int) -> Table:
-    """Lay the logs out as rows of words: topics 1 to 3, data, and last the transaction's hash.
+    """Return logs as rows of words: topics 1 to 3, data, and last the transaction's hash.
 
-    Many at once, as it is by far the most that decoding does; so one bad log is a ValueError for all of them.
+    Vectorised, as this is by far the largest part of decoding; so one bad log is a ValueError for all of them.
     """
     made = np.empty((len(logs), words + 4, WORD), np.uint8)
-    for first in range(0, len(logs), AT_ONCE):
-        some = logs[first : first + AT_ONCE]
+    for first in range(0, len(logs), LOGS_PER_CHUNK):
+        some = logs[first : first + LOGS_PER_CHUNK]
         made[first : first + len(some)] = _table(some, words)
     return made
 
@@ -83,7 +83,7 @@ def _table(logs: Sequence[RawLog], words: int) -> Table:
         raise ValueError("not the event's shape")
     letters = np.frombuffer(text, np.uint8).reshape(len(logs), length)
     if (letters[:, starts] != ord("0")).any() or (letters[:, starts + 1] != ord("x")).any():
-        raise ValueError("not the event's shape")  # as each part begins where it has to, each has its length
+        raise ValueError("not the event's shape")  # each part begins where it must, so each has its length
     ends = [*starts[1:].tolist(), length]
     digits = np.concatenate(
         [letters[:, start + 2 : end] for start, end in zip(starts.tolist(), ends, strict=True)], axis=1
@@ -92,24 +92,24 @@ def _table(logs: Sequence[RawLog], words: int) -> Table:
 
 
 def amounts(words: Table) -> tuple[Ints, Bools]:
-    """Read words (n, 32) as amounts, and say which are beyond int64 (those read as 0)."""
+    """Return words (n, 32) as amounts, and a mask of those beyond int64 (which read as 0)."""
     limbs = np.ascontiguousarray(words).view(">u8")
-    beyond = marked(limbs[:, :3]) | (limbs[:, 3] > LARGEST)
+    beyond = nonzero(limbs[:, :3]) | (limbs[:, 3] > MAX_AMOUNT)
     return np.where(beyond, 0, limbs[:, 3]).astype(np.int64), beyond
 
 
-def marked(parts: npt.NDArray[np.unsignedinteger[Any]]) -> Bools:
-    """Say which rows have anything but zeros."""
+def nonzero(parts: npt.NDArray[np.unsignedinteger[Any]]) -> Bools:
+    """Return which rows have any non-zero element."""
     return np.asarray(parts.any(axis=1))
 
 
-def voids(parts: Table) -> npt.NDArray[np.void]:
-    """Take each row of bytes as one element."""
+def as_voids(parts: Table) -> npt.NDArray[np.void]:
+    """Return each row of bytes as one void element."""
     return np.ascontiguousarray(parts).view(f"V{parts.shape[1]}").reshape(len(parts))
 
 
 def word(data: bytes, slot: int) -> bytes:
-    """Take the word at that place."""
+    """Return the word at an index."""
     read = data[WORD * slot : WORD * (slot + 1)]
     if len(read) != WORD:
         raise ValueError("the data ends too early")
@@ -117,27 +117,27 @@ def word(data: bytes, slot: int) -> bytes:
 
 
 def address(read: bytes) -> bytes:
-    """Take a word as an address."""
+    """Return a word as an address."""
     if any(read[:12]):
         raise ValueError(f"not an address: {read.hex()}")
     return read[12:]
 
 
 def amount(read: bytes) -> int:
-    """Take a word as an amount."""
+    """Return a word as an amount."""
     number = int.from_bytes(read)
-    if number > LARGEST:
+    if number > MAX_AMOUNT:
         raise ValueError("an amount beyond int64")
     return number
 
 
 def array(data: bytes, slot: int) -> list[bytes]:
-    """Take the words of the dynamic array whose offset stands at that place."""
+    """Return the words of the dynamic array whose offset is at an index."""
     start = int.from_bytes(word(data, slot))
     if start > len(data) - WORD:
         raise ValueError("an array beyond the data")
     count = int.from_bytes(data[start : start + WORD])
-    if count > MOST_ITEMS or start + WORD * (count + 1) > len(data):
+    if count > MAX_ITEMS or start + WORD * (count + 1) > len(data):
         raise ValueError("an array longer than the data")
     begin = start + WORD
     return [data[begin + WORD * item : begin + WORD * (item + 1)] for item in range(count)]

@@ -1,11 +1,11 @@
-"""Messages and rows for the tests of the live feed."""
+"""Builds messages and rows for the live feed's tests."""
 
 import itertools
 import time
 
 from orchestration.ingest.clock import ExchangeClock
-from orchestration.ingest.normalizer import Tracker
-from orchestration.ingest.storage.rows import Token, Trade, value_usd
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.storage.rows import Token, TradeRow, value_usd
 from upstream.polymarket.market_channel.socket import Book, LastTrade, LevelChange
 
 NOW = int(time.time() * 1000) // 1000 * 1000
@@ -17,14 +17,14 @@ def token(market_key=1, outcome=0, token_id=None):
 
 
 def trades(count, *tokens, ts_ms=NOW):
-    """Rows of trades, each with an id of its own."""
+    """Return trade rows with distinct ids."""
     tokens = tokens or (token(),)
     rows = []
     for nth in range(count):
         number = next(_numbers)
         of, price, size = tokens[nth % len(tokens)], 10_000 * (1 + number % 98), 1_000_000 + number
         rows.append(
-            Trade(of, ts_ms + nth, number, (ts_ms + nth) << 20, 1, price, size, value_usd(price, size), bytes(32))
+            TradeRow(of, ts_ms + nth, number, (ts_ms + nth) << 20, 1, price, size, value_usd(price, size), bytes(32))
         )
     return rows
 
@@ -41,8 +41,8 @@ def trade(of, price=500_000, size=1_000_000, ts_ms=NOW, side=1, tx_hash=None):
     return LastTrade(of.token_id, of.market_id, ts_ms, side, price, size, tx_hash)
 
 
-def tracker(*tokens, clock=lambda: NOW / 1000 + 1):
-    made = Tracker(clock, exchange=ExchangeClock(clock))
+def make_normalizer(*tokens, clock=lambda: NOW / 1000 + 1):
+    made = Normalizer(clock, exchange=ExchangeClock(clock))
     for each in tokens:
         made.follow(each)
     return made
