@@ -96,7 +96,7 @@ def demo(
     every stage is fresh at the end.
     """
     from cli.stack import demo as command
-    from cli.stack.options import plan
+    from cli.stack.plan_builder import plan
 
     made = plan(
         simulate=simulate,
@@ -128,7 +128,7 @@ def up(
     settings (.env.example), and DATABASE_URL names the database.
     """
     from cli.stack import demo as command
-    from cli.stack.options import plan
+    from cli.stack.plan_builder import plan
 
     made = plan(live=True, port_base=port_base, workers=workers, backfill_days=backfill, from_settings=True)
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, with_key=False))
@@ -145,7 +145,7 @@ def migrate(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Upgrade the database to this release's schema, or downgrade it."""
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from cli.stack.stack import create_beside
     from sql import migrate as migrations
 
@@ -167,7 +167,7 @@ def key_create(
 ) -> None:
     """Create a key. It is printed once, and only its hash is stored."""
     from cli import api_keys
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
 
     with database(database_url) as url:
         typer.echo(api_keys.create(url, email, app_name, tier))
@@ -177,7 +177,7 @@ def key_create(
 def key_list(*, database_url: DatabaseUrl = None) -> None:
     """List keys by their prefix, with tier and credits used this month."""
     from cli import api_keys
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
 
     with database(database_url) as url:
         api_keys.show(url)
@@ -202,7 +202,7 @@ def replay(
     start, beginning when it subscribes. Ctrl-C stops the server.
     """
     from cli.commands import replay as command
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
 
     with database(database_url) as url:
         command.run(url, command.span(since, until, speed), port)

@@ -53,7 +53,7 @@ class StreamHub:
         keys_ended: Callable[[], int],
         *,
         poll_ms: int = 10,
-        queue_bytes: int = 2 << 20,
+        queue_bytes: int = 2 << 20,  # the setting `stream_queue_bytes`
         counts: SharedCounters | None = None,
     ) -> None:
         self._counts = counts or SharedCounters()

@@ -26,7 +26,7 @@ from api.stream.frames import (
 
 PING = frame(b"", frames.PING)
 # Unsent bytes that the kernel may buffer: more would only hide how far a client lags.
-UNSENT = 256 << 10
+UNSENT = 256 << 10  # bytes that the kernel may hold; `StreamHub.check` limits what is held here, in `owed`
 MAX_PONGS_OWED = 16 << 10
 DRAIN_S = 0.002  # between two reads from a client that is being closed
 

@@ -1,4 +1,4 @@
-"""A client of the stream: its filter and position."""
+"""A client of the stream: its filter and position. `hub.py` sends to it, and disconnects it if it is too slow."""
 
 from __future__ import annotations
 

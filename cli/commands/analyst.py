@@ -29,7 +29,7 @@ Name = Annotated[str, typer.Argument(help="The role's name: lower-case letters, 
 @app.command("add")
 def add(name: Name, *, database_url: DatabaseUrl = None) -> None:
     """Create a role, or give an existing one a new password. Prints its connection URL once."""
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from sql.database import connect
 
     with database(database_url) as url, connect(url, name="presage analyst") as conn:
@@ -40,7 +40,7 @@ def add(name: Name, *, database_url: DatabaseUrl = None) -> None:
 @app.command("remove")
 def remove(name: Name, *, database_url: DatabaseUrl = None) -> None:
     """Drop a role that `add` created."""
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from sql.database import connect
 
     with database(database_url) as url, connect(url, name="presage analyst") as conn:

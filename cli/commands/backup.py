@@ -25,7 +25,7 @@ def backup(
 
     It contains what was committed when it started. Dagster's history is in a separate database and is not included.
     """
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import settings
     from sql import backup as backups
 
@@ -49,7 +49,7 @@ def restore(
     The restored database is put in place only when it is complete. Then start `presage up`: the time since the backup
     is back-filled as far as possible, and the rest is reported by /v1/coverage.
     """
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import settings
     from sql import backup as backups
 

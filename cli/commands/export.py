@@ -29,7 +29,7 @@ def export(
     Complete files are kept, so an interrupted export resumes where it stopped. An unfinished day is exported as far
     as it has data.
     """
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import settings
     from orchestration.exports import days
     from orchestration.exports.topics import BY_NAME

@@ -115,7 +115,7 @@ def _limit(option: str, given: str | None, maximum: int) -> int | str | None:
 def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
     """Change a key and notify the API's workers on this host; workers on other hosts re-read it within 30 s."""
     from api.metering import ledger_location
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import settings
     from sql.database import connect
 

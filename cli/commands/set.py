@@ -24,7 +24,7 @@ def set_(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Change a parameter at run time. It takes effect without a restart."""
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import tunables
     from sql.database import connect
 
@@ -44,7 +44,7 @@ def get(
     from rich.console import Console
     from rich.table import Table
 
-    from cli.stack.options import database
+    from cli.stack.plan_builder import database
     from config import tunables
     from sql.database import connect
 

@@ -1,4 +1,4 @@
-"""`presage demo` and `presage up`: start everything, show its status, and stop it."""
+"""`presage demo` and `presage up`: start everything, show its status, and stop it. Options: `cli/main.py`."""
 
 from __future__ import annotations
 

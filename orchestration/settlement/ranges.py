@@ -1,4 +1,7 @@
-"""Ranges of final blocks: backfilled where not indexed, and recounted to find logs that were left out."""
+"""Ranges of final blocks: backfilled where not indexed, and recounted to find logs that were left out.
+
+Ranges that an RPC endpoint refuses are halved below, in `upstream/chain/endpoint.py`.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ VIEWS = FOLDER.parent / "views"
 ANALYTICS = FOLDER.parent / "analytics"
 FILES: dict[License, tuple[str, ...]] = {
     "apache": ("candles_apache.sql",),
-    "timescale": ("candles_timescale.sql", "columnstore.sql", "policies.sql"),
+    "timescale": ("candles_timescale.sql", "columnstore.sql", "refresh_policies.sql"),
 }
 
 _PIECE = re.compile(r"--[^\n]*|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|;|[^-'$;]+|.", re.DOTALL)
@@ -53,7 +53,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield "create schema analytics"
     for path in sorted(ANALYTICS.glob("*.sql")):
         yield from statements(path)
-    yield from statements(FOLDER / "rows.sql")
+    yield from statements(FOLDER / "initial_rows.sql")
 
 
 def drop(license: License) -> Iterator[str]:  # noqa: A002

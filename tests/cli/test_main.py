@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.main import app
-from cli.stack.options import plan
+from cli.stack.plan_builder import plan
 from cli.stack.ports import Ports, TakenError, choose
 
 runner = CliRunner()

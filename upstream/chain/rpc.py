@@ -37,9 +37,9 @@ MAX_PAUSE_S = 5.0
 class Rpc:
     """Uses the first of its endpoints that is healthy and not behind; thread-safe.
 
-    A refused range is halved and grows again slowly, per endpoint. After a fault the endpoint backs off and the next
-    one is used; a call that none answers within `total_s` raises `UpstreamError`. A missing response never means "no
-    logs": an endpoint that does not know a range's last block is not asked for it.
+    Each `Endpoint` halves a range that is refused, and lets it grow again slowly. After a fault the endpoint backs off
+    and the next one is used; a call that none answers within `total_s` raises `UpstreamError`. A missing response never
+    means "no logs": an endpoint that does not know a range's last block is not asked for it.
     """
 
     def __init__(

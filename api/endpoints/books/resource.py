@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.resource import OutcomeResource
 from api.endpoints.books.requests import MAX_SPAN_S, MAX_STEPS
 from api.errors import Problem, invalid
@@ -18,9 +19,8 @@ if TYPE_CHECKING:
 
     from api.data.lookup import MarketRef
     from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
-    from api.schemas.requests import StreamParameters
 
-PAST_COST = 5
+
 WITHHELD = {  # why there is no live book, by the reason that books.withheld returns
     "ended": "The market has ended: `outcome_prices` of GET /v1/markets/{id} are the payouts or last prices",
     "doubted": "The book disagrees with the exchange's best prices and is being refetched: retry in a few seconds",
@@ -31,11 +31,6 @@ WITHHELD = {  # why there is no live book, by the reason that books.withheld ret
 def cost_of_book(given: OrderbookParameters) -> int:
     """Return the credits of a book: a past one has to be rebuilt."""
     return 1 if given.at is None else PAST_COST
-
-
-def cost_of_stream(given: StreamParameters) -> int:
-    """Return the credits of a stream: a replay reads at least as much as a past book."""
-    return 1 if given.replay_from is None else PAST_COST
 
 
 class LiveResource(OutcomeResource):

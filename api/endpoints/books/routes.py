@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
-from api.endpoints.books.resource import PAST_COST, Orderbook, OrderbookHistory, cost_of_book
+from api.endpoints.books.resource import Orderbook, OrderbookHistory, cost_of_book
 from api.schemas import books as records_books
 from api.schemas import records
 from sql.queries import books

@@ -1,4 +1,4 @@
-"""Responses of the coverage endpoints."""
+"""Responses of the coverage endpoints. The JSON is built by `sql/timescale/coverage.sql`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses of the event, category, tag and series endpoints."""
+"""Responses of the event, category, tag and series endpoints. The JSON is built by `sql/queries/taxonomy.sql`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses of the export endpoints."""
+"""Responses of the export endpoints. The JSON is built by `sql/queries/exports.sql`."""
 
 from __future__ import annotations
 

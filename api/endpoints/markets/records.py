@@ -1,4 +1,7 @@
-"""Responses of the market endpoints."""
+"""Responses of the market endpoints.
+
+The JSON is built by `sql/queries/markets.sql`, `rankings.sql` and `overview.sql`.
+"""
 
 from __future__ import annotations
 

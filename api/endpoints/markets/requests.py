@@ -6,7 +6,13 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from api.schemas.requests import Exchange, Parameters, Status, Text
+from api.schemas.requests import (
+    CursorText,
+    Exchange,
+    Parameters,
+    Status,
+    Text,
+)
 
 InState = Annotated[Status | None, Meta(description="Only markets with this status")]
 UpTo50 = Annotated[int, Meta(ge=1, le=50, description="Maximum number of markets in the response")]
@@ -102,3 +108,43 @@ class CategoryMarketParameters(Parameters, frozen=True, kw_only=True):
     exchange: Exchange = "polymarket"
     limit: UpTo100 = 20
     offset: Offset = 0
+
+
+class MarketParameters(Parameters, frozen=True, kw_only=True):
+    """Which markets to list."""
+
+    status: Annotated[
+        Status | None,
+        Meta(description="Only markets with this status; CLOSED is not available with `source=polymarket`"),
+    ] = None
+    category: Annotated[
+        Text | None,
+        Meta(
+            description="Only this category, by its slug; with `source=polymarket` not combined with a tag",
+            examples=["politics"],
+        ),
+    ] = None
+    tag: Annotated[
+        Text | None,
+        Meta(
+            description="Only markets with this tag, by its slug; with `source=polymarket` not combined with a category"
+        ),
+    ] = None
+    series: Annotated[
+        Text | None, Meta(description="Only markets of this series, by its name; only with `source=local`")
+    ] = None
+    exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")] = "polymarket"
+    source: Annotated[
+        Literal["local", "polymarket"],
+        Meta(description="`local`: as recorded here; `polymarket`: requested live from the exchange"),
+    ] = "local"
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of markets in the response")] = 50
+    offset: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="Number of markets to skip; not combined with a cursor, and only with `source=local`",
+        ),
+    ] = 0
+    cursor: Annotated[CursorText | None, Meta(description="`next_cursor` of the previous page")] = None

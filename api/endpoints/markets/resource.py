@@ -8,11 +8,11 @@ import msgspec
 
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
-from api.endpoints.exchange import resource as exchange
+from api.endpoints.markets import from_exchange as exchange
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
-    from api.schemas.requests import MarketParameters
+    from api.endpoints.markets.requests import MarketParameters
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
 ABOVE_ALL = 1 << 40  # greater than any market_key

@@ -6,8 +6,8 @@ from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.base.lists import LAST_MODIFIED
 from api.endpoints.base.resource import MarketRowResource
 from api.endpoints.books.resource import LiveResource
-from api.endpoints.exchange.resource import cost_of_source
 from api.endpoints.markets import records
+from api.endpoints.markets.from_exchange import cost_of_source
 from api.endpoints.markets.lists import (
     MarketComparison,
     MarketsByTimeframe,
@@ -20,6 +20,7 @@ from api.endpoints.markets.lists import (
 from api.endpoints.markets.overview import RelatedMarkets
 from api.endpoints.markets.requests import (
     CompareParameters,
+    MarketParameters,
     NewMarketParameters,
     RankingParameters,
     ResolvingParameters,
@@ -29,7 +30,7 @@ from api.endpoints.markets.requests import (
 )
 from api.endpoints.markets.resource import Markets
 from api.schemas.records import Market, MarketDetail, MarketPage
-from api.schemas.requests import MarketParameters, OutcomeParameters
+from api.schemas.requests import OutcomeParameters
 from sql.queries import markets, overview, rankings
 
 NO_MARKET = "The market does not exist"

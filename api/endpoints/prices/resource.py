@@ -9,14 +9,7 @@ from urllib.parse import quote
 from api.data.lookup import normalized_id
 from api.endpoints.base.resource import ChartResource, OutcomeResource, ReadResource
 from api.errors import Problem
-from api.schemas.requests import (
-    EARLIEST,
-    MAX_BUCKETS,
-    CandleParameters,
-    PriceHistoryParameters,
-    PriceParameters,
-    TradeParameters,
-)
+from api.schemas.requests import EARLIEST, MAX_BUCKETS
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -24,6 +17,7 @@ if TYPE_CHECKING:
 
     import falcon
 
+    from api.endpoints.prices.requests import CandleParameters, PriceHistoryParameters, PriceParameters
     from api.server.middleware import ApiResponse
 
 MAX_IDS = 100
@@ -32,11 +26,6 @@ UNKNOWN_IDS = {UNKNOWN: "Ids that match no market, percent-encoded, comma-separa
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
 BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
-
-
-def cost_of_rows(given: PriceHistoryParameters | TradeParameters) -> int:
-    """Return one credit per 1,000 rows of the limit, rounded up."""
-    return -(-given.limit // 1000)
 
 
 def several(text: str, most: int, name: str = "ids") -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from api.endpoints.base.credits import cost_of_rows
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.books.resource import LiveResource
-from api.endpoints.prices.resource import UNKNOWN_IDS, CandleBars, PriceHistory, Prices, cost_of_rows, cost_of_several
+from api.endpoints.prices.requests import CandleParameters, PriceHistoryParameters, PriceParameters
+from api.endpoints.prices.resource import UNKNOWN_IDS, CandleBars, PriceHistory, Prices, cost_of_several
 from api.schemas import records
-from api.schemas.requests import CandleParameters, OutcomeParameters, PriceHistoryParameters, PriceParameters
+from api.schemas.requests import OutcomeParameters
 from sql.queries import prices
 
 NO_MARKET = "The market does not exist"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.books.resource import PAST_COST
 from api.endpoints.replay.requests import ReplayParameters
 from api.endpoints.replay.resource import MarketChannel
 

@@ -1,4 +1,4 @@
-"""Responses of the signal endpoints."""
+"""Responses of the signal endpoints. The JSON is built by `signal_record` in `sql/timescale/functions.sql`."""
 
 from __future__ import annotations
 

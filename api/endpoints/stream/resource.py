@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import gevent
 import psycopg
 
+from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.resource import Resource
 from api.endpoints.stream import stream_replay as ours
 from api.endpoints.stream.commands import CommandHandler
@@ -24,9 +25,14 @@ from api.stream.subscriber import Subscriber, SubscriptionFilter
 if TYPE_CHECKING:
     import falcon
 
+    from api.endpoints.stream.requests import StreamParameters
     from api.metering.key import Key
-    from api.schemas.requests import StreamParameters
     from api.stream.socket import Socket
+
+
+def cost_of_stream(given: StreamParameters) -> int:
+    """Return the credits of a stream: a replay reads at least as much as a past book."""
+    return 1 if given.replay_from is None else PAST_COST
 
 
 class Stream(Resource):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.books.resource import PAST_COST, cost_of_stream
-from api.endpoints.stream.resource import Stream
-from api.schemas.requests import StreamParameters
+from api.endpoints.stream.requests import StreamParameters
+from api.endpoints.stream.resource import Stream, cost_of_stream
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(

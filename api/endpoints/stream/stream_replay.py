@@ -23,9 +23,9 @@ from api.stream.frames import frame
 from sql.queries import books
 
 if TYPE_CHECKING:
+    from api.endpoints.stream.requests import StreamParameters
     from api.metering.key import Key
     from api.replay.history import OutcomeRef
-    from api.schemas.requests import StreamParameters
     from api.service import Service
     from api.stream.socket import Socket
 

@@ -1,4 +1,4 @@
-"""Responses of the trade endpoints."""
+"""Responses of the trade endpoints. The JSON is built by `sql/queries/trades.sql`."""
 
 from __future__ import annotations
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from api.endpoints.base.credits import cost_of_rows
 from api.endpoints.base.resource import ReadResource
-from api.endpoints.exchange import resource as exchange
-from api.endpoints.prices.resource import cost_of_rows, newest
+from api.endpoints.prices.resource import newest
+from api.endpoints.trades import from_exchange as exchange
+from api.endpoints.trades.requests import ALL
 from api.errors import Problem, invalid
-from api.schemas.requests import ALL
 from sql.queries import trades as queries
 
 if TYPE_CHECKING:
     from api.data.lookup import MarketRef
-    from api.endpoints.trades.requests import RecentTradeParameters
-    from api.schemas.requests import TradeParameters
+    from api.endpoints.trades.requests import RecentTradeParameters, TradeParameters
 
 WINDOW = timedelta(days=1)
 LATELY = timedelta(hours=1)  # the first window in which the newest trades of all markets are searched

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.trades.records import RecentTrade
-from api.endpoints.trades.requests import RecentTradeParameters
+from api.endpoints.trades.requests import RecentTradeParameters, TradeParameters
 from api.endpoints.trades.resource import RecentTrades, Trades, cost_of_trades
 from api.schemas import records
-from api.schemas.requests import TradeParameters
 from sql.queries import trades
 
 NO_MARKET = "The market does not exist"

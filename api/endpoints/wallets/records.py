@@ -1,4 +1,7 @@
-"""Responses of the wallet endpoints."""
+"""Responses of the wallet endpoints.
+
+The JSON is built by `sql/timescale/positions.sql`, `sql/queries/wallets.sql` and `leaderboards.sql`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Responses of the webhook endpoints."""
+"""Responses of the webhook endpoints. The JSON is built by `sql/queries/webhooks.sql`."""
 
 from __future__ import annotations
 

@@ -8,16 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.endpoints.exchange.requests import EventParameters
+from api.endpoints.markets.requests import MarketParameters
+from api.endpoints.prices.requests import CandleParameters, PriceHistoryParameters, PriceParameters
+from api.endpoints.trades.requests import TradeParameters
 from api.errors import Problem
-from api.schemas.requests import (
-    CandleParameters,
-    MarketParameters,
-    Parameters,
-    PriceHistoryParameters,
-    PriceParameters,
-    TradeParameters,
-    parse,
-)
+from api.schemas.requests import Parameters, parse
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -1,4 +1,4 @@
-"""Builds a plan from command-line options and settings."""
+"""Builds a plan from the command line's options, which `cli/main.py` declares, and from settings."""
 
 from __future__ import annotations
 
