@@ -6,7 +6,8 @@ WORKDIR /build
 COPY package.json .npmrc ./
 # The site serves one file of each package (api/site/assets.py); the rest of them is some 120 MB.
 RUN npm install --omit=dev --no-audit --no-fund --no-package-lock \
-    && for file in lightweight-charts/dist/lightweight-charts.standalone.production.js mermaid/dist/mermaid.min.js; do \
+    && for file in lightweight-charts/dist/lightweight-charts.standalone.production.js lightweight-charts/LICENSE \
+        mermaid/dist/mermaid.min.js mermaid/LICENSE; do \
         mkdir -p "kept/${file%/*}" && cp "node_modules/$file" "kept/$file"; done
 
 FROM python:3.11-slim-bookworm AS build

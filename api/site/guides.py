@@ -20,7 +20,6 @@ EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|/", re.IGNORECASE)
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]\n]*)\]\((?P<to>[^)\s]+)\)")
 NO_PROSE = ("#", "|", "```", "-", "!", ">", "1.")
 CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
-DIAGRAM = re.compile(r"^```mermaid$", re.MULTILINE)
 
 
 class Guide(NamedTuple):
@@ -35,11 +34,6 @@ class Guide(NamedTuple):
     def url(self) -> str:
         """Return its path on the site."""
         return f"/guides/{self.name}"
-
-    @property
-    def has_diagram(self) -> bool:
-        """Return whether the page has a Mermaid diagram, which `diagrams.js` draws in the browser."""
-        return DIAGRAM.search(self.text) is not None
 
 
 class Guides:

@@ -57,7 +57,7 @@ async function start() {
     last = last.then(async () => {
       configure();
       for (const [source, figure] of found) await draw(source, figure);
-    });
+    }).catch(() => {}); // they stay as they are, and the next change of theme draws again
   };
   all();
   document.documentElement.addEventListener("themechange", all);

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from api.site.visit import Visit
 
 KEEP_S = 60
+DIAGRAM = 'class="language-mermaid"'  # of a code block, which `diagrams.js` draws in the browser
 ABOUT = {
     "/markets": "every market with its live price; search by `?q=`, rank by `?sort=`",
     "/wallets": "leading wallets by volume and profit; one wallet's profit and positions at `/wallets/0x….md`",
@@ -51,21 +52,23 @@ async def guide(visit: Visit) -> Page:
     found = visit.site.guides.by_name.get(visit.request.path_params["name"])
     if found is None:
         raise Refusal(404, "There is no such guide", "All guides: /guides")
+    html = visit.site.guides.html(found)
+    has_diagram = DIAGRAM in html
     return Page(
         template="document",
         title=found.title,
         description=found.summary,
         data={
-            "html": visit.site.guides.html(found),
+            "html": html,
             "markdown": visit.site.guides.markdown(found),
             "links": [(each.url, each.title) for each in visit.site.guides.listed],
             "up": ("/guides", "Guides"),
-            "has_diagram": found.has_diagram,
+            "has_diagram": has_diagram,
         },
         keep_s=KEEP_S,
         # Mermaid styles what it draws with <style> elements and attributes.
         headers={"Content-Security-Policy": content_security_policy(visit.site.api_url, inline_styles=True)}
-        if found.has_diagram
+        if has_diagram
         else {},
     )
 

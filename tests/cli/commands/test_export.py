@@ -34,7 +34,7 @@ def test_a_day_is_written_and_what_is_there_is_left_alone(presage, conn, add_mar
 
     assert first.exit_code == second.exit_code == 0, first.output
     assert f"trades {yesterday:%Y-%m-%d}: 1 rows" in first.output
-    assert "1 were there" in second.output
+    assert "1 already existed" in second.output
     assert (
         len(list((tmp_path / "trades" / f"{yesterday:%Y-%m-%d}").glob(f"trades-{yesterday:%Y-%m-%d}.*.parquet"))) == 1
     )
