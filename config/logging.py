@@ -48,7 +48,9 @@ def configure(process: str) -> None:
         logging.getLogger(name).propagate = True
     logging.captureWarnings(capture=True)
     sys.excepthook = _died
-    threading.excepthook = lambda told: _died(told.exc_type, told.exc_value, told.exc_traceback, told.thread)
+    threading.excepthook = lambda failure: _died(
+        failure.exc_type, failure.exc_value, failure.exc_traceback, failure.thread
+    )
 
 
 def bind(**known: Any) -> None:
@@ -80,11 +82,11 @@ def formatter(format_: Format) -> logging.Formatter:
 def readable(line: str) -> str:
     """Render a JSON log line as readable text; return any other line unchanged."""
     try:
-        told = json.loads(line)
-        said = f"{told['level'].upper()}: {told['event']}"
+        record = json.loads(line)
+        said = f"{record['level'].upper()}: {record['event']}"
     except (ValueError, TypeError, KeyError, AttributeError):
         return line
-    return "\n".join([said, *([told["exception"]] if "exception" in told else [])])
+    return "\n".join([said, *([record["exception"]] if "exception" in record else [])])
 
 
 def _by_default(handler: logging.Handler) -> bool:
@@ -102,10 +104,10 @@ def _belonging(_logger: Any, _method: str, event: EventDict) -> EventDict:
 
 def _of_a_run(_logger: Any, _method: str, event: EventDict) -> EventDict:
     # Dagster's own name for what a step logs; the message itself is in a separate field.
-    if (told := getattr(event["_record"], "dagster_meta", None)) is not None:
-        event["event"] = told["orig_message"]
-        known = {"run_id": told["run_id"], "job": told["job_name"], "step": told["step_key"]}
-        error = getattr(getattr(told["dagster_event"], "event_specific_data", None), "error", None)
+    if (meta := getattr(event["_record"], "dagster_meta", None)) is not None:
+        event["event"] = meta["orig_message"]
+        known = {"run_id": meta["run_id"], "job": meta["job_name"], "step": meta["step_key"]}
+        error = getattr(getattr(meta["dagster_event"], "event_specific_data", None), "error", None)
         known["exception"] = None if error is None else error.to_string()
         event.update({name: value for name, value in known.items() if value is not None})
     return event

@@ -100,7 +100,7 @@ class Day:
         self._mids = self._dice.integers(15, 85, markets)
         self._books = [self._begin(int(mid)) for mid in self._mids]
         self._anchored = [int(day.timestamp() * 1000)] * markets
-        self._heard = self._anchored.copy()
+        self._changed_ms = self._anchored.copy()
 
     def load(self, conn: psycopg.Connection[Any], messages: Path, report: Callable[[float], None]) -> None:
         """Load hour by hour, after the feed's initial books; write the first messages."""
@@ -154,14 +154,14 @@ class Day:
         sent = self._dice.random(count) < 1 / WHOLE_EACH
         probed = self._dice.random(count) < self._probes / (count * HOURS)
         apart_ms = int(ANCHOR_INTERVAL.total_seconds() * 1000)
-        books, anchored, heard = self._books, self._anchored, self._heard
+        books, anchored, changed_ms = self._books, self._anchored, self._changed_ms
         columns = (column.tolist() for column in (ms, market, level, size, sent, probed))
         for n, (at, which, place, total, sends, probes) in enumerate(zip(*columns, strict=True)):
             book = books[which]
-            if probes and heard[which] < at:
+            if probes and changed_ms[which] < at:
                 outcome = self._few.randrange(2)
                 self.probes.append(Probe(which + 1, outcome, at - 1, self._sides(which, outcome)))
-            heard[which] = at
+            changed_ms[which] = at
             book[place] = total
             writes = self.written < GZIPPED_EVENTS
             if writes:

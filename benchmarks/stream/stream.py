@@ -93,7 +93,7 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
         crowd = listened(bench, worker, port, path, clients=CLIENTS)
         report(f"{CLIENTS} clients: {crowd.delivered:,.0f} messages/s, {crowd.cpu:.2f} cores")
         if crowd.closed or not crowd.even:
-            raise RuntimeError(f"{crowd.closed} clients were closed; all heard the same: {crowd.even}")
+            raise RuntimeError(f"{crowd.closed} clients were closed; all received the same: {crowd.even}")
         yield figure(f"commit to client p50, {CLIENTS} clients", crowd.quantile(0.5), "ms")
         yield figure(f"commit to client p99, {CLIENTS} clients", crowd.quantile(0.99), "ms")
         most = Target("value", ">=", 500_000)
@@ -161,12 +161,12 @@ class Interference(NamedTuple):
 
 def beset(bench: Bench, worker: int, port: int, path: str, report: Callable[[str], None]) -> Iterator[Figure]:
     """Measure the effect of misbehaving clients on others."""
-    heard = measure_hostile_clients(bench, worker, port, path)
-    waited = f"{heard.calm.waited:.3f}, {heard.elsewhere.waited:.3f} and {heard.during.waited:.3f}"
-    report(f"hostile clients: {heard.times}; seconds a second that the worker waited for a core: {waited}")
+    measured = measure_hostile_clients(bench, worker, port, path)
+    waited = f"{measured.calm.waited:.3f}, {measured.elsewhere.waited:.3f} and {measured.during.waited:.3f}"
+    report(f"hostile clients: {measured.times}; seconds a second that the worker waited for a core: {waited}")
     for share, name in ((0.5, "p50"), (0.99, "p99")):
-        value = heard.during.quantile(share)
-        rivals = {"the same without them": heard.calm, "the same while a bare server has them": heard.elsewhere}
+        value = measured.during.quantile(share)
+        rivals = {"the same without them": measured.calm, "the same while a bare server has them": measured.elsewhere}
         for number, (rival, load) in enumerate(rivals.items()):
             target = Target("ratio", "<=", 1.5) if name == "p99" and not number else None
             yield figure(
@@ -202,9 +202,9 @@ def meanwhile(port: int, path: str, kinds: tuple[str, ...], hear: Callable[[], L
         assert process.stdout is not None
         if process.stdout.readline() != b"ready\n":
             raise RuntimeError("nothing was done")
-        heard = hear()
+        load = hear()
         output, _ = process.communicate(timeout=60)
-    return heard, json.loads(output)
+    return load, json.loads(output)
 
 
 @contextlib.contextmanager
@@ -225,28 +225,28 @@ def stalled(
 
     arguments = [bench.url, str(RATE), str(seconds), str(bench.folder / "written")]
     writer = subprocess.Popen([sys.executable, "-m", "benchmarks.stream.writer", *arguments], cwd=ROOT)
-    deaf = [Listener(port, path) for _ in range(STALLED)]
+    readers = [Listener(port, path) for _ in range(STALLED)]
     memory: list[tuple[float, float]] = []
-    came_again = 0
+    reconnects = 0
     began = time.monotonic()
     try:
         while writer.poll() is None:
             time.sleep(1)
             memory.append(((time.monotonic() - began) / 60, resident_mb(worker)))
             # The server disconnects each after some seconds. One that reads nothing never notices: reconnect by time.
-            while came_again < (time.monotonic() - began - STALL_S) * STALLED / STALL_S:
-                deaf[came_again % STALLED].socket.close()
-                deaf[came_again % STALLED] = Listener(port, path)
-                came_again += 1
+            while reconnects < (time.monotonic() - began - STALL_S) * STALLED / STALL_S:
+                readers[reconnects % STALLED].socket.close()
+                readers[reconnects % STALLED] = Listener(port, path)
+                reconnects += 1
             if len(memory) % 60 == 0:
                 report(f"{len(memory)} s with {STALLED} stalled clients: {memory[-1][1]:.0f} MB")
     finally:
         writer.kill()
         writer.wait()
-        for one in deaf:
+        for one in readers:
             one.socket.close()
     shown = [each for each in memory if each[0] * 60 >= min(WARM_S, seconds / 2)]
-    report(f"stalled clients were let go and came again {came_again} times")
+    report(f"stalled clients were disconnected and reconnected {reconnects} times")
     yield figure(f"worker's memory with {STALLED} stalled clients", memory[-1][1], "MB")
     yield figure(
         f"growth of it, over {seconds / 60:.0f} min", slope(thinned(shown)), "MB/min", target=Target("value", "<", 1.0)

@@ -194,8 +194,8 @@ class Backfill:
             return self.should_stop()
 
         if step.end - step.start == DAY:
-            told = counted.reconcile_trades(self.conn, self.exchange, step.start.date(), should_stop=look)
-            self.state.trades += told.added
+            reconciled = counted.reconcile_trades(self.conn, self.exchange, step.start.date(), should_stop=look)
+            self.state.trades += reconciled.added
         else:
             found = Reconciliation()
             tape = TradeReconciler(self.conn, self.exchange, should_stop=look)

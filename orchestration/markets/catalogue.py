@@ -53,8 +53,8 @@ def store(
     the database refuses go to `quarantine`; the others are stored all the same.
     """
     merged = _merge(rows)
-    told = list({event["event_id"]: event for event in events if event.get("event_id")}.values())
-    return _store(conn, merged, told, cause, announce_new=announce_new)
+    unique_events = list({event["event_id"]: event for event in events if event.get("event_id")}.values())
+    return _store(conn, merged, unique_events, cause, announce_new=announce_new)
 
 
 def _store(
@@ -105,13 +105,13 @@ def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announc
 def _publish(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: str) -> None:
     """Record changes of state, and publish them to the stream."""
     keys, before = [key for key, _ in moved], [was for _, was in moved]
-    told = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
-    last = queries.advance_stream(conn, events=len(told))
+    changes = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
+    last = queries.advance_stream(conn, events=len(changes))
     with (
         conn.cursor() as cursor,
         cursor.copy("copy stream_events (seq, ts, type, market_id, message) from stdin") as copy,
     ):
-        for seq, (ts, market_id, data) in enumerate(told, start=last - len(told) + 1):
+        for seq, (ts, market_id, data) in enumerate(changes, start=last - len(changes) + 1):
             message = {
                 "type": "market",
                 "seq": seq,

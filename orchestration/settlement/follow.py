@@ -182,8 +182,8 @@ class Follower:
 
     def _refuse(self, number: int, ours: bytes, theirs: bytes | None) -> None:
         self._doubted = True
-        told = "" if theirs is None else theirs.hex()
-        detail = msgspec.json.encode({"ours": ours.hex(), "theirs": told}).decode()
+        their_hex = "" if theirs is None else theirs.hex()
+        detail = msgspec.json.encode({"ours": ours.hex(), "theirs": their_hex}).decode()
         queries.note_incident(
             self._conn, kind="finalized_mismatch", subject=f"block {number}", mended=False, detail=detail
         )

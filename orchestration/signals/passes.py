@@ -69,8 +69,8 @@ def analyse(conn: psycopg.Connection[Any], now: datetime, *, budget_s: float = 4
             passed.until, passed.minutes, passed.markets = at, passed.minutes + 1, measured
             passed.found.update(type_ for type_, _, _ in added)
             _beat(conn, passed, at)
-            told = [_message(at, market_id, record) for _, market_id, record in added]
-            stream.publish(conn, told, int(now.timestamp() * 1000))
+            messages = [_message(at, market_id, record) for _, market_id, record in added]
+            stream.publish(conn, messages, int(now.timestamp() * 1000))
         passed.slowest_s = max(passed.slowest_s, time.monotonic() - began)
 
 

@@ -57,9 +57,9 @@ def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool
     whales = list(queries.add_whales(conn, **span, least=round(threshold * 1_000_000), threshold=threshold))
     if not live:
         return []
-    told = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    activity = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
     return [
-        *(_message("wallet_activity", ts, market, record, wallet) for wallet, ts, market, record in told),
+        *(_message("wallet_activity", ts, market, record, wallet) for wallet, ts, market, record in activity),
         *(_message("signal", *whale) for whale in whales),
     ]
 
@@ -76,7 +76,7 @@ def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[str
         return []
     if min(numbers) <= standing.claimed:
         queries.add_due(conn, **span, claimed=standing.claimed)
-    told = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    activity = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
     whales = list(queries.take_back_whales(conn, **span))
     queries.take_back_activity(conn, **span)
     if standing.entries:
@@ -84,7 +84,7 @@ def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[str
     return [
         *(
             _message("wallet_activity", ts, market, f'{record[:-1]},"revoked":true}}', wallet)
-            for wallet, ts, market, record in told
+            for wallet, ts, market, record in activity
         ),
         *(_message("signal", *whale) for whale in whales),
     ]

@@ -67,7 +67,7 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
     data = _read(said.data)
     usd = data.value if data.type == "whale_alert" else data.value_usd
     name = {"signal": f"signal.{data.type}", "market": f"market.{_change(data)}"}.get(kind, kind)
-    told = {
+    payload = {
         "type": name,
         "timestamp": instant(said.ts),
         "seq": seq,
@@ -82,7 +82,7 @@ def event(  # noqa: PLR0917 (the columns of a row, in its order)
         usd=None if usd is None else round(usd * MICRO),
         wallets=frozenset([wallet] if wallet else map(_address, filter(_ADDRESS.match, (data.maker, data.taker)))),
         watchers=frozenset(watchers or ()),
-        body=msgspec.json.encode(told).decode(),
+        body=msgspec.json.encode(payload).decode(),
     )
 
 
@@ -160,9 +160,9 @@ class Subscriptions:
 
     def missed(self, after: int, upto: int, now: float) -> list[tuple[UUID, int, str, str]]:
         """Return rows that record, for each webhook, stream events that are gone: whether it wanted any is unknown."""
-        told = {"type": MISSED, "timestamp": instant(round(now * 1000)), "seq": upto, "market_id": None}
+        payload = {"type": MISSED, "timestamp": instant(round(now * 1000)), "seq": upto, "market_id": None}
         return [
-            (webhook_id, upto, MISSED, msgspec.json.encode({**told, "data": gone}).decode())
+            (webhook_id, upto, MISSED, msgspec.json.encode({**payload, "data": gone}).decode())
             for webhook_id, since in self._since.items()
             if since < upto and (gone := {"from_seq": max(since, after) + 1, "to_seq": upto})
         ]

@@ -45,13 +45,13 @@ def note(conn: psycopg.Connection[Any]) -> Origin:
     assert found is not None
     schema, postgresql, timescaledb = found
     here = database.license(conn)
-    told = Origin(datetime.now(UTC), metadata.version("presage"), schema, postgresql, timescaledb, here)
+    backup = Origin(datetime.now(UTC), metadata.version("presage"), schema, postgresql, timescaledb, here)
     conn.execute(
         "insert into public.settings (name, value) values (%s, %s::jsonb)"
         " on conflict (name) do update set value = excluded.value, updated_at = now()",
-        [NAME, msgspec.json.encode(told).decode()],
+        [NAME, msgspec.json.encode(backup).decode()],
     )
-    return told
+    return backup
 
 
 def of(file: Path, pg_restore: Path) -> Origin:

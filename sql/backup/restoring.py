@@ -44,45 +44,47 @@ def restore(
         raise BackupError("the address names no database", "say postgresql://…/presage")
     with database.connect(make_conninfo(url, dbname="postgres"), autocommit=True, name="presage restore") as admin:
         major: int = _one(admin, "select current_setting('server_version_num')::int / 10000")
-        told = origin.of(file, programs.program("pg_restore", major, cache_dir, newer=True))
+        backup = origin.of(file, programs.program("pg_restore", major, cache_dir, newer=True))
         pg_restore = programs.program("pg_restore", major, cache_dir, newer=False)
-        _check(admin, told, major)
-        tell(f"made {told.at:%Y-%m-%d %H:%M} UTC, TimescaleDB {told.timescaledb} ({told.license})")
+        _check(admin, backup, major)
+        tell(f"made {backup.at:%Y-%m-%d %H:%M} UTC, TimescaleDB {backup.timescaledb} ({backup.license})")
         there = _existing(admin, url, name, replace=replace)
         part = f"{name}_restoring"
         _drop(admin, part)
         admin.execute(sql.SQL("create database {} template template0").format(sql.Identifier(part)))
         try:
-            _fill(make_conninfo(url, dbname=part), file, pg_restore, told)
+            _fill(make_conninfo(url, dbname=part), file, pg_restore, backup)
             kept = _put_in_place(admin, part, name, there)
         except BaseException:
             _drop(admin, part)
             raise
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         conn.execute("select timescaledb_post_restore()")
-    _settle(url, told)
+    _settle(url, backup)
     if kept is not None:
         tell(f"the previous database is now {kept}: drop it when you are sure")
-    return told
+    return backup
 
 
-def _check(admin: psycopg.Connection[Any], told: Origin, major: int) -> None:
+def _check(admin: psycopg.Connection[Any], backup: Origin, major: int) -> None:
     """Refuse what could not work, before anything is created."""
-    if told.revision not in migrate.revisions():
+    if backup.revision not in migrate.revisions():
         raise BackupError(
-            f"the backup's schema is {told.revision}, which this release does not know", "use the release that made it"
+            f"the backup's schema is {backup.revision}, which this release does not know",
+            "use the release that made it",
         )
-    if major < told.postgresql:
+    if major < backup.postgresql:
         raise BackupError(
-            f"the backup comes from PostgreSQL {told.postgresql}, this server is {major}", "restore on one as new"
+            f"the backup comes from PostgreSQL {backup.postgresql}, this server is {major}",
+            "restore on one as new",
         )
     offered = [
         row[0]
         for row in admin.execute("select version from pg_available_extension_versions where name = 'timescaledb'")
     ]
-    if told.timescaledb not in offered:
+    if backup.timescaledb not in offered:
         raise BackupError(
-            f"the backup comes from TimescaleDB {told.timescaledb}, this server has {', '.join(offered) or 'none'}",
+            f"the backup comes from TimescaleDB {backup.timescaledb}, this server has {', '.join(offered) or 'none'}",
             "restore on a server with that version, and update it there (alter extension timescaledb update)",
         )
 
@@ -113,15 +115,15 @@ def _existing(admin: psycopg.Connection[Any], url: str, name: str, *, replace: b
     return "full" if full else "empty"
 
 
-def _fill(url: str, file: Path, pg_restore: Path, told: Origin) -> None:
+def _fill(url: str, file: Path, pg_restore: Path, backup: Origin) -> None:
     with database.connect(url, autocommit=True, name="presage restore") as conn:
-        version = sql.Literal(told.timescaledb)
+        version = sql.Literal(backup.timescaledb)
         conn.execute(sql.SQL("create extension timescaledb version {}").format(version))
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         here = database.license(conn)
-        if here != told.license:
+        if here != backup.license:
             raise BackupError(
-                f"the backup comes from TimescaleDB under the licence {told.license}, this server runs under {here}",
+                f"the backup comes from TimescaleDB under the licence {backup.license}, this server runs under {here}",
                 "restore on a server under the same licence (timescaledb.license)",
             )
         conn.execute("select timescaledb_pre_restore()")
@@ -152,13 +154,13 @@ def _rename(admin: psycopg.Connection[Any], old: str, new: str) -> None:
     admin.execute(sql.SQL("alter database {} rename to {}").format(sql.Identifier(old), sql.Identifier(new)))
 
 
-def _settle(url: str, told: Origin) -> None:
+def _settle(url: str, backup: Origin) -> None:
     """Mark what was live when the backup was made as no longer live.
 
     Stream numbers assigned after the backup must not be assigned again: a client that resumes after one of them would
-    be told that it has missed nothing. So the numbers jump, and older events cannot be resumed from.
+    wrongly learn that it missed nothing. So the numbers jump, and older events cannot be resumed from.
     """
-    age_s = max(0.0, (datetime.now(UTC) - told.at).total_seconds())
+    age_s = max(0.0, (datetime.now(UTC) - backup.at).total_seconds())
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         conn.execute("truncate stream_events")
         conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])

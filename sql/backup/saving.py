@@ -31,24 +31,26 @@ def save(
     if not file.parent.is_dir():
         raise BackupError(f"{file.parent} is not a folder", "create it, or give another name")
     with database.connect(url, autocommit=True, name="presage backup") as conn:
-        told = origin.note(conn)
+        backup = origin.note(conn)
         _check_locks(conn)
         size: int = _one(conn, "select pg_database_size(current_database())")
     free = shutil.disk_usage(file.parent).free
-    tell(f"{size / 1e6:,.0f} MB on disk, TimescaleDB {told.timescaledb} ({told.license}); {free / 1e6:,.0f} MB free")
-    pg_dump = programs.program("pg_dump", told.postgresql, cache_dir, newer=True)
+    tell(
+        f"{size / 1e6:,.0f} MB on disk, TimescaleDB {backup.timescaledb} ({backup.license}); {free / 1e6:,.0f} MB free"
+    )
+    pg_dump = programs.program("pg_dump", backup.postgresql, cache_dir, newer=True)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     part.touch(0o600)  # it contains key digests and email addresses
     try:
         programs.run([pg_dump, "--format=custom", f"--compress={COMPRESSION}", "--no-owner", "--file", part], url)
-        origin.of(part, programs.program("pg_restore", told.postgresql, cache_dir, newer=True))
+        origin.of(part, programs.program("pg_restore", backup.postgresql, cache_dir, newer=True))
         with part.open("rb") as written:
             os.fsync(written.fileno())
         part.replace(file)
     finally:
         part.unlink(missing_ok=True)
     tell(f"{file}: {file.stat().st_size / 1e6:,.1f} MB")
-    return told
+    return backup
 
 
 def _check_locks(conn: psycopg.Connection[Any]) -> None:

@@ -240,7 +240,7 @@ class Cluster:
                 raise preparation.not_run(here, programs, error) from error
         process = self._process
         _left_running.add(process)
-        began = told = time.monotonic()
+        began = reported = time.monotonic()
         while True:
             live = postmaster.read_pid_file(here.data)
             if live is not None and live.pid == process.pid and live.ready:
@@ -251,9 +251,9 @@ class Cluster:
                     f"the database did not start; its log ends:\n{self._log_tail()}",
                     f"see {here.logs}, or start over with a new data folder",
                 )
-            if now - told > 5:
+            if now - reported > 5:
                 tell(f"still starting after {now - began:.0f} s (recovering what a crash left can take its time)")
-                told = now
+                reported = now
             time.sleep(0.02)
 
     def _halt(self, mode: str, seconds: float) -> None:

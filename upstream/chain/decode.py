@@ -113,17 +113,17 @@ def _sorted_out(batch: DecodeBatch, logs: Iterable[RawLog]) -> dict[EventType, l
     by_type: dict[EventType, list[RawLog]] = {}
     for topic, those in by_topic.items():
         event = BY_TOPIC.get(topic) or BY_TOPIC.get(topic.lower())
-        strangers = {
+        refusals = {
             address: reason
             for address in {log.address for log in those}
             if (reason := _strange(batch, address, event, topic)) is not None
         }
-        good = [log for log in those if log.address not in strangers] if strangers else those
+        good = [log for log in those if log.address not in refusals] if refusals else those
         if event is not None and good:
             by_type.setdefault(event.event_type, []).extend(good)
-        for log in those if strangers else []:
-            if log.address in strangers:
-                batch.refuse(log, strangers[log.address])
+        for log in those if refusals else []:
+            if log.address in refusals:
+                batch.refuse(log, refusals[log.address])
     return by_type
 
 

@@ -190,11 +190,11 @@ class Endpoint:
         logs = self._decoded(_logs, _result(results[0]))
         numbers = abi_words.Numbers()
         try:
-            strangers = [text for text in {log.block_number for log in logs} if not from_ <= numbers[text] <= to]
+            outside = [text for text in {log.block_number for log in logs} if not from_ <= numbers[text] <= to]
         except ValueError as fault:
             raise Malformed(f"{self.name}: {fault}") from fault
-        if strangers:
-            raise Malformed(f"{self.name}: logs of block {strangers[0]}, asked for {from_} to {to}")
+        if outside:
+            raise Malformed(f"{self.name}: logs of block {outside[0]}, asked for {from_} to {to}")
         if near:
             header = self._header(_result(results[1]), to)
             last = f"0x{header.hash.hex()}"

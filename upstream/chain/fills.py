@@ -126,8 +126,8 @@ def _v2(batch: DecodeBatch, logs: Sequence[RawLog]) -> DecodedRows:
 
 
 def _common(table: Table, beyond: Bools) -> list[tuple[Bools, str]]:
-    strangers = abi_words.nonzero(table[:, 1, :12]) | abi_words.nonzero(table[:, 2, :12])
-    return [(strangers, "a maker or taker that is no address"), (beyond, "an amount beyond int64")]
+    not_addresses = abi_words.nonzero(table[:, 1, :12]) | abi_words.nonzero(table[:, 2, :12])
+    return [(not_addresses, "a maker or taker that is no address"), (beyond, "an amount beyond int64")]
 
 
 def _rounded(factor: Ints, by: Ints | int, over: Ints) -> Ints:
