@@ -23,6 +23,9 @@ WEBSOCKET = "101"  # such operations are written by hand, in client.py and async
 WIDTH = 116
 SEPARATED = {"ids", "symbols"}  # parameters that are names separated by commas
 TIMES = {"from", "to"}  # integers that are Unix seconds
+DESCRIPTIONS = {  # instead of the document's
+    "export_file": "Held in memory as a whole; `download_file` writes it to disk and resumes after a lost connection."
+}
 BUILTIN = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "object": "dict[str, Any]"}
 
 
@@ -152,7 +155,7 @@ class Operation:
 
     def _text(self, arguments: list[Argument]) -> list[str]:
         text = [_sentence(self.said["summary"])]
-        if about := self.said.get("description"):
+        if about := DESCRIPTIONS.get(self.name, self.said.get("description")):
             text += ["", *textwrap.wrap(about, WIDTH - 8)]
         text += ["", *textwrap.wrap(f"Credits: {self.said['x-credits']}.", WIDTH - 8)]
         if any(argument.about for argument in arguments):

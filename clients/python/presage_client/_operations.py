@@ -1616,9 +1616,7 @@ class Operations(ABC):
     def export_file(self, topic: str, day: str | date, file: str) -> bytes:
         """Download an exported file.
 
-        `Range` returns a part (206); `If-Range` with the `ETag` only if the file is unchanged. This resumes an
-        interrupted download, and lets Parquet readers fetch only the columns they need. Each request costs its
-        credit.
+        Held in memory as a whole; `download_file` writes it to disk and resumes after a lost connection.
 
         Credits: 1.
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+SECRETS = {"key", "secret"}  # fields that a repr does not show
 MILLISECONDS = {"s": 1000, "ms": 1}  # in one unit of an instant
 
 
@@ -19,6 +20,14 @@ class Record(msgspec.Struct, kw_only=True):
     """A JSON object of the service. Fields that this version does not know are ignored."""
 
     INSTANTS: ClassVar[dict[str, str]] = {}  # fields that are Unix times, with their unit: "s" or "ms"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        values = [(name, getattr(self, name)) for name in self.__struct_fields__]
+        return [(name, "…" if name in SECRETS and value else value) for name, value in values]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"{type(self).__name__}({fields})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as built-in types, as JSON has it."""
@@ -46,6 +55,13 @@ class Records(list[T]):
     def __getitem__(self, at: SupportsIndex | slice) -> T | Records[T]:
         found = super().__getitem__(at)
         return Records(found, self._kind) if isinstance(at, slice) else cast("T", found)  # type: ignore[arg-type]
+
+    def __add__(self, other: list[T]) -> Records[T]:  # type: ignore[override]
+        return Records([*self, *other], self._kind)
+
+    def copy(self) -> Records[T]:
+        """Return a shallow copy."""
+        return Records(self, self._kind)
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a DataFrame: a column for each field, Unix times as UTC timestamps, nested records as dicts."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast
-from urllib.parse import quote, urlencode, urlsplit, urlunsplit
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
+from urllib.parse import quote, unquote, urlencode, urlsplit, urlunsplit
 
 import httpx
 import msgspec
 
 from presage_client import errors
+from presage_client._address import checked_secret, host_of, split_address
 from presage_client._record import Records
 from presage_client.errors import PresageError
 
@@ -24,11 +25,14 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://localhost:8080"
 DEFAULT_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+MAX_RESPONSE_BYTES = 64 << 20
 MAX_BACKOFF_S = 8.0
 JITTER_S = 0.5  # after a Retry-After: clients that were refused together do not come back together
 USER_AGENT = f"presage-client/{version('presage-client')}"
 Instant = str | int | datetime  # RFC 3339, Unix milliseconds, or a datetime with a time zone
 Parameter = str | int | float | date | None
+
+Failed = tuple[httpx.Response, bytes]  # an answer that is no success, and its body
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -62,13 +66,33 @@ class Page(Protocol[T_co]):
     def has_more(self) -> bool: ...
 
 
-class Call(NamedTuple):
+@dataclass(frozen=True)
+class Call:
     """What to send."""
 
     method: str
-    url: str
-    headers: dict[str, str]
+    url: httpx.URL
+    headers: dict[str, str] = field(repr=False)  # with the key
     content: bytes | None
+
+
+class Body:
+    """Collects the chunks of a body, up to a limit."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit, self._size = limit, 0
+        self._chunks: list[bytes] = []
+
+    def add(self, chunk: bytes) -> None:
+        """Add a chunk, or raise `PresageError`."""
+        self._chunks.append(chunk)
+        self._size += len(chunk)
+        if self._limit is not None and self._size > self._limit:
+            raise PresageError("invalid_response", f"the answer is larger than max_response_bytes ({self._limit})")
+
+    def whole(self) -> bytes:
+        """Return the body."""
+        return b"".join(self._chunks)
 
 
 class Transport:
@@ -82,20 +106,28 @@ class Transport:
         debug_token: str | None,
         max_retries: int,
         max_wait_s: float,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.base_url = (base_url or os.environ.get("PRESAGE_URL") or DEFAULT_URL).rstrip("/")
-        if urlsplit(self.base_url).scheme not in {"http", "https"}:
-            raise ValueError(f"not an http or https address: {self.shown_url}")
-        self.api_key = api_key or os.environ.get("PRESAGE_API_KEY") or ""
-        self._debug_token = debug_token or os.environ.get("PRESAGE_DEBUG_TOKEN") or ""
+        parts = split_address(base_url or os.environ.get("PRESAGE_URL") or DEFAULT_URL, {"http", "https"})
+        self.base_url = urlunsplit(parts._replace(netloc=host_of(parts)))
+        self.address = urlunsplit(parts)  # with a user and password: for WebSockets
+        self.auth: httpx.Auth | Any = httpx.USE_CLIENT_DEFAULT
+        if parts.username is not None:
+            self.auth = httpx.BasicAuth(unquote(parts.username), unquote(parts.password or ""))
+        self.api_key = checked_secret("the API key", api_key or os.environ.get("PRESAGE_API_KEY") or "")
+        self._debug_token = checked_secret(
+            "the debug token", debug_token or os.environ.get("PRESAGE_DEBUG_TOKEN") or ""
+        )
         self._max_retries, self._max_wait_s, self._clock = max_retries, max_wait_s, clock
+        self._max_response_bytes = max_response_bytes
 
-    @property
-    def shown_url(self) -> str:
-        """The address without a user and password."""
-        parts = urlsplit(self.base_url)
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+    def use_key(self, key: str) -> None:
+        """Send this API key, which the service answered, from now on."""
+        try:
+            self.api_key = checked_secret("the API key", key)
+        except ValueError as error:
+            raise PresageError("invalid_response", str(error)) from None
 
     def call(
         self,
@@ -108,52 +140,69 @@ class Transport:
         url = self.base_url + endpoint.path.format_map({name: _segment(name, value) for name, value in path.items()})
         if pairs := given(query):
             url += "?" + urlencode(pairs)
+        try:
+            address = httpx.URL(url)
+        except httpx.InvalidURL as error:  # too long, for one
+            raise ValueError(f"not a valid request: {error}") from None
         headers = {"User-Agent": USER_AGENT}
         if endpoint.auth == "key" and self.api_key:
             headers["X-API-Key"] = self.api_key
         elif endpoint.auth == "debug" and self._debug_token:
             headers["X-Debug-Token"] = self._debug_token
         if body is None:
-            return Call(endpoint.method, url, headers, None)
+            return Call(endpoint.method, address, headers, None)
         headers["Content-Type"] = "application/json"
         sent = {name: value for name, value in body.items() if value is not msgspec.UNSET}
-        return Call(endpoint.method, url, headers, msgspec.json.encode(sent))
+        return Call(endpoint.method, address, headers, msgspec.json.encode(sent))
 
-    def answer(self, endpoint: Endpoint[T], response: httpx.Response) -> T:
+    def body(self, endpoint: Endpoint[Any], response: httpx.Response) -> Body:
+        """Return the collector of a body; a file may be of any size."""
+        whole_file = endpoint.answers is bytes and response.is_success
+        return Body(None if whole_file else self._max_response_bytes)
+
+    def answer(self, endpoint: Endpoint[T], response: httpx.Response, content: bytes) -> T:
         """Return what a successful response holds."""
         if not endpoint.json:
-            return cast("T", response.content if endpoint.answers is bytes else response.text)
+            return cast("T", content if endpoint.answers is bytes else content.decode("utf-8", "replace"))
         try:
-            told = endpoint.decoder.decode(response.content)
-        except msgspec.DecodeError as error:
+            told = endpoint.decoder.decode(content)
+        except errors.NOT_UNDERSTOOD as error:
             request_id = response.headers.get("X-Request-Id")
             raise PresageError(
                 "invalid_response", str(error), status=response.status_code, request_id=request_id
             ) from error
         return cast("T", told if endpoint.item is None else Records(told, endpoint.item))
 
-    def pause(self, endpoint: Endpoint[Any], attempt: int, failed: httpx.Response | httpx.RequestError) -> float:
+    def pause(self, endpoint: Endpoint[Any], attempt: int, failed: Failed | httpx.RequestError) -> float:
         """Return the seconds to wait before the next attempt (`attempt` counts from 0), or raise `PresageError`."""
-        if isinstance(failed, httpx.Response):
-            error = errors.of_response(failed, self._clock())
+        if isinstance(failed, tuple):
+            error = errors.of_response(*failed, self._clock())
             # 429 comes before anything is done; after a 503 nobody knows.
             again = error.status == 429 or (error.status == 503 and endpoint.method == "GET")
         else:
             error = errors.of_failure(failed)
             error.__cause__ = failed
-            lost = isinstance(failed, httpx.NetworkError | httpx.ConnectTimeout | httpx.RemoteProtocolError)
+            lost = isinstance(failed, httpx.NetworkError | httpx.RemoteProtocolError)
             again = lost and endpoint.method == "GET"
         after = error.retry_after
         if not again or attempt >= self._max_retries or (after or 0) > self._max_wait_s:
             raise error
-        if after is not None:
-            return after + random.uniform(0, JITTER_S)  # noqa: S311 - no secret
         backoff: float = min(MAX_BACKOFF_S, 0.25 * 2**attempt)
+        if after is not None:  # 0 and times past are no reason to hurry
+            return max(after, backoff / 2) + random.uniform(0, JITTER_S)  # noqa: S311 - no secret
         return random.uniform(backoff / 2, backoff)  # noqa: S311 - no secret
+
+    def next_query(self, query: Mapping[str, Parameter], page: Page[Any]) -> Mapping[str, Parameter] | None:
+        """Return the query of the page after this one; None after the last."""
+        if not page.has_more or not page.next_cursor:
+            return None
+        if page.next_cursor == query.get("cursor"):
+            raise PresageError("invalid_response", "the cursor of the next page is that of this page")
+        return {**query, "cursor": page.next_cursor}
 
     def websocket_url(self, path: str, query: Mapping[str, Parameter]) -> str:
         """Return the address of a WebSocket endpoint, the key included."""
-        parts = urlsplit(self.base_url)
+        parts = urlsplit(self.address)
         scheme = "wss" if parts.scheme == "https" else "ws"
         pairs = urlencode([*given(query), ("api_key", self.api_key)])
         return urlunsplit((scheme, parts.netloc, parts.path + path, pairs, ""))

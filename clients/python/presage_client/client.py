@@ -5,24 +5,32 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import httpx
 from websockets.sync.client import connect
 
+from presage_client._download import Download
+from presage_client._endpoints import EXPORT_FILE
 from presage_client._operations import Operations
-from presage_client._transport import DEFAULT_TIMEOUT, Endpoint, Page, Parameter, Transport
+from presage_client._transport import DEFAULT_TIMEOUT, MAX_RESPONSE_BYTES, Call, Endpoint, Page, Parameter, Transport
 from presage_client.stream import Stream
-from presage_client.stream.session import MAX_FRAME_BYTES
+from presage_client.stream.opening import final_failures, options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from datetime import date
+    from ssl import SSLContext
     from types import TracebackType
 
     from websockets.sync.client import ClientConnection
 
-    from presage_client._transport import Instant
+    from presage_client import records
+    from presage_client._transport import Failed, Instant
     from presage_client.stream import Gap, Type
+    from presage_client.stream.opening import Proxy
 
 T = TypeVar("T")
 
@@ -35,7 +43,9 @@ class Client(Operations):
 
     A request that is refused with 429 is sent again after its Retry-After; so is a GET that is refused with 503 or
     loses its connection: `max_retries` times, and only if the wait is at most `max_wait_s`. A timeout is not retried.
-    `http` is an httpx.Client of your own (proxies, certificates); it is not closed here, and its timeout is used.
+    An answer of more than `max_response_bytes` (64 MiB) is an error, files excepted.
+    `http` is an httpx.Client of your own (proxies, certificates), for all but streams; it is not closed here, and its
+    timeout is used. Redirects are never followed: they would carry the key elsewhere.
     """
 
     def __init__(
@@ -44,24 +54,31 @@ class Client(Operations):
         api_key: str | None = None,
         *,
         debug_token: str | None = None,
-        timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
+        timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT,
         max_retries: int = 3,
         max_wait_s: float = 60.0,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
         http: httpx.Client | None = None,
         sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._transport = Transport(
-            base_url, api_key, debug_token=debug_token, max_retries=max_retries, max_wait_s=max_wait_s, clock=clock
+            base_url,
+            api_key,
+            debug_token=debug_token,
+            max_retries=max_retries,
+            max_wait_s=max_wait_s,
+            max_response_bytes=max_response_bytes,
+            clock=clock,
         )
         self._http, self._owned, self._sleep = http or httpx.Client(timeout=timeout), http is None, sleep
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self._transport.shown_url}>"
+        return f"<{type(self).__name__} {self._transport.base_url}>"
 
     @property
     def base_url(self) -> str:
-        """The service's address."""
+        """The service's address, without a user and password."""
         return self._transport.base_url
 
     def close(self) -> None:
@@ -86,10 +103,12 @@ class Client(Operations):
         resume_from: int | None = None,
         on_gap: Callable[[Gap], object] | None = None,
         patience_s: float = math.inf,
+        ssl: SSLContext | None = None,
+        proxy: Proxy = True,
     ) -> Stream:
         """Return the event stream, which reconnects and resumes by itself: see `Stream`."""
         return Stream(
-            self._transport.base_url,
+            self._transport.address,
             self._transport.api_key,
             markets=markets,
             types=types,
@@ -97,14 +116,62 @@ class Client(Operations):
             resume_from=resume_from,
             on_gap=on_gap,
             patience_s=patience_s,
+            ssl=ssl,
+            proxy=proxy,
         )
 
     def market_channel_replay(
-        self, from_: Instant, *, to: Instant | None = None, speed: float | None = None
+        self,
+        from_: Instant,
+        *,
+        to: Instant | None = None,
+        speed: float | None = None,
+        ssl: SSLContext | None = None,
+        proxy: Proxy = True,
     ) -> ClientConnection:
         """Open a WebSocket that replays the past in the exchange's own protocol."""
         url = self._transport.websocket_url("/replay/ws/market", {"from": from_, "to": to, "speed": speed})
-        return connect(url, compression=None, max_size=MAX_FRAME_BYTES)
+        with final_failures(url):
+            socket: ClientConnection = connect(url, **options(url, ssl, proxy))
+        return socket
+
+    def rotate_key(self) -> records.Rotation:
+        """Replace the API key.
+
+        The new key has the same tier, limits and usage; the key of this request becomes invalid. This client uses the
+        new key from then on; streams opened before keep the old one.
+
+        Credits: 0.
+        """
+        rotation = super().rotate_key()
+        self._transport.use_key(rotation.key)
+        return rotation
+
+    def download_file(self, topic: str, day: str | date, file: str, to: str | Path) -> Path:
+        """Download an exported file to `to`, a file or a directory, and return its path.
+
+        A lost connection is resumed where it ended, up to `max_retries` times without progress. The file appears
+        under its name only when it is whole.
+
+        Credits: 1 for each request.
+        """
+        path = {"topic": topic, "day": day, "file": file}
+        call = self._transport.call(EXPORT_FILE, path, {}, None)
+        with Download(Path(to), file) as download:
+            while True:
+                failed: Failed | httpx.RequestError
+                try:
+                    with self._send(call, **download.headers()) as response:
+                        if response.is_success:
+                            download.begin(response)
+                            for chunk in response.iter_bytes():
+                                download.write(chunk)
+                            break
+                        failed = response, self._read(EXPORT_FILE, response)
+                except httpx.RequestError as failure:
+                    failed = failure
+                self._sleep(self._transport.pause(EXPORT_FILE, download.attempt(), failed))
+        return download.target
 
     def _call(
         self,
@@ -115,17 +182,34 @@ class Client(Operations):
     ) -> T:
         call = self._transport.call(endpoint, path, query, body)
         for attempt in itertools.count():
-            failed: httpx.Response | httpx.RequestError
+            failed: Failed | httpx.RequestError
             try:
-                response = self._http.request(call.method, call.url, headers=call.headers, content=call.content)
+                with self._send(call) as response:
+                    content = self._read(endpoint, response)
             except httpx.RequestError as failure:
                 failed = failure
             else:
                 if response.is_success:
-                    return self._transport.answer(endpoint, response)
-                failed = response
+                    return self._transport.answer(endpoint, response, content)
+                failed = response, content
             self._sleep(self._transport.pause(endpoint, attempt, failed))
         raise AssertionError
+
+    def _send(self, call: Call, **headers: str) -> AbstractContextManager[httpx.Response]:
+        return self._http.stream(
+            call.method,
+            call.url,
+            headers={**call.headers, **headers},
+            content=call.content,
+            auth=self._transport.auth,
+            follow_redirects=False,
+        )
+
+    def _read(self, endpoint: Endpoint[Any], response: httpx.Response) -> bytes:
+        body = self._transport.body(endpoint, response)
+        for chunk in response.iter_bytes():
+            body.add(chunk)
+        return body.whole()
 
     def _pages(
         self, endpoint: Endpoint[Page[T]], path: Mapping[str, Parameter], query: Mapping[str, Parameter]
@@ -133,6 +217,7 @@ class Client(Operations):
         while True:
             page = self._call(endpoint, path, query)
             yield from page.data
-            if not page.has_more or not page.next_cursor:
+            following = self._transport.next_query(query, page)
+            if following is None:
                 return
-            query = {**query, "cursor": page.next_cursor}
+            query = following

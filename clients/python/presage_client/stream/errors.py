@@ -19,11 +19,17 @@ class StreamError(Exception):
 
 
 class Refused(StreamError):  # noqa: N818 - says what happened
-    """The service rejects the key, the origin or a command."""
+    """The service rejects the key, the origin or a command.
+
+    The client adds the codes `invalid_address` (a redirect, or no valid address) and `invalid_certificate`.
+    """
 
     def __init__(self, code: str, detail: str) -> None:
-        super().__init__(f"{code}: {detail}")
+        super().__init__(code, detail)
         self.code, self.detail = code, detail
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.detail}"
 
 
 class Unavailable(StreamError):  # noqa: N818
@@ -34,8 +40,11 @@ class Lost(StreamError):  # noqa: N818
     """Events between two received ones are no longer available."""
 
     def __init__(self, gap: Gap) -> None:
-        super().__init__(f"events after {gap.after} and up to {gap.upto} may be missing")
+        super().__init__(gap)
         self.gap = gap
+
+    def __str__(self) -> str:
+        return f"events after {self.gap.after} and up to {self.gap.upto} may be missing"
 
 
 class Interrupted(Exception):  # noqa: N818

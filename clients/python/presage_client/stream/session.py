@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import random
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import quote_plus, urlencode, urlunsplit
 
+from presage_client._address import split_address
+from presage_client.errors import parse_retry_after
 from presage_client.stream.errors import Interrupted, Refused
 from presage_client.stream.events import Event, Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from websockets.exceptions import ConnectionClosed
+    from websockets.http11 import Response
+
 MAX_MARKETS_PER_COMMAND = 500  # a message to the server is at most 64 KiB
 FINAL = {1003, 1007, 1008, 1009}  # close codes after which a new connection would be refused, too
-MAX_FRAME_BYTES = 16 << 20  # a book is one message, however long
+MAX_RETRY_AFTER_S = 60.0
+MALFORMED = (ValueError, KeyError, TypeError, AttributeError, RecursionError)  # what parsing such a frame raises
+MALFORMED_WAIT_S = 1.0
 IDLE_S = 20.0  # without a message: then a ping asks for the stream's position
 SCHEMES = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 
@@ -33,11 +40,10 @@ class Session:
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
     ) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in SCHEMES:
-            raise ValueError(f"not an address of the service: {address}")
+        parts = split_address(address, set(SCHEMES))
+        self._key = key.strip()
         path = parts.path.rstrip("/").removesuffix("/stream") + "/stream"
-        self.url = urlunsplit((SCHEMES[parts.scheme], parts.netloc, path, urlencode({"api_key": key}), ""))
+        self.url = urlunsplit((SCHEMES[parts.scheme], parts.netloc, path, urlencode({"api_key": self._key}), ""))
         self._markets = None if markets is None else list(markets)
         self._types = None if types is None else list(types)
         self._wallets = list(wallets)
@@ -69,27 +75,19 @@ class Session:
         return [json.dumps(each) for each in commands]
 
     def receive(self, text: str) -> tuple[list[Event | Gap], list[str]]:
-        """Return the events of a frame, and the commands to send."""
+        """Return the events of a frame, and the commands to send. A frame that fails does not move `last`."""
+        before = self.last
         events: list[Event | Gap] = []
         answers: list[str] = []
-        for line in text.split("\n"):
-            message = json.loads(line)
-            kind = message["type"]
-            if "data" in message:
-                if not self._unanswered and message["seq"] > (self.last or 0):
-                    self.last = message["seq"]
-                    events.append(Event(kind, message["seq"], message["ts"], message.get("market_id"), message["data"]))
-            elif kind == "hello":
-                self.last = message["seq"] if self.last is None else self.last
-                answers += self.commands()
-            elif kind == "subscribed":
-                self._unanswered -= 1
-            elif kind == "pong":
-                self._advance(message)
-            elif kind == "replay_completed":
-                events += self._completed(message)
-            elif kind == "error":
-                self._failed(message)
+        try:
+            for line in text.split("\n"):
+                self._message(json.loads(line), events, answers)
+        except MALFORMED:
+            self.last = before
+            raise Interrupted("a malformed frame", MALFORMED_WAIT_S) from None
+        except (Interrupted, Refused):
+            self.last = before
+            raise
         return events, answers
 
     @staticmethod
@@ -97,28 +95,63 @@ class Session:
         """Return the command for a quiet connection: its answer moves `last` on where events are rare."""
         return '{"action":"ping"}'
 
-    def closed(self, code: int | None, reason: str) -> Interrupted:
-        """Return the interruption for a close code, or raise `Refused`."""
-        if code in FINAL:
-            raise Refused(str(code), reason)
-        return Interrupted(f"closed with {code}: {reason}")
+    def closed(self, closed: ConnectionClosed) -> Interrupted:
+        """Return the interruption for a closed connection, or raise `Refused`."""
+        # If this side closed it first (for invalid UTF-8, say), the code received is only that code sent back.
+        received = None if closed.rcvd_then_sent is False else closed.rcvd
+        if received is None:
+            return Interrupted("the connection was lost")
+        if received.code in FINAL:
+            raise Refused(str(received.code), self._redacted(received.reason))
+        return Interrupted(f"closed with {received.code}: {received.reason}")
 
-    def refused(self, status: int, body: bytes, retry_after: str | None) -> Interrupted:
-        """Return the interruption for an answer other than the upgrade, or raise `Refused`."""
+    def refused(self, response: Response, now: float) -> Interrupted:
+        """Return the interruption for an answer other than the upgrade, or raise `Refused`; `now` is the Unix time."""
+        status, body = response.status_code, bytes(response.body or b"")
         if status in {429, 500, 502, 503, 504}:
-            wait = float(retry_after) if retry_after and retry_after.isdigit() else None
-            return Interrupted(f"answered {status}", wait)
+            headers = response.headers.get_all("Retry-After")
+            wait = parse_retry_after(headers[0], now) if headers else None
+            return Interrupted(f"answered {status}", None if wait is None else min(wait, MAX_RETRY_AFTER_S))
         try:
             problem = json.loads(body)
-            raise Refused(problem["code"], problem["detail"])
-        except (ValueError, KeyError, TypeError):
-            raise Refused(str(status), body.decode(errors="replace")[:500]) from None
+            code, detail = str(problem["code"]), str(problem["detail"])
+        except MALFORMED:
+            code, detail = str(status), body.decode(errors="replace")
+        raise Refused(code, self._redacted(detail)[:500])
 
     def pause(self, asked: float | None = None) -> float:
         """Return the seconds until the next attempt: exponential, with jitter."""
         self._failures += 1
         longest = min(10.0, 0.1 * 2 ** min(self._failures, 10))
-        return max(asked or 0.0, random.uniform(longest / 2, longest))  # noqa: S311 - no secret
+        pause: float = max(asked or 0.0, longest / 2) + random.uniform(0, longest / 2)  # noqa: S311 - no secret
+        return pause
+
+    def _message(self, message: dict[str, Any], events: list[Event | Gap], answers: list[str]) -> None:
+        kind = message["type"]
+        if "data" in message:
+            seq, ts, data = _integer(message, "seq"), _integer(message, "ts"), message["data"]
+            if not isinstance(data, dict):
+                raise TypeError("data")
+            if not self._unanswered and seq > (self.last or 0):
+                self.last = seq
+                events.append(Event(kind, seq, ts, message.get("market_id"), data))
+        elif kind == "hello":
+            self.last = _integer(message, "seq") if self.last is None else self.last
+            answers += self.commands()
+        elif kind == "subscribed":
+            self._unanswered = max(0, self._unanswered - 1)
+        elif kind == "pong":
+            self._advance(message)
+        elif kind == "replay_completed":
+            events += self._completed(message)
+        elif kind == "error":
+            self._failed(message)
+
+    def _redacted(self, text: str) -> str:
+        """Return a text of a server or proxy, which may quote the request, without the key."""
+        for key in {self._key, quote_plus(self._key)} - {""}:
+            text = text.replace(key, "…")
+        return text
 
     def _advance(self, message: dict[str, Any]) -> None:
         if not self._unanswered and isinstance(message.get("seq"), int):
@@ -127,8 +160,8 @@ class Session:
     def _completed(self, message: dict[str, Any]) -> Iterator[Gap]:
         if self._unanswered:
             return
+        self.last = _integer(message, "seq")
         self._failures = 0
-        self.last = message["seq"]
         if not message["complete"]:
             yield Gap(self._resumed_from, message["seq"])
 
@@ -136,3 +169,10 @@ class Session:
         if message["code"] in {"overloaded", "internal"}:
             raise Interrupted(message["detail"], 1.0)
         raise Refused(message["code"], message["detail"])
+
+
+def _integer(message: dict[str, Any], name: str) -> int:
+    value = message[name]
+    if type(value) is not int:
+        raise TypeError(name)
+    return value

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import deque
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
@@ -13,13 +13,16 @@ from websockets.sync.client import ClientConnection, connect
 
 from presage_client.stream.errors import Interrupted, Lost, Unavailable
 from presage_client.stream.events import Event, Gap
-from presage_client.stream.session import IDLE_S, MAX_FRAME_BYTES, Session
+from presage_client.stream.opening import final_failures, options
+from presage_client.stream.session import IDLE_S, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from ssl import SSLContext
     from types import TracebackType
 
     from presage_client.stream.events import Type
+    from presage_client.stream.opening import Proxy
 
 
 class Stream:
@@ -28,7 +31,8 @@ class Stream:
     `address` is the service's base URL. `markets` are ids or slugs, `types` event types; None is all. Activity of
     `wallets` is added to that. `resume_from` is the `seq` of the last event received earlier: save `last`, and nothing
     is missed over restarts of your program. A gap raises `Lost`, or is passed to `on_gap` if that is given.
-    `Unavailable` is raised after `patience_s` without a connection.
+    `Unavailable` is raised after `patience_s` without a connection. `ssl` has the certificates, `proxy` is a proxy's
+    address; True takes it from the environment.
     """
 
     def __init__(
@@ -42,14 +46,16 @@ class Stream:
         resume_from: int | None = None,
         on_gap: Callable[[Gap], object] | None = None,
         patience_s: float = math.inf,
+        ssl: SSLContext | None = None,
+        proxy: Proxy = True,
     ) -> None:
         self._session = Session(address, key, markets=markets, types=types, wallets=wallets, resume_from=resume_from)
         self._on_gap, self._patience_s = on_gap, patience_s
+        self._options = options(self._session.url, ssl, proxy)
         self._socket: ClientConnection | None = None
-        self._closing = ExitStack()
         self._pending: deque[Event | Gap] = deque()
         self._last = resume_from
-        self._closed = False
+        self._closed = threading.Event()
 
     @property
     def last(self) -> int | None:
@@ -57,9 +63,8 @@ class Stream:
         return self._last if self._pending else self._session.last
 
     def __repr__(self) -> str:
-        state = (
-            "closed" if self._closed else "not connected" if self._socket is None else self._socket.state.name.lower()
-        )
+        state = "not connected" if self._socket is None else self._socket.state.name.lower()
+        state = "closed" if self._closed.is_set() else state
         return f"<{type(self).__name__} past {self.last}, {state}, {self._session}>"
 
     def __iter__(self) -> Iterator[Event]:
@@ -67,7 +72,7 @@ class Stream:
 
     def __next__(self) -> Event:
         """Wait for the next event; only `close` ends the stream."""
-        while not self._closed:
+        while not self._closed.is_set():
             while self._pending:
                 item = self._pending.popleft()
                 if isinstance(item, Event):
@@ -80,13 +85,12 @@ class Stream:
                 self._receive(self._socket or self._connect())
             except Interrupted as why:
                 self._disconnect()
-                if not self._closed:
-                    time.sleep(self._session.pause(why.wait_s))
+                self._closed.wait(self._session.pause(why.wait_s))
         raise StopIteration
 
     def close(self) -> None:
         """Close the stream; safe to call from another thread."""
-        self._closed = True
+        self._closed.set()
         self._disconnect()
 
     def __enter__(self) -> Self:
@@ -99,23 +103,25 @@ class Stream:
 
     def _connect(self) -> ClientConnection:
         began = time.monotonic()
-        while not self._closed:
+        while not self._closed.is_set():
             try:
-                opening = connect(self._session.url, compression=None, max_size=MAX_FRAME_BYTES)
-                self._socket = self._closing.enter_context(opening)
+                with final_failures(self._session.url):
+                    # A connection warns of use without `with`; this one is closed by _disconnect().
+                    socket: ClientConnection = connect(self._session.url, **self._options).__enter__()
             except InvalidStatus as answer:
-                response = answer.response
-                why = self._session.refused(
-                    response.status_code, bytes(response.body), response.headers.get("Retry-After")
-                )
+                why = self._session.refused(answer.response, time.time())
             except (OSError, InvalidHandshake, EOFError) as error:
                 why = Interrupted(str(error))
             else:
-                return self._socket
+                self._socket = socket
+                if not self._closed.is_set():
+                    return socket
+                self._disconnect()  # close() found none to close
+                break
             pause = self._session.pause(why.wait_s)
             if time.monotonic() + pause - began > self._patience_s:
                 raise Unavailable(str(why))
-            time.sleep(pause)
+            self._closed.wait(pause)
         raise Interrupted("closed")
 
     def _receive(self, socket: ClientConnection) -> None:
@@ -127,18 +133,15 @@ class Stream:
                 return
             before = self._session.last
             events, answers = self._session.receive(text)
+            if events:
+                self._last = before
+            self._pending += events
             for answer in answers:
                 socket.send(answer)
         except ConnectionClosed as closed:
-            received = closed.rcvd
-            raise self._session.closed(
-                received.code if received else None, received.reason if received else ""
-            ) from None
-        if events:
-            self._last = before
-        self._pending += events
+            raise self._session.closed(closed) from None
 
     def _disconnect(self) -> None:
-        self._socket = None
-        closing, self._closing = self._closing, ExitStack()
-        closing.close()
+        socket, self._socket = self._socket, None
+        if socket is not None:
+            socket.close()
