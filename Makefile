@@ -1,5 +1,6 @@
-# Presage: what one types here. Plain `make` prints this help. What runs something of ours calls `setup` first; `test`
-# installs the exchange's own client besides, `soak` the browser, and `lock` asks for uv alone: it mends what setup needs.
+# Commands for working on Presage; plain `make` lists them. Targets that run the project install its dependencies first
+# (`setup`); `test` also installs the exchange's own client, `soak` and `screenshots` a browser. `lock` needs only uv, and
+# so also works when an outdated lock file makes `setup` fail.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 VENV := .venv
@@ -54,7 +55,7 @@ format: setup ## Put the code into its style
 	$(BIN)/ruff check --fix .
 
 client: setup ## Regenerate the Python client's records and operations from the OpenAPI document
-	$(BIN)/python clients/python/generate.py
+	$(BIN)/python -m generator
 
 # One more than there are cores: tests wait for the servers that they start.
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))

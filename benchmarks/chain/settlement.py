@@ -47,7 +47,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             {
                 "eth_getLogs alone": lambda: asked(url),
                 "to committed rows": lambda: filled(publish=False),
-                "to committed rows, the stream told": lambda: filled(publish=True),
+                "to committed rows, messages published": lambda: filled(publish=True),
             },
             options.repetitions,
             report,
@@ -55,7 +55,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         alone, history, live = medians.values()
         rival = ("eth_getLogs alone", alone)
         yield figure("logs to committed rows", history, "logs/s", rival=rival, target=TARGET)
-        yield figure("logs to committed rows, the stream told", live, "logs/s", rival=rival)
+        yield figure("logs to committed rows, messages published", live, "logs/s", rival=rival)
 
 
 def asked(url: str) -> float:

@@ -67,7 +67,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             yield figure(f"{table} and the stream's rows", us, "rows/s", rival=(rival, them), target=TARGET)
             share = BATCH * len(ours.batches) / both.rows
             rival = f"psql COPY into {table}, no stream"
-            yield figure(f"{table}, the stream told meanwhile", us * share, "rows/s", rival=(rival, bare))
+            yield figure(f"{table}, messages published meanwhile", us * share, "rows/s", rival=(rival, bare))
 
 
 class Ours:

@@ -1,4 +1,4 @@
-"""Misbehaving clients: `python -m benchmarks.stream.hostile_clients PORT PATH [KIND…]`, until stdin closes.
+"""Hostile clients: `python -m benchmarks.stream.hostile_clients PORT PATH [KIND…]`, until stdin closes.
 
 They use only a core's idle time: what other clients notice should be caused by the server, not by a busy machine.
 Niceness alone is not enough for that: a nice process too runs to the end of its slice before others get the core.
@@ -43,7 +43,7 @@ def framed(payload: bytes, first: int = FIN | TEXT, *, size: int | None = None) 
 
 
 class HostileClient(threading.Thread):
-    """One kind of misbehaviour, repeated."""
+    """One kind of hostile behaviour, repeated."""
 
     def __init__(self, name: str, act: Callable[[], None], enough: threading.Event) -> None:
         super().__init__(name=name, daemon=True)

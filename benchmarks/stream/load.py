@@ -64,7 +64,7 @@ def listened(bench: Bench, server: int, port: int, path: str, *, clients: int, r
     writer = None
     try:
         if crowd.stdout.readline() != b"ready\n":
-            raise RuntimeError("the clients were not let in")
+            raise RuntimeError("the clients were not accepted")
         time.sleep(1.0)
         if rival:
             os.kill(server, signal.SIGUSR1)

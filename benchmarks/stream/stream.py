@@ -57,7 +57,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
     try:
         with fresh(report) as bench:
             crowd = yield from ours(bench, options, report)
-            yield from beside(bench, crowd, report)
+            yield from compared(bench, crowd, report)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
@@ -84,11 +84,12 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
         worker = children(api.pid or 0)[0]
         for clients in (1, 100):
             few = listened(bench, worker, port, path, clients=clients)
-            report(f"{clients} clients: p50 {few.quantile(0.5):.1f} ms, p99 {few.quantile(0.99):.1f} ms")
+            label = "1 client" if clients == 1 else f"{clients} clients"
+            report(f"{label}: p50 {few.quantile(0.5):.1f} ms, p99 {few.quantile(0.99):.1f} ms")
             for share, target in zip((0.5, 0.99), SOON, strict=True):
-                name = f"commit to client p{share * 100:.0f}, {clients} at {RATE:,} events/s"
+                name = f"commit to client p{share * 100:.0f}, {label}, {RATE:,} events/s"
                 yield figure(name, few.quantile(share), "ms", target=target)
-            yield figure(f"worker's CPU, {clients} clients", few.cpu, "cores")
+            yield figure(f"worker's CPU, {label}", few.cpu, "cores")
 
         crowd = listened(bench, worker, port, path, clients=CLIENTS)
         report(f"{CLIENTS} clients: {crowd.delivered:,.0f} messages/s, {crowd.cpu:.2f} cores")
@@ -99,26 +100,26 @@ def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
         most = Target("value", ">=", 500_000)
         yield figure(f"delivered to {CLIENTS} clients by one worker", crowd.delivered, "messages/s", target=most)
         yield figure(f"worker's CPU, {CLIENTS} clients", crowd.cpu, "cores", target=Target("value", "<", 0.7))
-        yield figure("worker's memory after it", resident_mb(worker), "MB")
+        yield figure(f"worker's memory after {CLIENTS} clients", resident_mb(worker), "MB")
 
         head = conn.execute("select last_seq from stream_head").fetchone()
         parts = [head[0] - RESUMED * (number + 1) for number in range(options.repetitions)]  # type: ignore[index]
         took = statistics.median([resumed(port, path, after) for after in parts])  # all read from the database
         yield figure(f"resume of {RESUMED:,} messages", took * 1000, "ms", target=Target("value", "<", 250))
         took = statistics.median([resumed(port, path, parts[0]) for _ in range(options.repetitions)])
-        yield figure("the same, of those who come back together", took * 1000, "ms")
-        yield from beset(bench, worker, port, path, report)
+        yield figure("the same messages again, as to clients that resume together", took * 1000, "ms")
+        yield from beside_hostile_clients(bench, worker, port, path, report)
         yield from stalled(bench, worker, port, path, seconds=options.seconds, report=report)
     return crowd
 
 
-def beside(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator[Figure]:
+def compared(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator[Figure]:
     """Measure the rivals, and compare messages per second of CPU."""
     names = {
-        ("gevent", "each"): "bare gevent-websocket loop, a frame an event",
-        ("gevent", "lines"): "bare gevent-websocket loop, frames of many lines",
-        ("websockets", "each"): "websockets.broadcast, a frame an event",
-        ("websockets", "lines"): "websockets.broadcast, frames of many lines",
+        ("gevent", "each"): "bare gevent-websocket loop, one event per frame",
+        ("gevent", "lines"): "bare gevent-websocket loop, many events per frame",
+        ("websockets", "each"): "websockets.broadcast, one event per frame",
+        ("websockets", "lines"): "websockets.broadcast, many events per frame",
     }
     for (library, frames), name in names.items():
         port = choose(None).api
@@ -131,7 +132,7 @@ def beside(bench: Bench, crowd: Load, report: Callable[[str], None]) -> Iterator
             process.wait()
         report(f"{name}: {theirs.delivered:,.0f} messages/s, {theirs.cpu:.2f} cores")
         yield figure(f"delivered to {CLIENTS} clients", crowd.delivered, "messages/s", rival=(name, theirs.delivered))
-        yield figure("messages for a second of CPU", crowd.per_core, "messages", rival=(name, theirs.per_core))
+        yield figure("messages per second of CPU", crowd.per_core, "messages", rival=(name, theirs.per_core))
 
 
 def resumed(port: int, path: str, after: int) -> float:
@@ -146,7 +147,7 @@ def resumed(port: int, path: str, after: int) -> float:
 
 
 class Interference(NamedTuple):
-    """Clients' load without misbehaving clients, with those at another server, and with those at ours."""
+    """Clients' load without hostile clients, with those at another server, and with those at ours."""
 
     calm: Load
     elsewhere: Load
@@ -159,50 +160,52 @@ class Interference(NamedTuple):
         return max(self.calm.quantile(0.99), self.elsewhere.quantile(0.99))
 
 
-def beset(bench: Bench, worker: int, port: int, path: str, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure the effect of misbehaving clients on others."""
+def beside_hostile_clients(
+    bench: Bench, worker: int, port: int, path: str, report: Callable[[str], None]
+) -> Iterator[Figure]:
+    """Measure the effect of hostile clients on others."""
     measured = measure_hostile_clients(bench, worker, port, path)
     waited = f"{measured.calm.waited:.3f}, {measured.elsewhere.waited:.3f} and {measured.during.waited:.3f}"
-    report(f"hostile clients: {measured.times}; seconds a second that the worker waited for a core: {waited}")
+    report(f"hostile clients: {measured.times}; seconds per second in which the worker waited for a core: {waited}")
     for share, name in ((0.5, "p50"), (0.99, "p99")):
         value = measured.during.quantile(share)
-        rivals = {"the same without them": measured.calm, "the same while a bare server has them": measured.elsewhere}
+        rivals = {"without them": measured.calm, "with them at a bare server": measured.elsewhere}
         for number, (rival, load) in enumerate(rivals.items()):
             target = Target("ratio", "<=", 1.5) if name == "p99" and not number else None
             yield figure(
-                f"commit to client {name} beside mischief",
+                f"commit to client {name} beside hostile clients",
                 value,
                 "ms",
                 rival=(rival, load.quantile(share)),
                 target=target,
             )
-    yield figure("worker's most memory by then", peak_mb(worker), "MB")
+    yield figure("worker's peak memory until then", peak_mb(worker), "MB")
 
 
 def measure_hostile_clients(bench: Bench, worker: int, port: int, path: str, *kinds: str) -> Interference:
-    """Listen without misbehaving clients, with them at a bare server on the same machine, and with them at ours."""
+    """Listen without hostile clients, with them at a bare server on the same machine, and with them at ours."""
 
-    def hear() -> Load:
+    def listen() -> Load:
         return listened(bench, worker, port, path, clients=10)
 
-    calm = hear()
+    calm = listen()
     other = choose(None).api
     rival = [sys.executable, "-m", "benchmarks.stream.rivals", "gevent", str(other), "0", "each"]
     with ended(subprocess.Popen(rival, cwd=ROOT, stderr=subprocess.DEVNULL)):
         until_open(other)
-        elsewhere, _ = meanwhile(other, "/", kinds, hear)
-    during, times = meanwhile(port, path, kinds, hear)
+        elsewhere, _ = meanwhile(other, "/", kinds, listen)
+    during, times = meanwhile(port, path, kinds, listen)
     return Interference(calm, elsewhere, during, times)
 
 
-def meanwhile(port: int, path: str, kinds: tuple[str, ...], hear: Callable[[], Load]) -> tuple[Load, dict[str, int]]:
-    """Listen while misbehaving clients are at a server; return the load and their attempts."""
+def meanwhile(port: int, path: str, kinds: tuple[str, ...], listen: Callable[[], Load]) -> tuple[Load, dict[str, int]]:
+    """Listen while hostile clients are at a server; return the load and their attempts."""
     command = [sys.executable, "-m", "benchmarks.stream.hostile_clients", str(port), path, *kinds]
     with ended(subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as process:
         assert process.stdout is not None
         if process.stdout.readline() != b"ready\n":
-            raise RuntimeError("nothing was done")
-        load = hear()
+            raise RuntimeError("the hostile clients did not start")
+        load = listen()
         output, _ = process.communicate(timeout=60)
     return load, json.loads(output)
 
@@ -249,7 +252,10 @@ def stalled(
     report(f"stalled clients were disconnected and reconnected {reconnects} times")
     yield figure(f"worker's memory with {STALLED} stalled clients", memory[-1][1], "MB")
     yield figure(
-        f"growth of it, over {seconds / 60:.0f} min", slope(thinned(shown)), "MB/min", target=Target("value", "<", 1.0)
+        f"growth of that memory, over {seconds / 60:.0f} min",
+        slope(thinned(shown)),
+        "MB/min",
+        target=Target("value", "<", 1.0),
     )
 
 

@@ -1,6 +1,6 @@
 """The operations of the service: where each is and what it answers.
 
-Generated from the OpenAPI document by generate.py: do not edit; run `make client`.
+Generated from the OpenAPI document: do not edit; run `make client`.
 """
 
 from __future__ import annotations

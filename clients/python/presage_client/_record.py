@@ -1,4 +1,4 @@
-"""The bases of the generated records, and the list that holds them."""
+"""The base of the generated records, and the list that holds them."""
 
 from __future__ import annotations
 
@@ -32,13 +32,6 @@ class Record(msgspec.Struct, kw_only=True):
     def to_dict(self) -> dict[str, Any]:
         """Return the record as built-in types, as JSON has it."""
         return cast("dict[str, Any]", msgspec.to_builtins(self))
-
-
-class AnyString:
-    """Stands for `Literal` at run time: a value that a newer server adds is a string like the known ones."""
-
-    def __class_getitem__(cls, values: object) -> type[str]:
-        return str
 
 
 class Records(list[T]):

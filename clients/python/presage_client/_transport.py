@@ -96,7 +96,7 @@ class Body:
 
 
 class Transport:
-    """The settings of a client: where the service is, who asks, and how patiently."""
+    """The settings of a client, and all of a request but its sending."""
 
     def __init__(
         self,
@@ -165,13 +165,13 @@ class Transport:
         if not endpoint.json:
             return cast("T", content if endpoint.answers is bytes else content.decode("utf-8", "replace"))
         try:
-            told = endpoint.decoder.decode(content)
+            decoded = endpoint.decoder.decode(content)
         except errors.NOT_UNDERSTOOD as error:
             request_id = response.headers.get("X-Request-Id")
             raise PresageError(
                 "invalid_response", str(error), status=response.status_code, request_id=request_id
             ) from error
-        return cast("T", told if endpoint.item is None else Records(told, endpoint.item))
+        return cast("T", decoded if endpoint.item is None else Records(decoded, endpoint.item))
 
     def pause(self, endpoint: Endpoint[Any], attempt: int, failed: Failed | httpx.RequestError) -> float:
         """Return the seconds to wait before the next attempt (`attempt` counts from 0), or raise `PresageError`."""

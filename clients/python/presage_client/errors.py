@@ -59,18 +59,18 @@ def of_response(response: httpx.Response, content: bytes, now: float) -> Presage
     """Return the error of an answer that is no success; `now` is the Unix time, for a Retry-After that is a date."""
     status, after = response.status_code, parse_retry_after(response.headers.get("Retry-After"), now)
     try:
-        told = msgspec.json.decode(content, type=_Problem)
+        problem = msgspec.json.decode(content, type=_Problem)
     except NOT_UNDERSTOOD:
         text = content[: 4 * MAX_DETAIL].decode("utf-8", "replace")[:MAX_DETAIL].strip() or response.reason_phrase
         request_id = response.headers.get("X-Request-Id")
         return PresageError(f"http_{status}", text, status=status, request_id=request_id, retry_after=after)
     return PresageError(
-        told.code,
-        told.detail,
+        problem.code,
+        problem.detail,
         status=status,
-        hint=told.hint,
-        errors=told.errors or (),
-        request_id=told.request_id,
+        hint=problem.hint,
+        errors=problem.errors or (),
+        request_id=problem.request_id,
         retry_after=after,
     )
 

@@ -1,4 +1,4 @@
-"""A small server that answers as told, and both clients' calls of it."""
+"""A small server that gives prepared answers, and both clients' calls of it."""
 
 from __future__ import annotations
 

@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
 from pathlib import Path
 
 import pytest
+from generator import modules
 
 from api.openapi.document import document
 from presage_client import AsyncClient, Client, Record, records
 
-ROOT = Path(__file__).parents[3]
+PACKAGE = Path(__file__).parents[3] / "clients/python/presage_client"
 DOCUMENT = document()
 OPERATIONS = {operation["operationId"]: operation for path in DOCUMENT["paths"].values() for operation in path.values()}
 WEBSOCKETS = {name for name, operation in OPERATIONS.items() if "101" in operation["responses"]}
 
 
-@pytest.fixture(scope="module")
-def generator():
-    """clients/python/generate.py, which is no module of a package."""
-    spec = importlib.util.spec_from_file_location("generate_client", ROOT / "clients/python/generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def parameters(operation):
     """The names of an operation's arguments, as the document has them."""
     shared = DOCUMENT["components"]["parameters"]
-    told = [
+    given = [
         shared[each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in operation.get("parameters", [])
     ]
-    names = [each["name"] for each in told]
+    names = [each["name"] for each in given]
     if "requestBody" in operation:
         ref = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
         names += DOCUMENT["components"]["schemas"][ref.rpartition("/")[2]]["properties"]
     return names
 
 
-def test_the_committed_modules_are_what_the_script_writes(generator):
-    for path, text in generator.generated().items():
-        assert path.read_text() == text, f"{path.name} is out of date: run `make client`"
+def test_the_committed_modules_are_what_the_generator_writes(tmp_path):
+    modules.write(tmp_path)
+
+    names = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.py")}
+    packages = [path.relative_to(PACKAGE) for name in modules.PACKAGES for path in (PACKAGE / name).rglob("*.py")]
+    assert names == {*packages, Path("_endpoints.py")}, "run `make client`"
+    for name in names:
+        assert (PACKAGE / name).read_text() == (tmp_path / name).read_text(), (
+            f"{name} is out of date: run `make client`"
+        )
+
+
+def test_no_generated_module_is_too_long_to_read():
+    lengths = {
+        path: path.read_text().count("\n") for name in modules.PACKAGES for path in (PACKAGE / name).glob("*.py")
+    }
+    assert max(lengths.values()) < 400, lengths
 
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])

@@ -1,4 +1,4 @@
-"""Retries, against a small server of its own that fails as told."""
+"""Retries, against a small server that gives prepared failures."""
 
 from __future__ import annotations
 

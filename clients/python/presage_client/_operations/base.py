@@ -1,0 +1,34 @@
+"""The base of the operations of all tags.
+
+Generated from the OpenAPI document: do not edit; run `make client`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from presage_client._transport import Endpoint, Page, Parameter
+
+T = TypeVar("T")
+
+
+class BaseOperations(ABC):
+    """Sends the requests of operations."""
+
+    @abstractmethod
+    def _call(
+        self,
+        endpoint: Endpoint[T],
+        path: Mapping[str, Parameter],
+        query: Mapping[str, Parameter],
+        body: Mapping[str, Any] | None = None,
+    ) -> T: ...
+
+    @abstractmethod
+    def _pages(
+        self, endpoint: Endpoint[Page[T]], path: Mapping[str, Parameter], query: Mapping[str, Parameter]
+    ) -> Iterator[T]: ...
