@@ -69,7 +69,12 @@ class Settings(BaseSettings):
         "is recorded.",
     )
     live_assets_per_socket: int = Field(500, ge=1, description="Tokens subscribed on one socket of the exchange.")
-    live_book_flush_ms: int = Field(300, ge=10, description="Milliseconds between two writes of one changed live book.")
+    live_book_flush_ms: int = Field(
+        120_000,
+        ge=10,
+        le=300_000,
+        description="Milliseconds after which a changed live book is written; until then, readers add the changes.",
+    )
 
     discovery_full_s: int = Field(600, ge=10, description="Seconds between two full scans of the open catalogue.")
     discovery_changes_s: int = Field(60, ge=10, description="Seconds between two checks for new and ended markets.")

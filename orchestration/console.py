@@ -8,8 +8,8 @@ import sys
 import dagster as dg
 from dagster._core.execution import context_creation_job
 
-from config import logging as logs
 from config import settings
+from config.logging import bind, formatter
 
 
 def install() -> None:
@@ -21,9 +21,9 @@ def install() -> None:
 def console(context: dg.InitLoggerContext) -> logging.Logger:
     """Log a run's messages, and add its ID to the log lines of our own modules in its process."""
     known = {"run_id": context.run_id, "job": None if context.job_def is None else context.job_def.name}
-    logs.bind(process="run", **{name: value for name, value in known.items() if value is not None})
+    bind(process="run", **{name: value for name, value in known.items() if value is not None})
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logs.formatter(settings.get().log_format))
+    handler.setFormatter(formatter(settings.get().log_format))
     logger = logging.Logger("dagster", logging.INFO)  # noqa: LOG001 (for this run alone, beside all others)
     logger.addHandler(handler)
     return logger

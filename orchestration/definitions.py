@@ -6,8 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 
-from config import logging as logs
-from config import settings
+from config import logging, settings
 from orchestration import console
 from orchestration.resources import resources
 
@@ -15,7 +14,7 @@ from orchestration.resources import resources
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions of code location `presage`."""
-    logs.configure("code-server")
+    logging.configure("code-server")
     console.install()
     return dg.Definitions.merge(
         dg.load_from_defs_folder(path_within_project=Path(__file__).parent),

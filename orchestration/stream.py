@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.ingest.storage.copy_format import HEADER, PG_EPOCH_MS, TRAILER
+from orchestration.binary_copy import HEADER, LENGTH, TRAILER, microseconds, nullable
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
     import psycopg
 
-EVENTS_PER_WRITE = 500  # events encoded at a time
+MESSAGES_PER_PIECE = 500  # a piece fits the socket's buffer: encoding goes on while the server reads it
 _COPY = "copy stream_events (seq, ts, type, market_id, wallet, message) from stdin (format binary)"
 _EVENT = struct.Struct(">hiqiq").pack
-_LENGTH = struct.Struct(">i").pack
-_NULL = _LENGTH(-1)
 _encode = msgspec.json.Encoder().encode
 
 
-class StreamMessage(msgspec.Struct, frozen=True, gc=False):
+class StreamMessage(msgspec.Struct, gc=False):
     """A message, encoded except for its sequence number: that is assigned while the stream's head is locked."""
 
     type: str
@@ -58,30 +57,30 @@ def publish(conn: psycopg.Connection[Any], messages: Sequence[StreamMessage], no
     if not messages:
         return 0
     last = int(queries.advance_stream(conn, events=len(messages)))
-    first = last - len(messages) + 1
     with conn.cursor() as cursor, cursor.copy(_COPY) as copy:
         copy.write(HEADER)
-        for start in range(0, len(messages), EVENTS_PER_WRITE):
-            copy.write(
-                _packed(first + start, messages[start : start + EVENTS_PER_WRITE], (now_ms - PG_EPOCH_MS) * 1000)
-            )
+        for piece in packed(last - len(messages) + 1, messages, now_ms):
+            copy.write(piece)
         copy.write(TRAILER)
     return last
 
 
-def _packed(first: int, messages: Iterable[StreamMessage], ts_us: int) -> bytes:
-    packed = []
-    for seq, each in enumerate(messages, first):
-        text = each.at(seq)
-        packed += [
-            _EVENT(6, 8, seq, 8, ts_us),
-            _bytes(each.type.encode()),
-            _NULL if each.market_id is None else _bytes(each.market_id.encode()),
-            _NULL if each.wallet is None else _bytes(each.wallet),
-            _bytes(text),
-        ]
-    return b"".join(packed)
+def packed(first: int, messages: Sequence[StreamMessage], now_ms: int) -> Iterator[bytes]:
+    """Encode rows of `stream_events`, the messages numbered from `first`, in pieces."""
+    ts = microseconds(now_ms)
+    for start in range(0, len(messages), MESSAGES_PER_PIECE):
+        values: list[bytes] = []
+        for seq, each in enumerate(messages[start : start + MESSAGES_PER_PIECE], first + start):
+            text = each.at(seq)
+            values += (
+                _EVENT(6, 8, seq, 8, ts),
+                _columns(each.type, each.market_id, each.wallet),
+                LENGTH(len(text)),
+                text,
+            )
+        yield b"".join(values)
 
 
-def _bytes(value: bytes) -> bytes:
-    return _LENGTH(len(value)) + value
+@lru_cache(maxsize=20_000)
+def _columns(type_: str, market_id: str | None, wallet: bytes | None) -> bytes:
+    return nullable(type_.encode()) + nullable(None if market_id is None else market_id.encode()) + nullable(wallet)

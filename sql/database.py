@@ -12,7 +12,8 @@ from sqlalchemy import URL
 License = Literal["timescale", "apache"]
 
 BIGINT_MAX = 2**63 - 1
-_MICRO = Decimal(1_000_000)
+MICRO = 1_000_000
+"""Micro-units in one share, one dollar, or a price of one: the tables hold amounts in micro-units (10⁻⁶)."""
 _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)  # far more digits than fit a bigint: only quantize rounds
 
 
@@ -79,7 +80,7 @@ def micro(value: str | float | Decimal) -> int:
     try:
         # A float counts as its shortest decimal, so that 0.1 is 0.1.
         number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-        units = _EXACT.quantize(_EXACT.multiply(number, _MICRO), Decimal(1)) if number.is_finite() else None
+        units = _EXACT.quantize(_EXACT.multiply(number, Decimal(MICRO)), Decimal(1)) if number.is_finite() else None
     except (ArithmeticError, TypeError) as error:
         raise ValueError(f"not a number: {value!r}") from error
     if units is None or abs(units) > BIGINT_MAX:

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 from psycopg import sql
 
-from orchestration.ingest.storage import copy_format
+from orchestration import binary_copy
 from orchestration.maintenance.anchors import ANCHOR_INTERVAL
 from upstream.polymarket.market_channel.outgoing import BookMessage, LevelChange, OutgoingLevel, PriceChange
 from upstream.transport.micro import text
@@ -305,7 +305,7 @@ def _rows(row: np.dtype[Any], ms: NDArray[np.int64], market: Any, outcome: Any, 
     rows["fields"] = len(names)
     for name in names:
         rows[f"{name}_length"] = row[name].itemsize
-    rows["ts"] = (ms - copy_format.PG_EPOCH_MS) * 1000
+    rows["ts"] = (ms - binary_copy.PG_EPOCH_S * 1000) * 1000
     rows["market_key"], rows["outcome"] = market + 1, outcome
     rows["seq"] = (ms << 20) + order % (1 << 20)
     return rows
@@ -317,8 +317,8 @@ def _copy(conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], parts: 
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, names))
     )
     with conn.cursor() as cursor, cursor.copy(statement) as copy:
-        copy.write(copy_format.HEADER)
+        copy.write(binary_copy.HEADER)
         for part in parts:
             for at in range(0, len(part), 1 << 20):
                 copy.write(part[at : at + (1 << 20)])
-        copy.write(copy_format.TRAILER)
+        copy.write(binary_copy.TRAILER)

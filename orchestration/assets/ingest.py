@@ -8,7 +8,7 @@ import dagster as dg
 from config import settings
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
-from orchestration.ingest import exchange as live_exchange
+from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.feed import LiveFeed
 from orchestration.resources import Database, Exchange
 
@@ -61,7 +61,7 @@ def feed(
     totals = LiveFeed(
         settings.get(),
         database.url,
-        live_exchange.ExchangeClient(
+        ExchangeClient(
             exchange.gamma_url, exchange.clob_url, exchange.clob_socket_url, exchange.data_api_url, exchange.source
         ),
         run_id=context.run.run_id,

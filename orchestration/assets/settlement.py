@@ -161,7 +161,7 @@ def settlement_history(
     low, high = bounds(context.partition_key)
     low = max(low, config.from_block or 0)
     high = high if config.to_block is None else min(high, config.to_block)
-    began, told_at = time.monotonic(), time.monotonic()
+    began, reported_at = time.monotonic(), time.monotonic()
     contracts = chain.followed(configured)
     progress = Progress(0)
     name = "presage back-fill"
@@ -171,8 +171,8 @@ def settlement_history(
         final = heads.finalized
         ranges = Ranges(Writer(conn, contracts), rpc, contracts, second=second)
         for progress in ranges.fill(low, min(high, final)):
-            if time.monotonic() - told_at >= OBSERVE_S:
-                told_at = time.monotonic()
+            if time.monotonic() - reported_at >= OBSERVE_S:
+                reported_at = time.monotonic()
                 metadata = progress_metadata(progress, time.monotonic() - began)
                 context.log_event(
                     dg.AssetObservation("settlement_history", partition=context.partition_key, metadata=metadata)

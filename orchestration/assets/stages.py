@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 import psycopg
 
-from config import tunables as parameters
+from config import tunables
 from orchestration import checks
 from orchestration.assets.pipeline import NO_CLOCK, STAGES, check_fields
 from orchestration.checks import Judgement
@@ -29,7 +29,7 @@ LastReport = list[float | str]
 
 def policy(stage: str) -> dg.FreshnessPolicy:
     """Warn soon after a stage was last reported, as it is late then; fail when it would have become stale."""
-    late, stale = parameters.THRESHOLDS[stage]
+    late, stale = tunables.THRESHOLDS[stage]
     return dg.FreshnessPolicy.time_window(
         warn_window=timedelta(seconds=REPORT_WINDOW_S), fail_window=timedelta(seconds=REPORT_WINDOW_S + stale - late)
     )

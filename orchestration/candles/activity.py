@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from config import tunables as parameters
+from config import tunables
 from orchestration.candles.aggregates import HOUR, floor
+from sql.database import MICRO
 from sql.queries import activity as queries
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ COUNT_EVERY = timedelta(minutes=5)
 # when an hour has passed.
 WEEK_EVERY = timedelta(minutes=5)
 LATELY = timedelta(hours=2)
-MICRO = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def bring_up_to_date(conn: psycopg.Connection[Any], now: datetime) -> ActivityRe
         with conn.transaction():
             queries.forget_week(conn)
             queries.write_week(conn, until=until, now=now)
-    floors = parameters.values(conn)
+    floors = tunables.values(conn)
     markets, written, gone = queries.upsert(
         conn,
         now=now,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from orchestration.candles.aggregates import DAY
-from orchestration.coverage import days as counted
+from orchestration.coverage.days import reconcile_trades
 from orchestration.coverage.tape import Reconciliation, Stopped, TradeReconciler
 from orchestration.settlement.partitions import BLOCK_S
 from orchestration.settlement.ranges import BatchSizer
@@ -194,7 +194,7 @@ class Backfill:
             return self.should_stop()
 
         if step.end - step.start == DAY:
-            reconciled = counted.reconcile_trades(self.conn, self.exchange, step.start.date(), should_stop=look)
+            reconciled = reconcile_trades(self.conn, self.exchange, step.start.date(), should_stop=look)
             self.state.trades += reconciled.added
         else:
             found = Reconciliation()

@@ -1,4 +1,4 @@
-"""Leader-elected feeds: of two runs one leads and one stands by, using a database lock and a lease per run."""
+"""Feeds: long runs with threads of their own; of two runs one leads and one stands by, by a lock and a lease each."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, connect_f
 from sql.queries import feed as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from orchestration.feeds.lease import LeaseRow
 
 BEAT_S = 1.0
 LEAD_S = 0.5  # between two attempts to take the lead
-STOP_TIMEOUT_S = 30.0
+POLL_S = 0.2  # between two looks at `should_stop`
+STOP_TIMEOUT_S = 30.0  # to commit what is left
 
 
 class FeedFigures(Protocol):
@@ -47,20 +48,14 @@ class FeedFigures(Protocol):
         ...
 
 
-class LeaderElectedFeed(ABC):
-    """One run: leads or stands by until it is stopped, or its window is over and a successor is ready."""
+class Feed(ABC):
+    """One run, in threads of its own, until it ends or is stopped."""
 
-    figures: FeedFigures
-
-    def __init__(self, database_url: str, feed: str, *, run_id: str, window_s: float, observe_s: float) -> None:
-        self._url, self._feed, self._observe_s = database_url, feed, observe_s
-        self._lease = FeedLease(database_url, feed, run_id, window_s)
+    def __init__(self, name: str) -> None:
+        self._name = name
         self._observations: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._ending = threading.Event()
         self._fault: BaseException | None = None
-        self._ready_since: float | None = None
-        self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
-        self._due: dict[str, float] = {}
 
     def run(
         self,
@@ -69,30 +64,30 @@ class LeaderElectedFeed(ABC):
     ) -> dict[str, Any]:
         """Run to the end and return the totals. Both callbacks are called in the caller's thread.
 
-        The work and the lease each have a thread: an exception in the caller's thread lets the work finish its
-        transaction, and a long step does not make the run look dead.
+        An exception in the caller's thread (a signal, an interrupted run) lets the work finish what it has begun before
+        the exception propagates.
         """
         threads = [
-            threading.Thread(target=self._guarded, args=(work,), name=f"{self._feed} {work.__name__}", daemon=True)
-            for work in (self._work, self._keep_lease)
+            threading.Thread(target=self._guarded, args=(work,), name=f"{self._name} {work.__name__}", daemon=True)
+            for work in self._works()
         ]
         for thread in threads:
             thread.start()
         try:
             while threads[0].is_alive():
                 with suppress(queue.Empty):
-                    observe(self._observations.get(timeout=0.2))
+                    observe(self._observations.get(timeout=POLL_S))
                 if should_stop():
-                    self._ending.set()
+                    self._stop()
         finally:
-            self._ending.set()
+            self._stop()
             for thread in threads:
                 thread.join(STOP_TIMEOUT_S)
         while not self._observations.empty():
             observe(self._observations.get())
         if self._fault is not None:
             raise self._fault
-        return self.figures.totals()
+        return self._totals()
 
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
@@ -100,7 +95,42 @@ class LeaderElectedFeed(ABC):
         except BaseException as fault:  # noqa: BLE001 (raised again in the caller's thread)
             self._fault = fault
         finally:
-            self._ending.set()
+            self._stop()
+
+    def _stop(self) -> None:
+        """Ask the work to end; called from any thread, and more than once."""
+        self._ending.set()
+
+    @abstractmethod
+    def _works(self) -> Sequence[Callable[[], None]]:
+        """Return what runs, each in a thread; the first is the work, the run ends with it."""
+
+    @abstractmethod
+    def _totals(self) -> dict[str, Any]:
+        """Return the totals of the run."""
+
+
+class LeaderElectedFeed(Feed):
+    """One run: leads or stands by until it is stopped, or its window is over and a successor is ready.
+
+    The work and the lease each have a thread: a long step does not make the run look dead.
+    """
+
+    figures: FeedFigures
+
+    def __init__(self, database_url: str, feed: str, *, run_id: str, window_s: float, observe_s: float) -> None:
+        super().__init__(feed)
+        self._url, self._observe_s = database_url, observe_s
+        self._lease = FeedLease(database_url, feed, run_id, window_s)
+        self._ready_since: float | None = None
+        self._conn: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._due: dict[str, float] = {}
+
+    def _works(self) -> Sequence[Callable[[], None]]:
+        return self._work, self._keep_lease
+
+    def _totals(self) -> dict[str, Any]:
+        return self.figures.totals()
 
     # --- The work
 
@@ -116,10 +146,10 @@ class LeaderElectedFeed(ABC):
     def _end(self) -> None:
         """Release what `_begin` prepared; also called if nothing was."""
 
-    def _stand_by(self) -> None:  # noqa: B027 (optional)
+    def _stand_by(self) -> None:
         """Check that the lead could be taken."""
 
-    def _leave(self) -> None:  # noqa: B027
+    def _leave(self) -> None:
         """Finish started work before leaving."""
 
     def _work(self) -> None:
@@ -157,8 +187,8 @@ class LeaderElectedFeed(ABC):
 
     def _try_lead(self) -> bool:
         if self._conn is None or self._conn.closed:
-            self._conn = connect_for_leadership(self._url, self._feed, statement_timeout=120_000)
-        if not queries.try_lead(self._conn, feed=self._feed):
+            self._conn = connect_for_leadership(self._url, self._name, statement_timeout=120_000)
+        if not queries.try_lead(self._conn, feed=self._name):
             return False
         self._begin(self._conn)
         self.figures.role = "leader"
@@ -169,7 +199,7 @@ class LeaderElectedFeed(ABC):
         self._end()
         if self._conn is not None:
             with suppress(psycopg.Error):
-                queries.resign(self._conn, feed=self._feed)  # explicitly: a session takes a moment to end
+                queries.resign(self._conn, feed=self._name)  # explicitly: a session takes a moment to end
             self._conn.close()
             self._conn = None
 

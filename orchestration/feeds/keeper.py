@@ -7,22 +7,13 @@ stays STARTED.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-ALIVE_S = 10.0  # a lease is touched each second
+from orchestration.feeds.lease import LeaseRow
+
 GRACE_S = 30.0  # from STARTED to the first touch: imports, connections
 LAUNCH_S = 120.0  # from QUEUED or STARTING to STARTED: a replaced code server never starts its queued runs
 SETTLE_S = 15.0  # after the database comes up, leases look stale although their runs are alive
 
 WAITING = frozenset({"QUEUED", "NOT_STARTED", "STARTING"})
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseState:
-    """A row of `feed_leases`."""
-
-    run_id: str
-    role: str  # standby, leader or gone
-    beat_at: float  # Unix seconds
-    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ class Decision:
 
 
 def decide(
-    leases: Iterable[LeaseState],
+    leases: Iterable[LeaseRow],
     runs: Iterable[Run],
     now: float,
     want: int = 2,
@@ -62,7 +53,7 @@ def decide(
     `ended` has runs that Dagster knows to be finished: their lease may look fresh for some more seconds.
     """
     held = {lease.run_id: lease for lease in leases if lease.run_id not in ended}
-    alive = {run_id for run_id, lease in held.items() if lease.role != "gone" and now - lease.beat_at < ALIVE_S}
+    alive = {run_id for run_id, lease in held.items() if lease.alive}
     coming = 0
     dead: list[tuple[str, str]] = []
     for run in runs:
@@ -84,7 +75,7 @@ def decide(
 
 
 def _run_state(  # noqa: PLR0911 (one line per state)
-    run: Run, lease: LeaseState | None, now: float, database_up_s: float
+    run: Run, lease: LeaseRow | None, now: float, database_up_s: float
 ) -> str:
     """Return `coming`, why the run is dead, or "" for one that is about to end normally."""
     age = now - run.since
@@ -96,9 +87,8 @@ def _run_state(  # noqa: PLR0911 (one line per state)
         return "" if age < GRACE_S else f"cancelled {age:.0f} s ago and never ended"
     if lease is None:
         return "coming" if age < GRACE_S else f"started {age:.0f} s ago and never took a lease"
-    silent = now - lease.beat_at
     if lease.role == "gone":
-        return "" if silent < GRACE_S else f"left {silent:.0f} s ago and never ended"
+        return "" if lease.silent_s < GRACE_S else f"left {lease.silent_s:.0f} s ago and never ended"
     if database_up_s < SETTLE_S:
         return "coming"
-    return f"no sign of life for {silent:.0f} s"
+    return f"no sign of life for {lease.silent_s:.0f} s"

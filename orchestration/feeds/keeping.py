@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from orchestration.feeds import keeper
-from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, read_leases
 from orchestration.feeds.runs import finished, mark_failed, unfinished
 from sql.queries import checks
-from sql.queries import feed as queries
 
 if TYPE_CHECKING:
     from orchestration.resources import Database
@@ -25,12 +24,9 @@ def ensure_runs(
     """Start missing runs and mark dead ones failed: by leases, not by Dagster's status, which outlives processes."""
     now = datetime.now(UTC).timestamp()
     with database.connection(autocommit=True, name=f"presage keeper of {feed}") as conn:
-        leases = [
-            keeper.LeaseState(run_id, role, now - silent_s, ready=ready)
-            for run_id, role, ready, _, silent_s, _ in queries.leases(conn, feed=feed)
-        ]
+        leases = read_leases(conn, feed)
         up_s = checks.up_s(conn)
-    ended = finished(context.instance, [lease.run_id for lease in leases if now - lease.beat_at < keeper.ALIVE_S])
+    ended = finished(context.instance, [lease.run_id for lease in leases if lease.fresh])
     decision = keeper.decide(leases, unfinished(context.instance, job), now, ended=ended, database_up_s=up_s)
     for run_id, why in decision.dead:
         mark_failed(context.instance, run_id, why)

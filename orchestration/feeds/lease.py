@@ -13,7 +13,7 @@ import psycopg
 from sql import database
 from sql.queries import feed as queries
 
-ALIVE_S = 10.0
+ALIVE_S = 10.0  # a lease is touched each second; `close_abandoned_gaps` and `alive_feed` (sql) use the same span
 READY_S = 3.0  # a successor must be ready this long before a leader hands over
 CLOCK_SAMPLES = 30  # kept; the one with the shortest round trip gives the clock offset
 MAX_OVERSTAY_WINDOWS = 3.0  # a run ends after this many windows even without a successor
@@ -46,9 +46,14 @@ class LeaseRow(msgspec.Struct, frozen=True):
     detail: dict[str, Any]
 
     @property
-    def alive(self) -> bool:
+    def fresh(self) -> bool:
         """Whether the run touched its lease recently."""
-        return self.role != "gone" and self.silent_s < ALIVE_S
+        return self.silent_s < ALIVE_S
+
+    @property
+    def alive(self) -> bool:
+        """Whether the run touched its lease recently, and has not left."""
+        return self.role != "gone" and self.fresh
 
     @property
     def written_ms(self) -> int:
@@ -64,6 +69,11 @@ class LeaseRow(msgspec.Struct, frozen=True):
     def ready_for_s(self) -> float:
         """Seconds since every book is synced."""
         return float(self.detail.get("ready_for_s") or 0) if self.ready else 0.0
+
+
+def read_leases(conn: psycopg.Connection[Any], feed: str) -> list[LeaseRow]:
+    """Return all leases of a feed, the oldest run first."""
+    return [LeaseRow(*row) for row in queries.leases(conn, feed=feed)]
 
 
 class FeedLease:
@@ -114,7 +124,7 @@ class FeedLease:
         )
         after = time()
         self._clock_samples.append((after - before, round((before + after) * 500) - database_ms))
-        return [LeaseRow(*row) for row in queries.leases(self.conn, feed=self.feed)]
+        return read_leases(conn, self.feed)
 
     def close(self) -> None:
         """Close the connection."""

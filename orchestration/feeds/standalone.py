@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import uuid
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,14 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from config.settings import Settings
-
-
-class RunnableFeed(Protocol):
-    """A feed that runs until it ends or is stopped."""
-
-    def run(self, should_stop: Callable[[], bool], observe: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Run to the end and return the totals."""
-        ...
+    from orchestration.feeds.base import Feed
 
 
 def arguments(name: str, window_s: float) -> argparse.ArgumentParser:
@@ -37,7 +30,7 @@ def arguments(name: str, window_s: float) -> argparse.ArgumentParser:
     return parser
 
 
-def run(name: str, configured: Settings, run_id: str, make_feed: Callable[[str], RunnableFeed]) -> int:
+def run(name: str, configured: Settings, run_id: str, make_feed: Callable[[str], Feed]) -> int:
     """Run a feed until it ends or is stopped (SIGTERM, SIGINT); each observation is a line of JSON on stdout."""
     logging.configure(name)
     logging.bind(run_id=run_id)

@@ -13,12 +13,11 @@ from orchestration.ingest.lag import Lag
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
-from orchestration.ingest.storage.rows import LiveBook, Token, WriteBatch
+from orchestration.ingest.storage.rows import WriteBatch
 from orchestration.ingest.storage.writer import WriteResult
 from orchestration.ingest.token_state import TokenState
 
 MAX_COMMIT_BYTES = 9_000_000  # per transaction when catching up: some 20,000 level changes
-MAX_BOOKS_PER_COMMIT = 400  # live books per transaction: the others wait for the next one
 BEGINNING = "recording began before every book stood"
 MARGIN_MS = 2_000  # by how much the delays of two runs, or of two sockets, may differ
 BEGINNING_MS = 5_000  # recording counts from a leader's first figures, which are written later than this
@@ -62,7 +61,7 @@ class Committer:
         self._standby_filler = standby_filler
         self._in_thread = in_thread
         self._run_id = run_id
-        self._book_flush_s = book_flush_s
+        self._book_flush_ms = int(book_flush_s * 1000)
         self._ring_ms = int(ring_s * 1000)
         self._retry_at = 0.0
         self._retry_s = RETRY_S
@@ -135,18 +134,24 @@ class Committer:
                 break
 
     async def _write(self, cut: WriteBatch) -> None:
+        changed_before_ms = self._normalizer.exchange.local_ms() - self._book_flush_ms
+        all_cut = True  # nothing was received since the cut
         while True:
             batch, end = self._backlog.head(MAX_COMMIT_BYTES)
-            books, unverified, states = self._due_books()
-            if not (len(self._backlog) or books or unverified):
+            # Books only together with everything that they are built from: readers add the stored changes to them.
+            due = self._normalizer.live_books.take(changed_before_ms, books=all_cut and end == self._backlog.end)
+            if not (len(self._backlog) or due.books or due.unverified):
                 self._record_progress(cut)
                 return
             replay = end - 1 < self._replay_end
             try:
-                written, refused = await self._in_thread(self._leader.write, batch, books, unverified, replay=replay)
+                written, refused = await self._in_thread(
+                    self._leader.write, batch, due.books, due.unverified, replay=replay
+                )
             except psycopg.Error:
-                self._failed(states)
+                self._failed(due.states)
                 return
+            all_cut = False
             self._backlog.mark_committed(end)
             self.total.add(written)
             self.refused += refused
@@ -165,34 +170,10 @@ class Committer:
         if batch.exchange_ms:
             self.exchange_ms = max(batch.exchange_ms, self.exchange_ms) if replay else batch.exchange_ms
 
-    def _due_books(self) -> tuple[list[LiveBook], list[Token], list[TokenState]]:
-        """Return live books to write, each a few times a second at most, tokens to mark unverified, and the states."""
-        now, touched = monotonic(), self._normalizer.touched
-        books: list[LiveBook] = []
-        unverified: list[Token] = []
-        states: list[TokenState] = []
-        for token_id, state in list(touched.items()):
-            if state.book.state != "verified":
-                if state.shown_verified is not False:
-                    unverified.append(state.token)
-                state.shown_verified = False
-            elif len(books) < MAX_BOOKS_PER_COMMIT and (
-                state.needs_snapshot or not state.shown_verified or now - state.written_at >= self._book_flush_s
-            ):
-                books.append(state.live_book())
-                state.needs_snapshot, state.shown_verified, state.written_at = False, True, now
-            else:
-                continue
-            states.append(state)
-            del touched[token_id]
-        return books, unverified, states
-
     def _failed(self, states: list[TokenState]) -> None:
         """Requeue live books that were not written; without a connection the lead is lost too."""
         self.faults += 1
-        for state in states:
-            state.needs_snapshot, state.shown_verified = True, None
-            self._normalizer.touched[state.token.token_id] = state
+        self._normalizer.live_books.put_back(states)
         if self._leader.broken:
             self.role = "standby"
         self._back_off()
@@ -253,12 +234,7 @@ class Committer:
 
     def _take_over_live_state(self, unverified: set[tuple[int, int]], since_ms: int, *, cold: bool) -> None:
         """Queue live books that changed lately or are not shown as verified; after a pause, all."""
-        touched = self._normalizer.touched
-        for token_id, state in self._normalizer.states.items():
-            state.needs_snapshot, state.written_at = False, 0.0
-            state.shown_verified = not (cold or (state.token.market_key, state.token.outcome) in unverified)
-            verified = state.book.state == "verified"
-            if verified == state.shown_verified and state.book_ms < since_ms - MARGIN_MS:
-                touched.pop(token_id, None)
-            else:
-                touched[token_id] = state
+        unwritten_after_ms = since_ms - self._book_flush_ms - MARGIN_MS
+        for state in self._normalizer.states.values():
+            shown = not (cold or (state.token.market_key, state.token.outcome) in unverified)
+            self._normalizer.live_books.take_over(state, shown_verified=shown, unwritten_after_ms=unwritten_after_ms)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestration.ingest.plausible import MAX_PRICE, MAX_SIZE
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import Refusal, Token, TradeRow, value_usd
+from upstream.polymarket import identity
 from upstream.polymarket.clob.client import Clob
 from upstream.polymarket.data_api.client import DataApi
 from upstream.polymarket.gamma.client import Gamma
@@ -78,7 +79,7 @@ class ExchangeClient:
                 self.refusals.append(Refusal("data_api", f"impossible {trade.price} x {trade.size}", repr(trade)))
                 continue
             price, size = trade.price, trade.size
-            trade_id = ids.trade_id(trade.token_id, trade.tx_hash, ts_ms, trade.side, price, size, trade.n)
+            trade_id = identity.trade_id(trade.token_id, trade.tx_hash, ts_ms, trade.side, price, size, trade.n)
             value, tx_hash = value_usd(price, size), ids.transaction(trade.tx_hash)
             rows.append(TradeRow(token, ts_ms, trade_id, ids.seq(ts_ms, nth), trade.side, price, size, value, tx_hash))
         return rows

@@ -4,9 +4,7 @@ from typing import Any
 
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.lag import Lag
-from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.resync import BookResync
-from orchestration.ingest.sockets.subscriptions import Subscriptions
+from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 
 COUNTED = ("messages", "rows", "reconnects", "reanchored")
@@ -15,19 +13,9 @@ COUNTED = ("messages", "rows", "reconnects", "reanchored")
 class LiveFigures:
     """Collects figures from the parts of a run."""
 
-    def __init__(
-        self,
-        normalizer: Normalizer,
-        backlog: Backlog,
-        *,
-        subscriptions: Subscriptions,
-        resync: BookResync,
-        committer: Committer,
-    ) -> None:
-        self._normalizer = normalizer
+    def __init__(self, receiver: Receiver, backlog: Backlog, committer: Committer) -> None:
+        self._receiver = receiver
         self._backlog = backlog
-        self._subscriptions = subscriptions
-        self._resync = resync
         self._committer = committer
         self._stored: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._observed: dict[str, int] = dict.fromkeys(COUNTED, 0)
@@ -35,7 +23,7 @@ class LiveFigures:
 
     def totals(self) -> dict[str, Any]:
         """Return totals since the run began, and its current state."""
-        counts, total = self._normalizer.counts, self._committer.total
+        counts, total = self._receiver.normalizer.counts, self._committer.total
         return {
             "role": self._committer.role,
             "messages": counts.messages,
@@ -47,7 +35,7 @@ class LiveFigures:
             "repeats": counts.repeats + total.repeats,
             "mismatches": counts.mismatches,
             "reanchored": counts.reanchored,
-            "reconnects": self._resync.reconnects,
+            "reconnects": self._receiver.resync.reconnects,
             "refused": counts.refused + self._committer.refused,
             "unknown_tokens": counts.unknown_tokens,
             "unknown_kinds": counts.unknown_kinds,
@@ -58,8 +46,8 @@ class LiveFigures:
     def standing(self) -> dict[str, int]:
         """Return how much is followed, and how much waits to be written."""
         return {
-            "tokens": len(self._normalizer.states),
-            "sockets": sum(listener.open for listener in self._subscriptions.listeners),
+            "tokens": len(self._receiver.normalizer.states),
+            "sockets": sum(listener.open for listener in self._receiver.subscriptions.listeners),
             "backlog_events": self._backlog.events,
             "backlog_kb": self._backlog.bytes // 1000,
         }

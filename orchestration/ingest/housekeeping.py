@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from orchestration.feeds.lease import FeedLease, LeaseRow
-from orchestration.ingest.gaps.losses import Losses, Saving
 from orchestration.ingest.gaps.starts import StartGaps
 from orchestration.ingest.sockets.subscriptions import Catalogue
 from sql.queries import feed as queries
@@ -56,10 +55,6 @@ class Housekeeping:
             return {}
         return dict(queries.volumes(self.lease.conn, since=since))
 
-    def save(self, losses: Losses, saving: Saving) -> None:
-        """Write losses as gaps."""
-        losses.write(self.lease.conn, saving)
-
     def check_starts(self, starts: StartGaps, *, since_ms: int) -> None:
         """Write gaps at the start of new markets."""
         if self._catalogue.first is not None:
@@ -72,7 +67,3 @@ class Housekeeping:
     def stats(self, **figures: Any) -> None:
         """Insert a row of `feed_stats`."""
         queries.add_stats(self.lease.conn, feed=self.lease.feed, run_id=self.lease.run_id, **figures)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.lease.close()

@@ -7,6 +7,7 @@ import msgspec
 
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.disagreements import Disagreements
+from orchestration.ingest.live_books import LiveBookQueue
 from orchestration.ingest.order_book import EMPTY_ASK
 from orchestration.ingest.plausible import MAX_AHEAD_MS, instant_fault, trade_fault
 from orchestration.ingest.storage import ids
@@ -22,6 +23,7 @@ from orchestration.ingest.storage.rows import (
     value_usd,
 )
 from orchestration.ingest.token_state import TokenState
+from upstream.polymarket import identity
 from upstream.polymarket.market_channel.socket import (
     BestBidAsk,
     Book,
@@ -36,7 +38,7 @@ from upstream.polymarket.market_channel.socket import (
 )
 
 SOURCE = "market_socket"
-REFRESH_MS = 1_000  # a live price that does not change is still confirmed this often
+REFRESH_MS = 60_000  # a live price that does not change is confirmed at most this often, when something is received
 MAX_UNKNOWN_TOKENS = 10_000  # remembered until the catalogue is read again
 MAX_PENDING_MESSAGES = 5_000  # buffered for one token
 MAX_REFUSALS_PER_BATCH = 1_000  # stored; the rest are only counted
@@ -66,19 +68,21 @@ class Normalizer:
     ) -> None:
         self.exchange = exchange or ExchangeClock()
         self.states: dict[str, TokenState] = {}
+        self.volumes_24h_usd: dict[int, int] = {}  # by market key: price messages carry them
         self.counts = NormalizerCounts()
         self.unsynced: dict[str, TokenState] = {}  # books that wait for a snapshot
         self.mismatched: list[TokenState] = []  # books found to disagree with the exchange
         self.unknown_tokens: set[str] = set()  # tokens named in messages but not followed
         self.pending: dict[str, list[ChannelMessage]] = {}  # messages of tokens that the catalogue does not know yet
         self.news: list[NewMarket | Resolved] = []
-        self.touched: dict[str, TokenState] = {}  # live books to write
+        self.live_books = LiveBookQueue()
         self._clock = clock
         self._oldest_event_ms = oldest_event_days * 86_400_000
         self._priced: dict[str, TokenState] = {}
         self._disagreements = Disagreements()
         self._batch = WriteBatch()
         self._now_ms = int(clock() * 1000)
+        self._local_ms = self.exchange.local_ms()
         self._newest_ms = 0  # newest exchange timestamp received
 
     def follow(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> TokenState:
@@ -104,7 +108,7 @@ class Normalizer:
             self.unsynced.pop(token_id, None)
             self._disagreements.forget(token_id)
             state.book.invalidate()
-            self.touched[token_id] = state
+            self.live_books.add(state)
         return state
 
     def invalidate(self, token_ids: Iterable[str]) -> None:
@@ -115,11 +119,13 @@ class Normalizer:
                 state.complete_since_ms = None
                 state.fresh = False
                 state.fetch_attempts = 0
-                self.unsynced[token_id] = self.touched[token_id] = state
+                self.unsynced[token_id] = state
+                self.live_books.add(state)
 
     def apply(self, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
         """Apply the messages of one frame; return their newest timestamp, capped at the exchange's time, or 0."""
-        self._now_ms = int(self._clock() * 1000)
+        exchange = self.exchange
+        self._now_ms, self._local_ms = int(self._clock() * 1000), exchange.local_ms()
         newest = pushed = 0
         groups: dict[str, list[LevelChange]] = {}
         for message in messages:
@@ -140,11 +146,9 @@ class Normalizer:
             newest = max(newest, ts_ms)
         for group in groups.values():
             self._changes(group)
-        exchange = self.exchange
-        local_ms = exchange.local_ms()
         if 0 < pushed < self._now_ms + MAX_AHEAD_MS:
-            exchange.observe(pushed, local_ms)
-        newest = min(newest, local_ms - exchange.ahead_ms)
+            exchange.observe(pushed, self._local_ms)
+        newest = min(newest, self._local_ms - exchange.ahead_ms)
         self._newest_ms = max(self._newest_ms, newest)
         return newest
 
@@ -152,13 +156,15 @@ class Normalizer:
         """Return the batch of everything since the last one, with the current live prices."""
         now_ms = self._now_ms = int(self._clock() * 1000)
         for state in self._disagreements.settle(now_ms, self._newest_ms):
-            self.touched[state.token.token_id] = state
             self._mark_mismatched(state)
         batch, self._batch = self._batch, WriteBatch()
         batch.received_ms = self.exchange.local_ms()
         self.exchange.update(batch.received_ms)
         batch.exchange_ms = self.exchange.to_exchange_ms(batch.received_ms)
-        batch.prices = {token_id: state.price() for token_id, state in self._priced.items()}
+        volume_of = self.volumes_24h_usd.get
+        batch.prices = {
+            token_id: state.price(volume_of(state.token.market_key)) for token_id, state in self._priced.items()
+        }
         self._priced = {}
         return batch
 
@@ -183,7 +189,7 @@ class Normalizer:
                 self._refuse(SOURCE, fault, message)
             else:
                 state.tick_size = message.new
-                self.touched[message.asset_id] = state
+                self.live_books.add(state)
                 self._batch.ticks.append(Tick(state.token, message.ts_ms, message.old, message.new))
             return message.ts_ms
         if isinstance(message, NewMarket | Resolved):
@@ -217,6 +223,7 @@ class Normalizer:
         state.latest, state.latest_ms = contents, ts_ms
 
         book, token = state.book, state.token
+        token_id = token.token_id
         placed: list[tuple[LevelChange, int, int, bool]] = []
         previous: object = None
         for change, what in zip(group, contents, strict=True):
@@ -224,16 +231,15 @@ class Normalizer:
                 counts.repeats += 1
                 continue
             previous = what
-            n = state.nth(what, ts_ms)
-            event_id = ids.change_id(token.token_id, ts_ms, *what, n)
+            hash_, side, price, size = what
+            event_id = ids.change_id(token_id, ts_ms, hash_, side, price, size, state.nth(what, ts_ms))
             state.seq = state.next_seq(ts_ms)
-            applied = book.change(change.side, change.price, change.size, ts_ms, change.hash)
-            placed.append((change, event_id, state.seq, applied))
+            placed.append((change, event_id, state.seq, book.change(side, price, size, ts_ms, hash_)))
         state.book_ms = max(state.book_ms, ts_ms)
         if book.state == "verified":
-            self.touched[token.token_id] = state
             if book.verify(final.best_bid, final.best_ask):
                 state.verified_ms = ts_ms
+                self.live_books.changed(state, len(group), self._local_ms)
             else:
                 self._mark_mismatched(state)
         publish = book.state == "verified"
@@ -279,7 +285,7 @@ class Normalizer:
         changed = book.snapshot(message.bids, message.asks, ts_ms, message.hash)
         if changed:
             state.needs_snapshot = True
-            self.touched[message.asset_id] = state
+            self.live_books.add(state)
         anchored = book.state == "verified"
         if overtaken and (dict(message.bids), dict(message.asks)) != (book.bids, book.asks):
             self.unsynced[message.asset_id] = state  # older than ours and different: fetch it again
@@ -327,7 +333,7 @@ class Normalizer:
             self._refuse(SOURCE, fault, message)
             return
         token = state.token
-        trade_id = ids.trade_id(token.token_id, message.tx_hash, ts_ms, message.side, price, size)
+        trade_id = identity.trade_id(token.token_id, message.tx_hash, ts_ms, message.side, price, size)
         if state.latest_trade == (ts_ms, trade_id):
             self.counts.repeats += 1
             return
@@ -368,6 +374,7 @@ class Normalizer:
         state.fetch_attempts, state.due_at = 0, 0.0
         self.unsynced[state.token.token_id] = state
         self.mismatched.append(state)
+        self.live_books.add(state)
 
     def _unknown_token(self, token_id: str, messages: Sequence[ChannelMessage]) -> None:
         pending = self.pending.get(token_id)

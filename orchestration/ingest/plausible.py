@@ -1,8 +1,9 @@
 """Plausibility checks: impossible values go to quarantine instead of a table."""
 
 from upstream.polymarket.market_channel.socket import LastTrade
+from upstream.transport.numbers import MICRO
 
-MAX_PRICE = 1_000_000
+MAX_PRICE = MICRO
 MAX_SIZE = 10**15  # a thousand million shares
 MAX_AHEAD_MS = 600_000  # a timestamp further ahead of our clock is impossible
 MAX_TRADE_AGE_MS = 7 * 86_400_000  # a live trade is younger than this

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Set as AbstractSet
+from itertools import islice
 from time import monotonic
 
 from orchestration.ingest.gaps.losses import Loss, Losses
@@ -17,6 +18,7 @@ STALL_S = 1.0
 FIRST_RETRY_S = 0.25
 MAX_RETRY_S = 300.0
 MAX_BOOKS_PER_FETCH = 100
+PAUSE_PER_SCAN = 10  # of the time that a scan of the missing books took
 
 
 class BookResync:
@@ -35,6 +37,7 @@ class BookResync:
         self._open_losses: dict[SocketListener, Loss] = {}
         self._rates_updated_at = 0.0
         self._watched_at = 0.0
+        self._scan_at = 0.0
         self._fetching: asyncio.Task[None] | None = None
 
     def opened(self, listener: SocketListener) -> None:
@@ -91,15 +94,30 @@ class BookResync:
     def update(self) -> None:
         """Fetch due books and close finished losses; called several times a second."""
         self._record_mismatches()
-        if self._normalizer.unsynced and (self._fetching is None or self._fetching.done()):
-            now = monotonic()
-            due = [
-                state
-                for token_id, state in self._normalizer.unsynced.items()
-                if state.due_at <= now and (listener := self._subscriptions.of_token.get(token_id)) and listener.greeted
-            ]
-            if due:
-                self._fetching = asyncio.create_task(self._fetch_books(due[:MAX_BOOKS_PER_FETCH]), name="fetch books")
+        began = monotonic()
+        if began < self._scan_at:
+            return
+        self._start_fetch(began)
+        if self.ready_since is None or self._losses.open() or self._disconnected_s() > GREETING_S:
+            self._settle()
+        # While very many books are missing, looking at all of them may take only a small share of the time.
+        ended = monotonic()
+        self._scan_at = ended + (ended - began) * PAUSE_PER_SCAN
+
+    def _start_fetch(self, now: float) -> None:
+        if not self._normalizer.unsynced or not (self._fetching is None or self._fetching.done()):
+            return
+        of_token = self._subscriptions.of_token
+        due = (
+            state
+            for token_id, state in self._normalizer.unsynced.items()
+            if state.due_at <= now and (listener := of_token.get(token_id)) and listener.greeted
+        )
+        if states := list(islice(due, MAX_BOOKS_PER_FETCH)):
+            self._fetching = asyncio.create_task(self._fetch_books(states), name="fetch books")
+
+    def _settle(self) -> None:
+        """Close losses whose books are synced, and tell whether all are."""
         waiting = {
             token_id: state
             for token_id, state in self._normalizer.unsynced.items()

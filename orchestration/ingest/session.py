@@ -1,11 +1,12 @@
 """One run of the feed: sockets, ticks, the lease, and periodic tasks."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import gc
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from time import monotonic, time
+from time import monotonic
 from typing import Any
 
 import psycopg
@@ -16,19 +17,13 @@ from orchestration.ingest.committer import Committer
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
 from orchestration.ingest.gaps.from_data_api import GapFiller
-from orchestration.ingest.gaps.from_standby import BUSY_RATE, StandbyGapFiller
-from orchestration.ingest.gaps.losses import Losses
-from orchestration.ingest.gaps.starts import StartGaps
+from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.news import MarketNews
-from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.resync import BookResync
-from orchestration.ingest.sockets.listener import SocketListener
-from orchestration.ingest.sockets.subscriptions import Subscriptions
+from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
-from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject
 from upstream.transport.errors import UpstreamError
 
 BEAT_S = 1.0
@@ -42,6 +37,7 @@ NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the la
 GAPS_S = 1.0
 FETCH_S = 5.0
 BEHIND_MS = 2_000
+GC_THRESHOLDS = 20_000, 20, 20
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
 
@@ -65,46 +61,34 @@ class LiveSession:
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._observed = observed
-        self._began_s = int(time())
         self._began = self._stats_at = self._observed_at = self._fetched_at = monotonic()
         self._exchange = exchange
         self._step_down = asyncio.Event()
         self._written_ms = 0
-        self._busy_listeners: list[SocketListener] = []
+        self._frozen_tokens = 0
         self._threads = {
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
         }
-        self.normalizer = Normalizer(oldest_event_days=settings.books_retention_days)
         self.backlog = Backlog(settings.live_buffer_mb * 1_000_000)
-        self.losses = Losses(lease.run_id)
-        self.starts = StartGaps(lease.run_id, self.normalizer)
+        self.receiver = Receiver(
+            settings, exchange.socket_url, partial(self._run_in, "http", exchange.books), run_id=lease.run_id
+        )
         self.housekeeping = Housekeeping(lease, all_tokens_s=ALL_TOKENS_S)
         self.leader = LeaderConnection(url, lease.feed)
         self.filler = GapFiller(url, lease.feed, lease.run_id, exchange)
         self.news = MarketNews(url, exchange)
-        self.subscriptions = Subscriptions(
-            exchange.socket_url,
-            self.normalizer,
-            settings.live_assets_per_socket,
-            on_messages=self._on_messages,
-            on_opened=self._on_opened,
-            on_lost=self._on_lost,
-        )
-        self.resync = BookResync(
-            self.normalizer,
-            self.subscriptions,
-            self.losses,
-            self._in("http", exchange.books),
-            silence_s=settings.live_silence_s,
-        )
         self.standby_filler = StandbyGapFiller(
-            self.normalizer, self.subscriptions, self.backlog, self.filler, partial(self._run_in, "filler")
+            self.receiver.normalizer,
+            self.receiver.subscriptions,
+            self.backlog,
+            self.filler,
+            partial(self._run_in, "filler"),
         )
         self.committer = Committer(
-            self.normalizer,
+            self.receiver.normalizer,
             self.backlog,
-            self.losses,
+            self.receiver.losses,
             self.leader,
             self.standby_filler,
             in_thread=partial(self._run_in, "leader"),
@@ -112,21 +96,11 @@ class LiveSession:
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
         )
-        self.figures = LiveFigures(
-            self.normalizer,
-            self.backlog,
-            subscriptions=self.subscriptions,
-            resync=self.resync,
-            committer=self.committer,
-        )
-
-    @property
-    def ready(self) -> bool:
-        """Whether every book is synced: this run could lead at once."""
-        return self.resync.ready_since is not None
+        self.figures = LiveFigures(self.receiver, self.backlog, self.committer)
 
     async def run(self) -> dict[str, Any]:
         """Run until stopped, or until the window is over and a successor is ready; return the totals."""
+        gc.set_threshold(*GC_THRESHOLDS)
         ticking = asyncio.create_task(self._tick(), name="ticks")
         background = [
             asyncio.create_task(self._repeat(every_s, step), name=step.__name__)
@@ -141,7 +115,7 @@ class LiveSession:
         ended: asyncio.Task[Any] = asyncio.create_task(self.ending.wait(), name="end")
         try:
             while not self.ending.is_set():
-                listening = [listener.task for listener in self.subscriptions.listeners if listener.task]
+                listening = [listener.task for listener in self.receiver.subscriptions.listeners if listener.task]
                 done, _ = await asyncio.wait(
                     [ended, ticking, *background, *listening], timeout=1, return_when=asyncio.FIRST_COMPLETED
                 )
@@ -152,30 +126,15 @@ class LiveSession:
             await self._end(ticking, [ended, *background])
         return self.figures.totals()
 
-    def _on_messages(self, _: SocketListener, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
-        try:
-            newest_ms = self.normalizer.apply(messages)
-        except Exception as fault:  # noqa: BLE001 (one bad frame must not stop the feed)
-            newest_ms = 0
-            self.normalizer.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
-        if self.normalizer.news:
-            self.subscriptions.anticipate(news for news in self.normalizer.news if isinstance(news, NewMarket))
-        return newest_ms
-
-    def _on_opened(self, listener: SocketListener) -> None:
-        self.resync.opened(listener)
-
-    def _on_lost(self, listener: SocketListener, cause: str) -> None:
-        self.resync.lost(listener, cause)
-
     # --- Periodic tasks ---
 
     async def _tick(self) -> None:
         while not self.ending.is_set():
             began = monotonic()
-            socket_newest_ms = [listener.newest_ms for listener in self._busy_listeners]
             await self.committer.tick(
-                ready=self.ready, may_lead=self.subscriptions.loaded, socket_newest_ms=socket_newest_ms
+                ready=self.receiver.ready,
+                may_lead=self.receiver.subscriptions.loaded,
+                socket_newest_ms=self.receiver.busy_newest_ms(),
             )
             if self._step_down.is_set():
                 self._step_down.clear()
@@ -191,15 +150,21 @@ class LiveSession:
             await asyncio.sleep(every_s)
 
     async def _resync_books(self) -> None:
-        self.resync.watch()
-        self.resync.update()
+        self.receiver.resync.watch()
+        self.receiver.resync.update()
+
+    def _freeze_states(self) -> None:
+        """Exempt the tokens' state from garbage collection: it is most of the heap, and lives as long as the run."""
+        tokens = len(self.receiver.normalizer.states)
+        if self.receiver.ready and tokens > 1.2 * self._frozen_tokens:
+            gc.freeze()
+            self._frozen_tokens = tokens
 
     async def _beat(self) -> None:
         now = monotonic()
-        committer, exchange = self.committer, self.normalizer.exchange
-        self._busy_listeners = [
-            each for each in self.subscriptions.listeners if each.pulse.rate >= BUSY_RATE and each.newest_ms
-        ]
+        self._freeze_states()
+        committer, exchange = self.committer, self.receiver.normalizer.exchange
+        self.receiver.find_busy()
         if committer.leading:
             self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
         committer.leases = await self._run_in(
@@ -207,11 +172,12 @@ class LiveSession:
             self.housekeeping.beat,
             committer.role,
             self._detail(now),
-            ready=self.ready,
-            newest_ms=committer.newest_ms if self.subscriptions.of_token else 0,
+            ready=self.receiver.ready,
+            newest_ms=committer.newest_ms if self.receiver.subscriptions.of_token else 0,
         )
         exchange.assume(exchange.local_ms() - self._lease.database_ms())
-        if committer.leading and self.resync.disconnected_s() > MAX_DISCONNECTED_S and self._another_ready():
+        disconnected = self.receiver.resync.disconnected_s() > MAX_DISCONNECTED_S
+        if committer.leading and disconnected and another_ready(committer.leases or (), self._lease.run_id):
             self._step_down.set()  # between two ticks
         committer.stand_by()
         if not committer.leading:
@@ -226,7 +192,10 @@ class LiveSession:
             await self._save_losses()
             if exchange.now_ms() >= committer.led_since_ms:
                 await self._run_in(
-                    "housekeeping", self.housekeeping.check_starts, self.starts, since_ms=committer.led_since_ms
+                    "housekeeping",
+                    self.housekeeping.check_starts,
+                    self.receiver.starts,
+                    since_ms=committer.led_since_ms,
                 )
             if now - self._stats_at >= FIGURES_S:
                 self._stats_at = now
@@ -236,45 +205,39 @@ class LiveSession:
             self._observed(self.figures.observation())
 
     async def _save_losses(self) -> None:
-        saving = self.losses.begin_saving(self.normalizer.exchange.now_ms())
+        losses = self.receiver.losses
+        saving = losses.begin_saving(self.receiver.normalizer.exchange.now_ms())
         try:
-            await self._run_in("housekeeping", self.housekeeping.save, self.losses, saving)
+            await self._run_in("housekeeping", lambda: losses.write(self._lease.conn, saving))
         finally:
-            self.losses.end_saving()
-
-    def _another_ready(self) -> bool:
-        return another_ready(self.committer.leases or (), self._lease.run_id)
+            losses.end_saving()
 
     async def _refresh_tokens(self) -> None:
-        unknown_tokens = bool(self.normalizer.unknown_tokens)
-        self.normalizer.unknown_tokens.clear()
+        unknown_tokens = bool(self.receiver.normalizer.unknown_tokens)
+        self.receiver.normalizer.unknown_tokens.clear()
         rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
-        loaded = self.subscriptions.loaded
-        begun = self.subscriptions.apply(rows, whole=whole, fresh=self.ready)
+        loaded = self.receiver.subscriptions.loaded
+        begun = self.receiver.subscriptions.apply(rows, whole=whole, fresh=self.receiver.ready)
         if loaded and self.committer.leading:
-            self.starts.begun |= begun
-        self.subscriptions.update_volumes(await self._run_in("housekeeping", self.housekeeping.volumes))
+            self.receiver.starts.begun |= begun
+        self.receiver.normalizer.volumes_24h_usd.update(await self._run_in("housekeeping", self.housekeeping.volumes))
 
     async def _handle_news(self) -> None:
-        announced, self.normalizer.news = self.normalizer.news, []
         now = monotonic()
-        for message in announced:
-            if isinstance(message, NewMarket):
-                self.starts.announce(message.market, message.ts_ms)
-        self.news.add(announced, now)  # on the standby too: nobody may lead while the database is away
+        self.news.add(self.receiver.take_news(), now)  # on the standby too: nobody may lead while the database is away
         if not self.committer.leading:
             self.news.forget(now - NEWS_TTL_S)
         elif self.news.due(now) and await self._run_in("news", self.news.settle, now):
             await self._refresh_tokens()
 
     async def _fill_gaps(self) -> None:
-        exchange = self.normalizer.exchange
+        exchange = self.receiver.normalizer.exchange
         now_ms = exchange.now_ms()
         if refusals := self._exchange.take_refusals():
             self.backlog.add(WriteBatch(refusals=refusals, received_ms=exchange.local_ms()))
         if not self.committer.leading:
             await self.standby_filler.fill_closed_gaps(now_ms)
-        elif self.ready and not self.losses.open():
+        elif self.receiver.ready and not self.receiver.losses.open():
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
             # Rows still to be written must not be fetched from the Data API meanwhile.
             behind_ms = exchange.local_ms() - self.committer.written_ms
@@ -301,9 +264,9 @@ class LiveSession:
                 "housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False, newest_ms=0
             )
         await self._run_in("leader", self.leader.resign)
-        await self.subscriptions.stop()
+        await self.receiver.subscriptions.stop()
         self._observed(self.figures.observation())
-        closing = (("housekeeping", self.housekeeping.close), ("filler", self.filler.close), ("news", self.news.close))
+        closing = (("housekeeping", self._lease.close), ("filler", self.filler.close), ("news", self.news.close))
         with suppress(TimeoutError):  # a call that waits for the exchange ends by itself
             async with asyncio.timeout(CLOSE_S):
                 await asyncio.gather(*(self._run_in(name, close) for name, close in closing))
@@ -311,23 +274,13 @@ class LiveSession:
         for threads in self._threads.values():
             threads.shutdown(wait=False)
 
-    def _obstacle(self) -> dict[str, Any]:
-        """Return what blocks the feed, and since when."""
-        if not self.subscriptions.of_token:
-            return {"reason": "follows no market", "since": self._began_s}
-        troubles = [listener.trouble for listener in self.subscriptions.listeners if listener.trouble is not None]
-        if not troubles:
-            return {}
-        reason, since = min(troubles, key=lambda trouble: trouble[1])
-        return {"reason": reason, "since": since}
-
     def _detail(self, now: float) -> dict[str, Any]:
-        ready_since = self.resync.ready_since
+        ready_since = self.receiver.resync.ready_since
         return {
-            **self._obstacle(),
+            **self.receiver.obstacle(),
             "written_ms": self._written_ms,
             "led_ms": self.committer.led_ms,
-            "heard_after_ms": self.normalizer.exchange.ahead_ms,  # by our own clock, the usual delay included
+            "heard_after_ms": self.receiver.normalizer.exchange.ahead_ms,  # by our own clock, the usual delay included
             "ready_for_s": 0.0 if ready_since is None else round(now - ready_since, 1),
             **self.figures.standing(),
         }
@@ -336,6 +289,3 @@ class LiveSession:
         """Run a blocking call in the named thread pool."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads[name], partial(call, *args, **named))
-
-    def _in(self, name: str, call: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-        return partial(self._run_in, name, call)

@@ -22,6 +22,7 @@ class TokenState:
         "eff_ms",
         "fetch_attempts",
         "first_ms",
+        "first_seen",
         "fresh",
         "last",
         "last_ms",
@@ -37,9 +38,9 @@ class TokenState:
         "shown_verified",
         "tick_size",
         "token",
+        "unwritten",
+        "unwritten_since_ms",
         "verified_ms",
-        "volume_24h_usd",
-        "written_at",
     )
 
     def __init__(self, token: Token, tick_size: int | None = None, *, fresh: bool = False) -> None:
@@ -53,8 +54,9 @@ class TokenState:
         self.latest: object = None  # the latest book message, to detect an exact repeat
         self.latest_ms = 0
         self.latest_trade: tuple[int, int] | None = None  # instant and id
-        self.seen: dict[object, int] = {}  # occurrences of each change at the instant `seen_ms`
         self.seen_ms = 0
+        self.first_seen: object = None  # the first change at the instant `seen_ms`
+        self.seen: dict[object, int] | None = None  # occurrences of each change at that instant, from the second on
         self.bid: int | None = None
         self.ask: int | None = None
         self.bid_size: int | None = None
@@ -62,8 +64,8 @@ class TokenState:
         self.last: int | None = None
         self.last_ms: int | None = None
         self.priced_ms = 0
-        self.volume_24h_usd: int | None = None
-        self.written_at = 0.0  # monotonic, when its live book was last handed to the writer
+        self.unwritten = 0  # changes since its live book was last handed to the writer
+        self.unwritten_since_ms = 0  # when the first of them was received, by our clock
         self.shown_verified: bool | None = None  # `verified` of the live book as last written
         self.needs_snapshot = False  # a snapshot changed the book beyond what published changes explain
         self.complete_since_ms: int | None = None  # our clock; None while something may be missing
@@ -85,8 +87,10 @@ class TokenState:
     def nth(self, what: object, ts_ms: int) -> int:
         """Return how often the same change came before at this instant."""
         if ts_ms != self.seen_ms:
-            self.seen = {}
-            self.seen_ms = ts_ms
+            self.seen_ms, self.first_seen, self.seen = ts_ms, what, None
+            return 0
+        if self.seen is None:
+            self.seen = {self.first_seen: 1}
         n = self.seen.get(what, 0)
         self.seen[what] = n + 1
         return n
@@ -95,7 +99,7 @@ class TokenState:
         """Return whether nothing was missed since an instant of our clock."""
         return self.complete_since_ms is not None and (self.fresh or self.complete_since_ms <= ms)
 
-    def price(self) -> LivePrice:
+    def price(self, volume_24h_usd: int | None) -> LivePrice:
         """Return the current live price."""
         return LivePrice(
             self.token,
@@ -106,7 +110,7 @@ class TokenState:
             self.last,
             self.last_ms,
             self.priced_ms,
-            self.volume_24h_usd,
+            volume_24h_usd,
         )
 
     def live_book(self) -> LiveBook:
@@ -123,6 +127,7 @@ class TokenState:
             self.book.hash,
             self.seq,
             self.book.ts_ms,
+            self.book.anchored_ms,
             self.book.state == "verified",
             self.needs_snapshot,
         )

@@ -114,7 +114,7 @@ def restore_rows(conn: Connection, since: datetime, until: datetime) -> int:
                 for row in _rows(token_id, unpack(data).events()):
                     copy.write_row((market_key, outcome, *row))
                     count += 1
-        queries.put_back(conn)
+        queries.restore(conn)
     return count
 
 

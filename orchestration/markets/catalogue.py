@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
+from orchestration import stream
 from orchestration.markets import merging
 from sql import tables
 from sql.queries import catalogue as queries
@@ -106,20 +107,12 @@ def _publish(conn: Connection, moved: Sequence[tuple[int, str | None]], cause: s
     """Record changes of state, and publish them to the stream."""
     keys, before = [key for key, _ in moved], [was for _, was in moved]
     changes = list(queries.record_status_changes(conn, market_keys=keys, from_statuses=before, cause=cause))
-    last = queries.advance_stream(conn, events=len(changes))
-    with (
-        conn.cursor() as cursor,
-        cursor.copy("copy stream_events (seq, ts, type, market_id, message) from stdin") as copy,
-    ):
-        for seq, (ts, market_id, data) in enumerate(changes, start=last - len(changes) + 1):
-            message = {
-                "type": "market",
-                "seq": seq,
-                "ts": int(ts.timestamp() * 1000),
-                "market_id": market_id,
-                "data": msgspec.Raw(data.encode()),
-            }
-            copy.write_row((seq, ts, "market", market_id, msgspec.json.encode(message).decode()))
+    if changes:
+        now_ms = int(changes[0][0].timestamp() * 1000)  # the transaction's time, the same for all of them
+        messages = [
+            stream.message("market", now_ms, market_id, msgspec.Raw(data.encode())) for _, market_id, data in changes
+        ]
+        stream.publish(conn, messages, now_ms)
 
 
 def _merge(rows: Sequence[Row]) -> list[Row]:

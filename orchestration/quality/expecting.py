@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from sql.database import MICRO
+
 Severity = Literal["warn", "fail"]
 
-PRICE_MAX = 1_000_000
+PRICE_MAX = MICRO
 SIZE_MAX = 10**15  # a thousand million shares
 ROWS = "unexpected_rows_expectation"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from psycopg import sql
 
-from config import tunables as parameters
+from config import tunables
 from orchestration.quality import columns
 from orchestration.quality.expecting import SCHEMA
 from orchestration.quality.suites import SUITES
@@ -145,7 +145,7 @@ def _note(conn: psycopg.Connection[Any], passed: PassResult) -> None:
         }
         for result in passed.results
     ]
-    hold_s = 60 * parameters.value(conn, "quality_hold_min")
+    hold_s = 60 * tunables.value(conn, "quality_hold_min")
     queries.note(conn, results=json.dumps(results, default=str), hold_s=hold_s)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from orchestration.ingest.storage.copy_format import HEADER, TRAILER
+from orchestration.binary_copy import HEADER, NULL, PG_EPOCH_S, TRAILER, nullable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 
     from upstream.chain.decoded import Entry
 
-PG_EPOCH_S = 946_684_800  # timestamptz counts from 2000
 TYPES = {"int8": ">i8", "int4": ">i4", "int2": ">i2", "bool": "u1", "address": "V20", "hash": "V32"}
 
 _FIXED = struct.Struct(">hiqiqiiih").pack
-_LENGTH = struct.Struct(">i").pack
 _INT2, _INT4, _INT8 = struct.Struct(">ih").pack, struct.Struct(">ii").pack, struct.Struct(">iq").pack
-_NULL = _LENGTH(-1)
 _json = msgspec.json.Encoder(order="deterministic").encode
 
 
@@ -93,19 +90,15 @@ def ledger(entries: Iterable[LedgerRow]) -> Iterator[bytes]:
                 *(13, 8, (ts_s - PG_EPOCH_S) * 1_000_000, 8, entry.block_number),
                 *(4, entry.log_index, 2, entry.entry),
             ),
-            _bytes(kind.encode()),
-            _bytes(entry.wallet),
-            _bytes(entry.counterparty),
-            _bytes(entry.condition_id),
-            _NULL if token_key is None else _INT4(4, token_key),
+            nullable(kind.encode()),
+            nullable(entry.wallet),
+            nullable(entry.counterparty),
+            nullable(entry.condition_id),
+            NULL if token_key is None else _INT4(4, token_key),
             _INT8(8, entry.amount),
-            _bytes(entry.tx_hash),
+            nullable(entry.tx_hash),
             _INT2(2, contract_key),
-            _bytes(b"\1" + _json(entry.detail)),
+            nullable(b"\1" + _json(entry.detail)),
         )
     yield b"".join(packed)
     yield TRAILER
-
-
-def _bytes(value: bytes | None) -> bytes:
-    return _NULL if value is None else _LENGTH(len(value)) + value

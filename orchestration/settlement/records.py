@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from orchestration.stream import StreamMessage, message
+from sql.database import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from orchestration.settlement.reading import BlockBatch
-
-_MICRO = 1_000_000
 
 
 class OnchainTrade(msgspec.Struct, gc=False):
@@ -76,10 +75,10 @@ def from_batch(
                 maker="0x" + maker.hex(),
                 taker="0x" + taker.hex(),
                 side="BUY" if side > 0 else "SELL",
-                price=None if price < 0 else price / _MICRO,
-                size=size / _MICRO,
-                value_usd=value / _MICRO,
-                fee_usd=fee / _MICRO,
+                price=None if price < 0 else price / MICRO,
+                size=size / MICRO,
+                value_usd=value / MICRO,
+                fee_usd=fee / MICRO,
                 exchange_contract=contracts[contract],
                 is_taker_order=of_taker,
                 finalized=number <= finalized,
@@ -106,10 +105,10 @@ def from_rows(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTr
                 maker="0x" + maker.hex(),
                 taker="0x" + taker.hex(),
                 side="BUY" if side > 0 else "SELL",
-                price=None if price is None else price / _MICRO,
-                size=size / _MICRO,
-                value_usd=value / _MICRO,
-                fee_usd=fee / _MICRO,
+                price=None if price is None else price / MICRO,
+                size=size / MICRO,
+                value_usd=value / MICRO,
+                fee_usd=fee / MICRO,
                 exchange_contract="0x" + contract.hex(),
                 is_taker_order=of_taker,
                 finalized=number <= finalized,

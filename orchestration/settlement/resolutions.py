@@ -9,6 +9,7 @@ import msgspec
 
 from orchestration.markets import catalogue
 from orchestration.settlement.writer import FEED
+from sql.database import MICRO
 from sql.queries import settlement as queries
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     import psycopg
 
 CAUSE = "chain_resolution"
-ONE = 1_000_000
 TOLERANCE = 10_000  # micro: the exchange writes some old ones as 0.9999992
 COMPARED_OVER = timedelta(days=7)
 MAX_BLOCKS = 50_000  # blocks
@@ -32,7 +32,7 @@ def prices(numerators: Sequence[int], outcomes: int) -> list[int] | None:
     total = sum(numerators)
     if len(numerators) != outcomes or total <= 0:
         return None
-    return [round(numerator * ONE / total) for numerator in numerators]
+    return [round(numerator * MICRO / total) for numerator in numerators]
 
 
 def apply(conn: psycopg.Connection[Any]) -> int:
@@ -104,7 +104,7 @@ def _resolve(conn: psycopg.Connection[Any], found: Iterable[tuple[Any, ...]]) ->
                 "outcome_prices": paid,
                 "closed_at": ts if status == "ACTIVE" else None,
                 "resolved_at": ts,
-                "winning_outcome": paid.index(ONE) if ONE in paid else None,
+                "winning_outcome": paid.index(MICRO) if MICRO in paid else None,
             }
         )
     return catalogue.store(conn, rows, cause=CAUSE).status_changes if rows else 0
@@ -123,7 +123,7 @@ def _agree(paid: list[int] | None, stored: Sequence[int]) -> bool:
 def _disagree(
     conn: psycopg.Connection[Any], market_id: str, number: int, numerators: Sequence[int], stored: Sequence[int]
 ) -> None:
-    detail = {"block": number, "payouts": list(numerators), "exchange": [price / ONE for price in stored]}
+    detail = {"block": number, "payouts": list(numerators), "exchange": [price / MICRO for price in stored]}
     queries.note_incident(
         conn,
         kind="resolution_disagrees",

@@ -13,7 +13,8 @@ from orchestration.candles.aggregates import DAY, HOUR, MINUTE
 from orchestration.maintenance import packs
 from orchestration.signals import passes
 from orchestration.signals.definitions import EDITION
-from orchestration.signals.measures import MICRO, Parameters
+from orchestration.signals.measures import Parameters
+from sql.database import MICRO
 from sql.queries import capture
 from sql.queries import signals as queries
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from orchestration.signals.measures import MICRO, Measures, Parameters
+from sql.database import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from orchestration.signals.measures import Measures, Parameters
 
 EDITION = 2  # version of the formulas: raised when one changes, and stored with each signal
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sql.database import MICRO
 from sql.queries import signals as queries
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import psycopg
-
-MICRO = 1_000_000
 
 
 class Measures(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from config import tunables as parameters
+from config import tunables
 from orchestration import stream
 from orchestration.candles.aggregates import MINUTE, floor
 from orchestration.signals import definitions, measures
@@ -131,7 +131,7 @@ def add(conn: psycopg.Connection[Any], at: datetime, rows: Iterable[dict[str, An
 
 
 def _minute(conn: psycopg.Connection[Any], at: datetime) -> tuple[int, list[tuple[str, str, str]]]:
-    given = Parameters.of(parameters.values(conn))
+    given = Parameters.of(tunables.values(conn))
     if queries.parameters_at(conn, at=at) != (EDITION, asdict(given)):
         queries.note_parameters(conn, since=at, definitions=EDITION, parameters=json.dumps(asdict(given)))
     markets, found = findings_at(conn, at, given, last_found(conn, at))

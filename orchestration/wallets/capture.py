@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from config import tunables as parameters
+from config import tunables
 from orchestration import stream
+from sql.database import MICRO
 from sql.queries import capture as queries
 
 if TYPE_CHECKING:
@@ -53,11 +54,11 @@ def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool
         queries.add_due(conn, **span, claimed=standing.claimed)
     if standing.watched:
         queries.add_activity(conn, **span)
-    threshold = parameters.value(conn, WHALE)
-    whales = list(queries.add_whales(conn, **span, least=round(threshold * 1_000_000), threshold=threshold))
+    threshold = tunables.value(conn, WHALE)
+    whales = list(queries.add_whales(conn, **span, least=round(threshold * MICRO), threshold=threshold))
     if not live:
         return []
-    activity = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    activity = list(queries.published_activity(conn, **span)) if standing.watched or standing.followed else []
     return [
         *(_message("wallet_activity", ts, market, record, wallet) for wallet, ts, market, record in activity),
         *(_message("signal", *whale) for whale in whales),
@@ -76,7 +77,7 @@ def withdrawn(conn: psycopg.Connection[Any], numbers: Sequence[int]) -> list[str
         return []
     if min(numbers) <= standing.claimed:
         queries.add_due(conn, **span, claimed=standing.claimed)
-    activity = list(queries.told_activity(conn, **span)) if standing.watched or standing.followed else []
+    activity = list(queries.published_activity(conn, **span)) if standing.watched or standing.followed else []
     whales = list(queries.take_back_whales(conn, **span))
     queries.take_back_activity(conn, **span)
     if standing.entries:

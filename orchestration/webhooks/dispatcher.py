@@ -153,7 +153,7 @@ class Dispatcher:
             if rows:
                 self._add(rows)
             queries.seen(self._conn, seq=upto)
-            self.seen_at = queries.told_at(self._conn, seq=upto) if self.behind else self.now
+            self.seen_at = queries.published_at(self._conn, seq=upto) if self.behind else self.now
 
     def _missed(self, after: int, last: int) -> tuple[list[tuple[UUID, int, str, str]], int]:
         """Record for webhooks the events that were dropped before they were read; return up to where that was."""

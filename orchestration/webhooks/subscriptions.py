@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from sql.database import MICRO
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
 MARKET = {"ACTIVE": "reopened", "CLOSED": "closed", "RESOLVED": "resolved"}
 MISSED = "webhook.missed"
-MICRO = 1_000_000
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
 
 

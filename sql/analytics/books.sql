@@ -2,7 +2,7 @@ create view analytics.books as
 select
     m.market_id, m.slug, b.outcome, m.outcomes[b.outcome + 1] as outcome_name, l.side, l.level,
     l.price * 0.000001 as price, l.size * 0.000001 as size, b.ts
-from live_books b
+from book_current b
 join markets m using (market_key)
 cross join lateral (
     select 'bid' as side, level, price, size from unnest(b.bid_prices, b.bid_sizes) with ordinality as bids (price, size, level)

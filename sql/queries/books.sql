@@ -24,7 +24,7 @@ with kept as (
     order by ts desc, seq desc
     limit 1
 ),
-told as (
+sent as (
     select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
     from book_events
     where market_key = :market_key and outcome = :outcome and side is null and ts <= :at::timestamptz
@@ -32,12 +32,12 @@ told as (
     limit 1
 )
 select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, hash, ts as since, seq as after_seq
-from told
+from sent
 where ts >= coalesce((select ts - interval '5 seconds' from kept), '-infinity')
 union all
 select ts, seq, bid_prices, bid_sizes, ask_prices, ask_sizes, null, ts - interval '5 seconds', -1
 from kept
-where not exists (select from told where told.ts >= kept.ts - interval '5 seconds');
+where not exists (select from sent where sent.ts >= kept.ts - interval '5 seconds');
 
 -- name: changes(market_key, outcome, since, after_seq, until)
 -- The latest change of each level since an anchor.

@@ -86,7 +86,7 @@ where f.block_number = any(:numbers::bigint[]) and f.ts between :first_ts and :l
     and exists (select from wallets_watched w where w.wallet = f.wallet and f.block_number <@ w.blocks)
 on conflict do nothing;
 
--- name: told_activity(numbers, first_ts, last_ts)
+-- name: published_activity(numbers, first_ts, last_ts)
 -- The fills of wallets that are watched, or followed on the stream, as records: wallet, instant (ms), market, record.
 select
     f.wallet, as_ms(f.ts), p.market_id,

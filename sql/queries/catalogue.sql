@@ -65,10 +65,6 @@ select c.ts, m.market_id, json_build_object(
 from changed c join markets m using (market_key)
 order by c.change_id;
 
--- name: advance_stream(events)$
--- Takes the next numbers of the stream; the row stays locked until the commit, so nothing slow may follow.
-update stream_head set last_seq = last_seq + :events returning last_seq;
-
 -- name: refuse(source, reason, payload)!
 -- Stores a payload that could not be used, and why.
 insert into quarantine (source, reason, payload) values (:source, :reason, left(:payload, 65536));

@@ -103,9 +103,9 @@ where n.kind = 4 and b.verified is distinct from true;
 -- name: upsert_books()!
 -- Live books that agree with the exchange, unless newer ones are there. `seq` begins with the instant; within it, the leader's word is the last.
 insert into live_books as b (
-    market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
+    market_key, outcome, seq, ts, verified, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash, anchored_ts
 )
-select market_key, outcome, seq, ts, true, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash
+select market_key, outcome, seq, ts, true, bid_prices, bid_sizes, ask_prices, ask_sizes, tick_size, hash, last_ts
 from new_state
 where kind = 4
 order by market_key, outcome
@@ -113,7 +113,7 @@ on conflict (market_key, outcome) do update set
     seq = excluded.seq, ts = excluded.ts, verified = true,
     bid_prices = excluded.bid_prices, bid_sizes = excluded.bid_sizes,
     ask_prices = excluded.ask_prices, ask_sizes = excluded.ask_sizes,
-    tick_size = excluded.tick_size, hash = excluded.hash, updated_at = now()
+    tick_size = excluded.tick_size, hash = excluded.hash, anchored_ts = excluded.anchored_ts, updated_at = now()
 where excluded.seq >> 20 >= b.seq >> 20;
 
 -- name: disavow_books(market_keys, outcomes)!

@@ -93,8 +93,8 @@ returning t.token_id, b.market_key, b.outcome, b.data;
 -- The temporary table of events to be restored as rows.
 create temp table if not exists unpacked (like book_events) on commit delete rows;
 
--- name: put_back()!
--- Restores them as rows.
+-- name: restore()!
+-- Stores unpacked events as rows again.
 insert into book_events select * from unpacked on conflict do nothing;
 
 -- name: hold()$

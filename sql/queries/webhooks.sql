@@ -169,8 +169,8 @@ order by e.seq;
 -- The first number after another that the stream still has; null if none.
 select seq from stream_events where seq > :seq order by seq limit 1;
 
--- name: told_at(seq)$
--- When an event happened, by the database's clock.
+-- name: published_at(seq)$
+-- When an event was published, by the database's clock.
 select ts from stream_events where seq = :seq;
 
 -- name: queue(webhook_ids, seqs, types, bodies, now)$

@@ -53,6 +53,7 @@ live_books = Table(
         "verified", Boolean, nullable=False, comment="Agrees with the exchange's own best prices; false: not served"
     ),
     Column("updated_at", Time, nullable=False, server_default=NOW),
+    Column("anchored_ts", Time, comment="Of the full snapshot that the book was last built from"),
     info={"fillfactor": 50},
 )
 

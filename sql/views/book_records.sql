@@ -22,7 +22,7 @@ select
                 as_ms(b.ts) as ts
         ) as r
     ) as record
-from live_books b
+from book_current b
 join markets m using (market_key)
 cross join lateral (
     select

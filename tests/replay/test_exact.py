@@ -135,7 +135,7 @@ def test_every_market_of_the_tape_is_listed_and_every_capture_was_played(replaye
     with database.connect(replayed.url) as conn:
         (markets,) = conn.execute("select count(*) from markets where source = 'tape'").fetchone()
         (played,) = conn.execute(
-            "select count(*) from live_books join tokens using (market_key, outcome) where token_id = any(%s)",
+            "select count(*) from book_current join tokens using (market_key, outcome) where token_id = any(%s)",
             [list(captured)],
         ).fetchone()
 
@@ -170,7 +170,7 @@ def stored_books(url: str, tokens: list[str]) -> dict[str, tuple[list, list, boo
     with database.connect(url) as conn:
         rows = conn.execute(
             """select token_id, bid_prices, bid_sizes, ask_prices, ask_sizes, verified
-            from live_books join tokens using (market_key, outcome) where token_id = any(%s)""",
+            from book_current join tokens using (market_key, outcome) where token_id = any(%s)""",
             [tokens],
         ).fetchall()
     return {

@@ -7,7 +7,7 @@ import datetime as dt
 import pytest
 from psycopg.types.json import Jsonb
 
-from config import tunables as parameters
+from config import tunables
 from sql.queries import feed as queries
 from tests.factories import insert
 
@@ -90,8 +90,8 @@ def test_an_administrator_moves_the_thresholds_while_everything_runs(conn, warn,
     touch(conn, "ingestion", data_s=30, beat_s=0)
     assert status(conn, "ingestion")[0] == "late"
 
-    parameters.set_(conn, "ingestion_warn_after_s", str(warn))
-    parameters.set_(conn, "ingestion_fail_after_s", str(fail))
+    tunables.set_(conn, "ingestion_warn_after_s", str(warn))
+    tunables.set_(conn, "ingestion_fail_after_s", str(fail))
 
     assert status(conn, "ingestion")[0] == expected
     assert conn.execute(
@@ -110,4 +110,4 @@ def test_a_threshold_that_makes_no_sense_counts_as_not_set(conn, value):
 def test_thresholds_are_by_default_what_the_clocks_say(conn):
     rows = conn.execute("select stage, warn_after_s, fail_after_s from stage_clocks").fetchall()
 
-    assert rows == [(stage, *parameters.THRESHOLDS[stage]) for stage, _, _ in rows]
+    assert rows == [(stage, *tunables.THRESHOLDS[stage]) for stage, _, _ in rows]

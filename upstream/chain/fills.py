@@ -9,6 +9,7 @@ import numpy as np
 
 from upstream.chain import abi_words
 from upstream.chain.decoded import NO_MATCH, NO_PRICE, Fills
+from upstream.transport.numbers import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from upstream.chain.batch import DecodeBatch
     from upstream.chain.wire import RawLog
 
-MICRO = 1_000_000
 DUST = 10_000
 """Shares in millionths: below it, one unit of rounding in the value moves the price by more than the smallest tick."""
 

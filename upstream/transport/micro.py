@@ -1,4 +1,7 @@
-"""Micro-units (10⁻⁶) as decimals in the exchange's format, for the sandbox and replays; clients use `numbers`."""
+"""Micro-units (10⁻⁶) as decimals in the exchange's format, for what speaks as the exchange: the sandbox and replays.
+
+The clients parse with `numbers`. The two share nothing, not even the constant: a fault in one would hide in the other.
+"""
 
 from __future__ import annotations
 

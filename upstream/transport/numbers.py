@@ -1,4 +1,7 @@
-"""Parsing of the exchange's numbers and times: decimals to micro-units, dates to UTC; both refuse impossible values."""
+"""Parsing of the exchange's numbers and times: decimals to micro-units, dates to UTC; both refuse impossible values.
+
+For the clients alone: the sandbox, on which they are tried, has its own in `micro`.
+"""
 
 from __future__ import annotations
 

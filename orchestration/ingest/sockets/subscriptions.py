@@ -1,7 +1,7 @@
 """Token subscriptions: which tokens to follow, and on which socket."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -85,7 +85,7 @@ class Subscriptions:
                 begun.add(market_key)
             if state.last_ms is None:
                 state.last, state.last_ms = last, last_ms
-            state.volume_24h_usd = volume
+            self._normalizer.volumes_24h_usd[market_key] = volume
         if whole:
             pending = self._pending_until
             unwanted = [token_id for token_id in self.of_token if token_id not in wanted and token_id not in pending]
@@ -98,12 +98,6 @@ class Subscriptions:
                 markets.setdefault(token.market_key, []).append(token.token_id)
         self._follow(markets.values())
         return begun
-
-    def update_volumes(self, volumes: Mapping[int, int]) -> None:
-        """Set the 24-hour volumes by market, which price messages carry."""
-        if volumes:
-            for state in self._normalizer.states.values():
-                state.volume_24h_usd = volumes.get(state.token.market_key, state.volume_24h_usd)
 
     def anticipate(self, announced: Iterable[NewMarket]) -> None:
         """Subscribe to just announced markets; their messages are buffered until the catalogue has them."""

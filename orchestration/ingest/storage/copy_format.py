@@ -2,42 +2,26 @@
 
 import struct
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 import numpy as np
 
+from orchestration.binary_copy import NULL, microseconds, nullable
 from orchestration.ingest.storage.ids import as_bytes
-from orchestration.ingest.storage.messages import StreamMessage
 from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Quote, Snapshot, TradeRow, mid
-
-HEADER = b"PGCOPY\n\xff\r\n\0" + struct.pack(">ii", 0, 0)
-TRAILER = struct.pack(">h", -1)
-PG_EPOCH_MS = 946_684_800_000  # timestamptz counts from 2000
 
 _TRADE = struct.Struct(">hiqiiihiqiqihiqiqiq").pack
 _CHANGE = struct.Struct(">hiqiiihiqiqihiiiq").pack
 _STATE = struct.Struct(">hihiiihiqiq").pack
-_EVENT = struct.Struct(">hiqiq").pack
 _BIGINT = struct.Struct(">iq").pack
-_LENGTH = struct.Struct(">i").pack
 _ARRAY = struct.Struct(">iiiiii").pack
-_NULL = _LENGTH(-1)
 
 _INT4, _INT8 = 23, 20  # type OIDs in array headers
 _ELEMENT4 = np.dtype([("length", ">i4"), ("value", ">i4")])
 _ELEMENT8 = np.dtype([("length", ">i4"), ("value", ">i8")])
 
 
-def _us(ts_ms: int) -> int:
-    return (ts_ms - PG_EPOCH_MS) * 1000
-
-
-def _bytes(value: bytes | None) -> bytes:
-    return _NULL if value is None else _LENGTH(len(value)) + value
-
-
 def _bigint(value: int | None) -> bytes:
-    return _NULL if value is None else _BIGINT(8, value)
+    return NULL if value is None else _BIGINT(8, value)
 
 
 def _array(values: Sequence[int], element: "np.dtype[np.void]", oid: int, size: int) -> bytes:
@@ -62,9 +46,9 @@ def trades(rows: Iterable[TradeRow]) -> bytes:
     """Encode ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash."""
     return b"".join(
         _TRADE(
-            10, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.trade_id, 8, row.seq,
+            10, 8, microseconds(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.trade_id, 8, row.seq,
             2, row.side, 8, row.price, 8, row.size, 8, row.value_usd,
-        ) + _bytes(row.tx_hash)
+        ) + nullable(row.tx_hash)
         for row in rows
     )
 
@@ -73,9 +57,9 @@ def changes(rows: Iterable[Change]) -> bytes:
     """Encode ts, market_key, outcome, event_id, seq, side, price, size, hash."""
     return b"".join(
         _CHANGE(
-            9, 8, _us(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
+            9, 8, microseconds(row.ts_ms), 4, row.token.market_key, 2, row.token.outcome, 8, row.event_id, 8, row.seq,
             2, row.side, 4, row.price, 8, row.size,
-        ) + _bytes(as_bytes(row.hash))
+        ) + nullable(as_bytes(row.hash))
         for row in rows
     )
 
@@ -83,11 +67,11 @@ def changes(rows: Iterable[Change]) -> bytes:
 def snapshots(rows: Iterable[Snapshot]) -> bytes:
     """Encode `new_state` rows of kind 1."""
     return b"".join(
-        _STATE(19, 2, 1, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
-        + _BIGINT(8, row.event_id) + _NULL * 8
+        _STATE(19, 2, 1, 4, row.token.market_key, 2, row.token.outcome, 8, microseconds(row.ts_ms), 8, row.seq)
+        + _BIGINT(8, row.event_id) + NULL * 8
         + _ints([price for price, _ in row.bids]) + _bigints([size for _, size in row.bids])
         + _ints([price for price, _ in row.asks]) + _bigints([size for _, size in row.asks])
-        + _bytes(as_bytes(row.hash))
+        + nullable(as_bytes(row.hash))
         for row in rows
     )
 
@@ -95,8 +79,8 @@ def snapshots(rows: Iterable[Snapshot]) -> bytes:
 def quotes(rows: Iterable[Quote]) -> bytes:
     """Encode `new_state` rows of kind 2."""
     return b"".join(
-        _STATE(19, 2, 2, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
-        + _NULL * 2 + _best(row) + _NULL * 7
+        _STATE(19, 2, 2, 4, row.token.market_key, 2, row.token.outcome, 8, microseconds(row.ts_ms), 8, 0)
+        + NULL * 2 + _best(row) + NULL * 7
         for row in rows
     )
 
@@ -104,9 +88,9 @@ def quotes(rows: Iterable[Quote]) -> bytes:
 def prices(rows: Iterable[LivePrice]) -> bytes:
     """Encode `new_state` rows of kind 3."""
     return b"".join(
-        _STATE(19, 2, 3, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, 0)
-        + _NULL * 2 + _best(row)
-        + _bigint(row.last) + _bigint(None if row.last_ms is None else _us(row.last_ms)) + _NULL * 5
+        _STATE(19, 2, 3, 4, row.token.market_key, 2, row.token.outcome, 8, microseconds(row.ts_ms), 8, 0)
+        + NULL * 2 + _best(row)
+        + _bigint(row.last) + _bigint(None if row.last_ms is None else microseconds(row.last_ms)) + NULL * 5
         for row in rows
     )
 
@@ -114,10 +98,10 @@ def prices(rows: Iterable[LivePrice]) -> bytes:
 def books(rows: Iterable[LiveBook]) -> bytes:
     """Encode `new_state` rows of kind 4."""
     return b"".join(
-        _STATE(19, 2, 4, 4, row.token.market_key, 2, row.token.outcome, 8, _us(row.ts_ms), 8, row.seq)
-        + _NULL + _bigint(row.tick_size) + _NULL * 7
+        _STATE(19, 2, 4, 4, row.token.market_key, 2, row.token.outcome, 8, microseconds(row.ts_ms), 8, row.seq)
+        + NULL + _bigint(row.tick_size) + NULL * 6 + _BIGINT(8, microseconds(row.anchored_ms))
         + _ints(row.bid_prices) + _bigints(row.bid_sizes) + _ints(row.ask_prices) + _bigints(row.ask_sizes)
-        + _bytes(as_bytes(row.hash))
+        + nullable(as_bytes(row.hash))
         for row in rows
     )
 
@@ -127,19 +111,4 @@ def _best(row: Quote | LivePrice) -> bytes:
         _bigint(row.bid) + _bigint(row.ask) + _bigint(mid(row.bid, row.ask))
         + _bigint(row.bid_size) + _bigint(row.ask_size)
     )
-
-
-def stream_events(now_ms: int, rows: Iterable[tuple[int, StreamMessage]]) -> bytes:
-    """Encode seq, ts, type, market_id, message."""
-    ts = _us(now_ms)
-    return b"".join([
-        _EVENT(5, 8, seq, 8, ts) + _named(message.type, message.market_id) + _LENGTH(len(text)) + text
-        for seq, message in rows
-        if (text := message.at(seq))
-    ])
-
-
-@lru_cache(maxsize=20_000)
-def _named(type_: str, market_id: str) -> bytes:
-    return _bytes(type_.encode()) + _bytes(market_id.encode())
 # fmt: on

@@ -1,8 +1,6 @@
 """Row ids that do not depend on which run wrote a row, or when (docs/decisions/0001)."""
 
-from upstream.polymarket.identity import ASSIGNED, digest, trade_id
-
-__all__ = ["as_bytes", "change_id", "seq", "seq_ms", "snapshot_id", "trade_id", "trade_text", "transaction"]
+from upstream.polymarket.identity import ASSIGNED, digest
 
 ORDINAL_BITS = 20
 LAST = (1 << ORDINAL_BITS) - 1  # sorts after every other event of its instant
@@ -28,11 +26,6 @@ def seq(eff_ms: int, ordinal: int) -> int:
 def seq_ms(seq: int) -> int:
     """Return the timestamp (ms) in a `seq`."""
     return seq >> ORDINAL_BITS
-
-
-def trade_text(trade_id: int) -> str:
-    """Format a trade id as the API does: 16 hex digits, since JSON numbers lose digits beyond 2⁵³."""
-    return f"{trade_id & 0xFFFFFFFFFFFFFFFF:016x}"
 
 
 def as_bytes(hash_: str | None) -> bytes | None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import psycopg
 
-from orchestration.feeds.lease import LeaseRow, connect_for_leadership
+from orchestration.feeds.lease import LeaseRow, connect_for_leadership, read_leases
 from orchestration.ingest.storage.rows import LiveBook, Refusal, Token, WriteBatch
 from orchestration.ingest.storage.writer import Writer, WriteResult
 from sql.queries import feed as queries
@@ -36,7 +36,7 @@ class LeaderConnection:
     def leases(self) -> list[LeaseRow]:
         """Return all current leases of the feed."""
         assert self._writer is not None
-        return [LeaseRow(*row) for row in queries.leases(self._writer.conn, feed=self.feed)]
+        return read_leases(self._writer.conn, self.feed)
 
     def clock_ms(self) -> int:
         """Return the database's clock."""

@@ -1,4 +1,4 @@
-"""Stream messages of written rows: the API's records, with `seq` from the stream's head."""
+"""Stream messages of written rows: trades, prices and books as the API serves them."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -6,8 +6,8 @@ from typing import Literal
 import msgspec
 
 from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, TradeRow, mid
-
-_MICRO = 1_000_000
+from orchestration.stream import StreamMessage, message
+from sql.database import MICRO
 
 
 class BookLevel(msgspec.Struct, gc=False):
@@ -71,36 +71,10 @@ class BookData(msgspec.Struct, gc=False):
     ts: int
 
 
-class _Rest(msgspec.Struct, gc=False):
-    ts: int
-    market_id: str
-    data: TradeData | PriceData | BookData
-
-
-class StreamMessage(msgspec.Struct, gc=False):
-    """A message, encoded except for its `seq`, which is assigned while the stream's head is locked."""
-
-    type: str
-    ts: int
-    market_id: str
-    rest: bytes
-
-    def at(self, seq: int) -> bytes:
-        """Return the message text with its `seq`."""
-        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
-
-
-_encode = msgspec.json.Encoder().encode
-
-
-def _message(type_: str, ts: int, market_id: str, data: TradeData | PriceData | BookData) -> StreamMessage:
-    return StreamMessage(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:])
-
-
 def trade(row: TradeRow) -> StreamMessage:
     """Return the message of a trade."""
     token = row.token
-    return _message(
+    return message(
         "trade",
         row.ts_ms,
         token.market_id,
@@ -109,9 +83,9 @@ def trade(row: TradeRow) -> StreamMessage:
             token.market_id,
             token.token_id,
             token.outcome,
-            row.price / _MICRO,
-            row.size / _MICRO,
-            row.value_usd / _MICRO,
+            row.price / MICRO,
+            row.size / MICRO,
+            row.value_usd / MICRO,
             "BUY" if row.side > 0 else "SELL",
             None if row.tx_hash is None else "0x" + row.tx_hash.hex(),
             row.ts_ms,
@@ -122,7 +96,7 @@ def trade(row: TradeRow) -> StreamMessage:
 def price(row: LivePrice, now_ms: int) -> StreamMessage:
     """Return the message of a price."""
     token = row.token
-    return _message(
+    return message(
         "price",
         row.ts_ms,
         token.market_id,
@@ -147,8 +121,8 @@ def price(row: LivePrice, now_ms: int) -> StreamMessage:
 
 def snapshot(row: LiveBook) -> StreamMessage:
     """Return the message of a whole book."""
-    bids = [BookLevel(at / _MICRO, size / _MICRO) for at, size in zip(row.bid_prices, row.bid_sizes, strict=True)]
-    asks = [BookLevel(at / _MICRO, size / _MICRO) for at, size in zip(row.ask_prices, row.ask_sizes, strict=True)]
+    bids = [BookLevel(at / MICRO, size / MICRO) for at, size in zip(row.bid_prices, row.bid_sizes, strict=True)]
+    asks = [BookLevel(at / MICRO, size / MICRO) for at, size in zip(row.ask_prices, row.ask_sizes, strict=True)]
     bid = row.bid_prices[0] if row.bid_prices else None
     ask = row.ask_prices[0] if row.ask_prices else None
     return _book(row, "snapshot", bids, asks, bid, ask)
@@ -165,8 +139,8 @@ def deltas(rows: Iterable[Change]) -> list[StreamMessage]:
     messages = []
     for token_id, row in last.items():
         totals = levels[token_id]
-        bids = [BookLevel(at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at > 0]
-        asks = [BookLevel(-at / _MICRO, totals[at] / _MICRO) for at in sorted(totals, reverse=True) if at < 0]
+        bids = [BookLevel(at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at > 0]
+        asks = [BookLevel(-at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at < 0]
         messages.append(_book(row, "delta", bids, asks, row.bid, row.ask))
     return messages
 
@@ -180,7 +154,7 @@ def _book(  # noqa: PLR0917 (private to this module)
     ask: int | None,
 ) -> StreamMessage:
     token = row.token
-    return _message(
+    return message(
         "orderbook",
         row.ts_ms,
         token.market_id,
@@ -195,7 +169,7 @@ def _book(  # noqa: PLR0917 (private to this module)
             _number(ask),
             _number(mid(bid, ask)),
             _spread(bid, ask),
-            row.depth // _MICRO / _MICRO,
+            row.depth // MICRO / MICRO,
             _number(row.tick_size),
             row.hash or None,
             str(row.seq),
@@ -205,8 +179,8 @@ def _book(  # noqa: PLR0917 (private to this module)
 
 
 def _number(micro: int | None) -> float | None:
-    return None if micro is None else micro / _MICRO
+    return None if micro is None else micro / MICRO
 
 
 def _spread(bid: int | None, ask: int | None) -> float | None:
-    return None if bid is None or ask is None else (ask - bid) / _MICRO
+    return None if bid is None or ask is None else (ask - bid) / MICRO

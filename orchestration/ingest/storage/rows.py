@@ -4,6 +4,8 @@ from typing import Any
 
 import msgspec
 
+from sql.database import MICRO
+
 
 class Token(msgspec.Struct, frozen=True, gc=False):
     """An outcome of a market: the exchange's ids and ours."""
@@ -59,6 +61,7 @@ class LiveBook(msgspec.Struct, frozen=True, gc=False):
     hash: str
     seq: int
     ts_ms: int
+    anchored_ms: int  # of the snapshot that it was last built from
     verified: bool
     needs_snapshot: bool  # streamed changes do not lead to it: subscribers need the whole book
 
@@ -206,7 +209,7 @@ class WriteBatch(msgspec.Struct):
 
 def value_usd(price: int, size: int) -> int:
     """Return price times size in micro-units, rounded half even."""
-    whole, rest = divmod(price * size, 1_000_000)
+    whole, rest = divmod(price * size, MICRO)
     return whole + (rest > 500_000 or (rest == 500_000 and whole & 1))
 
 

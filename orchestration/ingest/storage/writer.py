@@ -11,6 +11,8 @@ import msgspec
 import psycopg
 from psycopg import sql
 
+from orchestration import stream
+from orchestration.binary_copy import HEADER, TRAILER
 from orchestration.ingest.storage import copy_format, messages
 from orchestration.ingest.storage.rows import Change, LiveBook, Token, TradeRow, WriteBatch
 from sql.queries import feed as queries
@@ -37,7 +39,6 @@ NEW_STATE = _copy(
 )
 ROWS_PER_PIECE = 500  # rows per COPY write
 _TS = attrgetter("ts")
-STREAM = _copy("stream_events", "seq ts type market_id message")
 
 
 class WriteResult(msgspec.Struct):
@@ -127,7 +128,8 @@ class Writer:
                 outgoing += [
                     messages.price(row, now_ms) for row in batch.prices.values() if _outcome_key(row.token) in moved
                 ]
-            self._publish(cursor, outgoing if publish else [], now_ms)
+            if publish:  # last of all: while a writer locks the stream's head, others wait
+                stream.publish(self.conn, sorted(outgoing, key=_TS), now_ms)
         return WriteResult(
             trades=len(trades),
             events=len(changes) + snapshots,
@@ -141,12 +143,12 @@ class Writer:
 
     def _trades(
         self, cursor: Cursor, rows: list[TradeRow], *, direct: bool, fill: bool
-    ) -> tuple[Sequence[TradeRow], list[messages.StreamMessage]]:
+    ) -> tuple[Sequence[TradeRow], list[stream.StreamMessage]]:
         """Insert trades; return the new ones and their messages."""
         if not rows:
             return rows, []
         if direct:
-            outgoing: list[messages.StreamMessage] = []
+            outgoing: list[stream.StreamMessage] = []
 
             def pieces() -> Iterator[bytes]:
                 for some in _pieces(rows):
@@ -232,22 +234,13 @@ class Writer:
             set(shown.fetchall()) if books else set(),
         )
 
-    def _publish(self, cursor: Cursor, outgoing: list[messages.StreamMessage], now_ms: int) -> None:
-        """Append to the stream, last of all: while a writer locks the head, others wait."""
-        if not outgoing:
-            return
-        outgoing.sort(key=_TS)
-        last = queries.advance_stream(self.conn, events=len(outgoing))
-        placed = list(enumerate(outgoing, start=last - len(outgoing) + 1))
-        _send(cursor, STREAM, (copy_format.stream_events(now_ms, some) for some in _pieces(placed)))
-
 
 def _send(cursor: Cursor, copy: sql.Composed, pieces: Iterable[bytes]) -> None:
-    with cursor.copy(copy) as stream:
-        stream.write(copy_format.HEADER)
+    with cursor.copy(copy) as server:
+        server.write(HEADER)
         for piece in pieces:
-            stream.write(piece)
-        stream.write(copy_format.TRAILER)
+            server.write(piece)
+        server.write(TRAILER)
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from config import tunables as parameters
+from config import tunables
 from config.settings import Settings
 from orchestration.assets import backfill as defs
 from orchestration.coverage import backfill
@@ -60,7 +60,7 @@ class Installation:
             "insert into settings (name, value) values ('recorded_since', to_jsonb(%s::bigint))",
             [int(NOW.timestamp() * 1000)],
         )
-        given = json.dumps(asdict(Parameters.of(parameters.values(conn))))
+        given = json.dumps(asdict(Parameters.of(tunables.values(conn))))
         signals.note_parameters(conn, since=NOW, definitions=EDITION, parameters=given)
         feed.beat(conn, stage="analysis", last_data_at=NOW, detail=f'{{"until": "{NOW.isoformat()}"}}')
         head = sandbox.chain.head

@@ -1,10 +1,11 @@
-from orchestration.feeds.keeper import LeaseState, Run, decide
+from orchestration.feeds.keeper import Run, decide
+from orchestration.feeds.lease import LeaseRow
 
 NOW = 1_000_000.0
 
 
 def lease(run_id, age=1.0, role="standby"):
-    return LeaseState(run_id, role, NOW - age, ready=True)
+    return LeaseRow(run_id, role, True, 0.0, age, {})
 
 
 def run(run_id, status="STARTED", age=60.0):

@@ -279,7 +279,7 @@ def test_a_token_no_longer_followed_is_no_longer_verified(normalizer):
     normalizer.apply([trade(YES)])
 
     assert normalizer.counts.unknown_tokens == 1
-    assert normalizer.touched[YES.token_id].live_book().verified is False
+    assert normalizer.live_books.take(0).unverified == [YES]
 
 
 def test_messages_of_a_market_wait_until_the_catalogue_knows_it(normalizer):
@@ -299,7 +299,7 @@ def test_a_crossed_snapshot_is_fetched_again_and_not_shown_meanwhile(normalizer)
     normalizer.apply([book(YES, [(430_000, 1)], [(420_000, 1)], NOW + 5)])
 
     assert YES.token_id in normalizer.unsynced
-    assert not normalizer.touched[YES.token_id].live_book().verified
+    assert normalizer.live_books.take(0).unverified == [YES]
 
     normalizer.anchor(book(YES, BIDS, ASKS, NOW + 6))
     assert normalizer.states[YES.token_id].live_book().verified

@@ -27,8 +27,8 @@ async def gap_calls(*, behind_ms):
         calls.append(call.__name__)
 
     session._run_in = run_in
-    session.committer.role, session.resync.ready_since = "leader", 0.0
-    session.committer.written_ms = session.normalizer.exchange.local_ms() - behind_ms
+    session.committer.role, session.receiver.resync.ready_since = "leader", 0.0
+    session.committer.written_ms = session.receiver.normalizer.exchange.local_ms() - behind_ms
     session._fetched_at -= FETCH_S
     await session._fill_gaps()
     return calls

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from config import tunables as parameters
+from config import tunables
 from orchestration.quality import passes
 from orchestration.quality.suites import SUITES
 from sql import database
@@ -197,7 +197,7 @@ def test_a_stage_recovers_by_itself_some_minutes_after_its_rows_are_right_again(
 
 def test_while_the_newest_pass_fails_no_time_heals_it(database_url, conn, add_market, add_trades):
     add_trades(add_market(), [{"price": "1.5"}])
-    parameters.set_(conn, "quality_hold_min", "0")
+    tunables.set_(conn, "quality_hold_min", "0")
 
     run(database_url)
     conn.execute(

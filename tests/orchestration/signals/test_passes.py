@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from config import tunables as parameters
+from config import tunables
 from orchestration import stream
 from orchestration.signals import again, passes
 from sql import database
@@ -173,11 +173,11 @@ def test_a_clock_that_is_set_back_finds_the_same_and_tells_nothing_twice(jumped)
 
 
 def test_a_parameter_acts_from_the_next_minute_and_the_past_keeps_its_own(jumped):
-    parameters.set_(jumped, "momentum_min_move", "0.5")
+    tunables.set_(jumped, "momentum_min_move", "0.5")
     run_live(jumped, until=END - 15 * MINUTE)
     assert stored(jumped) == []
 
-    parameters.set_(jumped, "momentum_min_move", "0.1")
+    tunables.set_(jumped, "momentum_min_move", "0.1")
     passes.analyse(jumped, END + passes.SETTLE)
 
     (found,) = stored(jumped)
@@ -196,8 +196,8 @@ def test_a_cool_down_is_of_a_market_a_type_and_a_direction(conn):
         history.quote(1, millis(END) + (minute - 40) * MINUTE_MS + 30_000, at - 0.005, at + 0.005)
     history.store(conn)
     one, other = history.markets
-    parameters.set_(conn, "momentum_cooldown_min", "15")
-    parameters.set_(conn, "price_reversal_min_move", "0.9")
+    tunables.set_(conn, "momentum_cooldown_min", "15")
+    tunables.set_(conn, "price_reversal_min_move", "0.9")
 
     run_live(conn, first=END - 39 * MINUTE)
 
@@ -282,11 +282,11 @@ def match(token="71"):
 
 
 def test_whale_alerts_are_made_again_of_settlements_and_those_of_markets_known_later_are_added(jumped):
-    parameters.set_(jumped, "whale_alert_usd", "400")
+    tunables.set_(jumped, "whale_alert_usd", "400")
     run_live(jumped)
     known, chain = add_market(jumped, token_ids=["71", "72"]), Chain(jumped, END - 10 * MINUTE)
     chain.block(1, match(), match(token="91"))
-    parameters.set_(jumped, "whale_alert_usd", "100")
+    tunables.set_(jumped, "whale_alert_usd", "100")
     day = {"day": END - 29 * MINUTE, "span": 29 * MINUTE}
     (live,) = alerts(jumped)
 
@@ -308,11 +308,11 @@ def test_whale_alerts_are_made_again_of_settlements_and_those_of_markets_known_l
 
 
 def test_whale_alerts_are_made_again_by_the_threshold_of_their_time(jumped):
-    parameters.set_(jumped, "whale_alert_usd", "1000")
+    tunables.set_(jumped, "whale_alert_usd", "1000")
     run_live(jumped, until=END - 15 * MINUTE)
-    parameters.set_(jumped, "whale_alert_usd", "100")
+    tunables.set_(jumped, "whale_alert_usd", "100")
     passes.analyse(jumped, END + passes.SETTLE)
-    parameters.set_(jumped, "whale_alert_usd", "1e9")
+    tunables.set_(jumped, "whale_alert_usd", "1e9")
     add_market(jumped, token_ids=["71", "72"])
     chain = Chain(jumped, END - 25 * MINUTE)
     for four_a_minute in (

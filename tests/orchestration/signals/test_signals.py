@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config import tunables as parameters
+from config import tunables
 from orchestration.signals import again, passes
 from orchestration.signals.measures import Parameters
 from tests.orchestration.signals.histories import END, wild
@@ -38,8 +38,8 @@ COOLDOWNS = ("momentum", "volume_spike", "spread_widening", "book_imbalance", "p
 
 def set_all(conn, values):
     for name, value in values.items():
-        parameters.set_(conn, name, str(value))
-    return Parameters.of(parameters.values(conn))
+        tunables.set_(conn, name, str(value))
+    return Parameters.of(tunables.values(conn))
 
 
 def stored(conn):
@@ -92,7 +92,7 @@ def test_signals_property_equal_those_of_pandas_and_those_computed_again(conn, s
 
 def test_the_histories_hold_every_type_of_signal_and_every_reason_for_silence(conn):
     """Otherwise the property would hold trivially."""
-    by = Parameters.of({**{name: each.default for name, each in parameters.TUNABLES.items()}, **EASY})
+    by = Parameters.of({**{name: each.default for name, each in tunables.TUNABLES.items()}, **EASY})
     types, silenced = set(), 0
     for seed in range(20):
         history = wild(seed, MINUTES)

@@ -8,7 +8,7 @@ import pytest
 from psycopg.types.multirange import Multirange
 from psycopg.types.range import Range
 
-from config import tunables as parameters
+from config import tunables
 from tests.factories import insert
 from tests.orchestration.wallets.chain import EXCHANGE, Chain, address
 
@@ -172,12 +172,12 @@ def test_a_settlement_above_the_threshold_is_a_whale(conn, chain, market):
 
 
 def test_a_changed_threshold_acts_with_the_next_block(conn, chain):
-    parameters.set_(conn, "whale_alert_usd", "10")
+    tunables.set_(conn, "whale_alert_usd", "10")
 
     [told] = chain.block(1, match())
 
     assert data(told)["data"]["score"] == 4
-    parameters.set_(conn, "whale_alert_usd", "50")
+    tunables.set_(conn, "whale_alert_usd", "50")
     assert chain.block(2, match()) == []
 
 

@@ -16,7 +16,7 @@ from sql.queries import positions as queries
 # At noon the newest chunk holds half a day: one that has just begun is rightly read whole.
 UNTIL = dt.datetime(2026, 3, 14, 12, tzinfo=dt.UTC)
 NUMBERED = {
-    "told_activity": {},
+    "published_activity": {},
     "add_activity": {},
     "add_due": {"claimed": 10**9},
     "add_changes": {},

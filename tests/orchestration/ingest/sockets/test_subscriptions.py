@@ -114,9 +114,9 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
     housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), all_tokens_s=300.0)
 
     def stored_volumes():
-        volumes = housekeeping.volumes()
-        subscriptions(lambda made: made.update_volumes(volumes))
-        return [subscriptions.of._normalizer.states[token].price().volume_24h_usd for token, *_ in tokens]
+        volumes = subscriptions.of._normalizer.volumes_24h_usd
+        volumes.update(housekeeping.volumes())
+        return [volumes[market_key] for _, _, market_key, *_ in tokens]
 
     def add_trade(row, size, now):
         add_trades(conn, row, [{"price": "0.5", "size": size, "ts": now}])
@@ -133,4 +133,4 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
         assert stored_volumes() == [50_000_000, 50_000_000, 5_000_000, 5_000_000]
         assert housekeeping.volumes() == {}
     finally:
-        housekeeping.close()
+        housekeeping.lease.close()

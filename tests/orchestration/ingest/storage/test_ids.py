@@ -3,6 +3,7 @@ import subprocess
 import sys
 
 from orchestration.ingest.storage import ids
+from upstream.polymarket import identity
 
 TOKEN = "7" * 77
 HASH = "0x" + "Ab" * 32
@@ -10,8 +11,8 @@ HASH = "0x" + "Ab" * 32
 
 def test_ids_are_the_same_in_every_process():
     code = (
-        "from orchestration.ingest.storage import ids;"
-        f"print(ids.trade_id({TOKEN!r}, {HASH!r}, 1, 1, 520000, 3000000),"
+        "from orchestration.ingest.storage import ids; from upstream.polymarket import identity;"
+        f"print(identity.trade_id({TOKEN!r}, {HASH!r}, 1, 1, 520000, 3000000),"
         f" ids.change_id({TOKEN!r}, 1, 'ff', 1, 2, 3), ids.snapshot_id({TOKEN!r}, 1, 'ff'))"
     )
     seeds = [{**os.environ, "PYTHONHASHSEED": seed} for seed in ("1", "2")]
@@ -21,18 +22,18 @@ def test_ids_are_the_same_in_every_process():
 
 
 def test_a_trade_with_a_transaction_hash_is_one_from_every_source():
-    socket = ids.trade_id(TOKEN, HASH, 1_700_000_000_123, 1, 520_000, 3_000_000)
-    data_api = ids.trade_id(TOKEN, HASH.lower(), 1_700_000_000_000, 1, 520_000, 3_000_000)
+    socket = identity.trade_id(TOKEN, HASH, 1_700_000_000_123, 1, 520_000, 3_000_000)
+    data_api = identity.trade_id(TOKEN, HASH.lower(), 1_700_000_000_000, 1, 520_000, 3_000_000)
 
     assert socket == data_api
 
 
 def test_without_a_hash_the_instant_tells_trades_apart():
-    assert ids.trade_id(TOKEN, None, 1, 1, 2, 3) != ids.trade_id(TOKEN, None, 2, 1, 2, 3)
+    assert identity.trade_id(TOKEN, None, 1, 1, 2, 3) != identity.trade_id(TOKEN, None, 2, 1, 2, 3)
 
 
 def test_repeats_within_a_transaction_differ_by_their_number():
-    assert ids.trade_id(TOKEN, HASH, 1, 1, 2, 3, 0) != ids.trade_id(TOKEN, HASH, 1, 1, 2, 3, 1)
+    assert identity.trade_id(TOKEN, HASH, 1, 1, 2, 3, 0) != identity.trade_id(TOKEN, HASH, 1, 1, 2, 3, 1)
 
 
 def test_every_part_of_a_change_tells_it_apart():
@@ -47,8 +48,3 @@ def test_seq_orders_by_instant_and_then_by_arrival():
     now = 1_800_000_000_000
     assert ids.seq(now, 0) < ids.seq(now, 1) < ids.seq(now, 10**9) < ids.seq(now + 1, 0) < 2**63
     assert ids.seq_ms(ids.seq(now, 77)) == now
-
-
-def test_a_trade_id_is_formatted_as_sixteen_hex_digits():
-    assert ids.trade_text(-1) == "f" * 16
-    assert ids.trade_text(1) == "0" * 15 + "1"

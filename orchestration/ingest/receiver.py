@@ -1,0 +1,79 @@
+"""What a run receives: sockets, books in step with the exchange's, and a record of what was missed."""
+
+from collections.abc import Sequence
+from time import time
+from typing import Any
+
+from config.settings import Settings
+from orchestration.ingest.gaps.from_standby import BUSY_RATE
+from orchestration.ingest.gaps.losses import Losses
+from orchestration.ingest.gaps.starts import StartGaps
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.resync import BookResync
+from orchestration.ingest.sockets.listener import SocketListener
+from orchestration.ingest.sockets.subscriptions import Subscriptions
+from orchestration.ingest.sockets.watchdog import Fetch
+from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject, Resolved
+
+
+class Receiver:
+    """Normalizes the messages of all sockets. `fetch` fetches books over REST."""
+
+    def __init__(self, settings: Settings, socket_url: str, fetch: Fetch, *, run_id: str) -> None:
+        self.normalizer = Normalizer(oldest_event_days=settings.books_retention_days)
+        self.losses = Losses(run_id)
+        self.starts = StartGaps(run_id, self.normalizer)
+        self.subscriptions = Subscriptions(
+            socket_url,
+            self.normalizer,
+            settings.live_assets_per_socket,
+            on_messages=self._apply,
+            on_opened=lambda listener: self.resync.opened(listener),  # noqa: PLW0108 (made below, from these)
+            on_lost=lambda listener, cause: self.resync.lost(listener, cause),  # noqa: PLW0108
+        )
+        self.resync = BookResync(
+            self.normalizer, self.subscriptions, self.losses, fetch, silence_s=settings.live_silence_s
+        )
+        self._began_s = int(time())
+        self._busy: list[SocketListener] = []
+
+    @property
+    def ready(self) -> bool:
+        """Whether every book is synced: this run could lead at once."""
+        return self.resync.ready_since is not None
+
+    def _apply(self, _: SocketListener, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
+        try:
+            newest_ms = self.normalizer.apply(messages)
+        except Exception as fault:  # noqa: BLE001 (one bad frame must not stop the feed)
+            newest_ms = 0
+            self.normalizer.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
+        if self.normalizer.news:
+            self.subscriptions.anticipate(news for news in self.normalizer.news if isinstance(news, NewMarket))
+        return newest_ms
+
+    def take_news(self) -> list[NewMarket | Resolved]:
+        """Return markets announced or resolved since the last call; the listing times of new ones are recorded."""
+        announced, self.normalizer.news = self.normalizer.news, []
+        for message in announced:
+            if isinstance(message, NewMarket):
+                self.starts.announce(message.market, message.ts_ms)
+        return announced
+
+    def find_busy(self) -> None:
+        """Find the busy sockets; called once a second."""
+        self._busy = [each for each in self.subscriptions.listeners if each.pulse.rate >= BUSY_RATE and each.newest_ms]
+
+    def busy_newest_ms(self) -> list[int]:
+        """Return each busy socket's newest timestamp."""
+        return [listener.newest_ms for listener in self._busy]
+
+    def obstacle(self) -> dict[str, Any]:
+        """Return what prevents receiving, and since when."""
+        if not self.subscriptions.of_token:
+            return {"reason": "follows no market", "since": self._began_s}
+        troubles = [listener.trouble for listener in self.subscriptions.listeners if listener.trouble is not None]
+        if not troubles:
+            return {}
+        reason, since = min(troubles, key=lambda trouble: trouble[1])
+        return {"reason": reason, "since": since}
