@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
     Connection = psycopg.Connection[Any]
 
+NESTABLE = {str, list, dict}  # what may hold a NUL
 EVENT_FIELDS = tuple(column.name for column in tables.events.c if column.name != "updated_at")
 
 
@@ -85,7 +86,10 @@ def _store_markets(conn: Connection, rows: Sequence[Row], cause: str, *, announc
     conn.execute("delete from incoming_markets")
     with conn.cursor() as cursor, cursor.copy(merging.COPY) as copy:
         for row in rows:
-            copy.write_row([*(_plain(row.get(name)) for name in merging.COMPARED), _raw(row.get("raw"))])
+            values = [row.get(name) for name in merging.COMPARED]
+            copy.write_row(
+                [*(_plain(value) if type(value) in NESTABLE else value for value in values), _raw(row.get("raw"))]
+            )
 
     # Planned each time: a plan cached from the first pages, with an empty table, would read the whole table for each
     # page.
@@ -152,11 +156,12 @@ def _events(events: Sequence[Row]) -> str:
 
 def _plain(value: Any) -> Any:
     """Remove NUL from text, as PostgreSQL cannot store it."""
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return value.replace("\0", "") if "\0" in value else value
-    if isinstance(value, list):
+    if kind is list:
         return [_plain(each) for each in value]
-    if isinstance(value, dict):
+    if kind is dict:
         return {_plain(name): _plain(each) for name, each in value.items()}
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from sql.queries import feed
 from upstream.transport.errors import Rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import psycopg
 
@@ -111,7 +112,7 @@ class Discovery:
             most_traded = self.gamma.market_pages(None, closed=False, order="volume24hr", ascending=False)
             take(next(most_traded), "discovered")
         looked = time.monotonic()
-        for page in self.gamma.market_pages(None, closed=False):
+        for page in _ahead(self.gamma.market_pages(None, closed=False)):
             take(page, "discovered")
             if not taking_stock and time.monotonic() - looked >= self.settings.discovery_changes_s:
                 self.look()  # a full scan takes minutes: new markets do not wait for it
@@ -168,7 +169,7 @@ class Discovery:
                 return
 
     def _scan_history(self, deadline: float) -> None:
-        for page in self.gamma.market_pages(self.state.history_cursor, closed=True):
+        for page in _ahead(self.gamma.market_pages(self.state.history_cursor, closed=True)):
             self.take(page, "closed", announce_new=False)
             if page.next_cursor is None:
                 self.remember(history_cursor=None, history_until=self.now())
@@ -214,3 +215,12 @@ class Discovery:
 
 def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:
     return [row for market in markets if (row := market.event_row()) is not None]
+
+
+def _ahead(pages: Iterator[GammaPage[GammaMarket]]) -> Iterator[GammaPage[GammaMarket]]:
+    """Yield pages, fetching the next one while the current one is stored."""
+    with ThreadPoolExecutor(1, "next page") as thread:
+        following = thread.submit(next, pages, None)
+        while (page := following.result()) is not None:
+            following = thread.submit(next, pages, None)
+            yield page
