@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from cachetools import TLRUCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -13,49 +16,46 @@ MAX_BYTES = 64 << 20
 
 
 class CacheEntry(NamedTuple):
-    """A cached response and its expiry, by the monotonic clock."""
+    """A cached response, with its tag, and how long it is valid."""
 
-    until: float
-    body: bytes
-    tag: str
+    response: tuple[bytes, str]
+    seconds: float
 
 
 class Cache:
     """Responses by request, with single flight: one caller loads, the others wait."""
 
-    def __init__(self) -> None:
-        self._entries: dict[Hashable, CacheEntry] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._entries: TLRUCache[Hashable, CacheEntry, float] = TLRUCache(MAX_BYTES, _expiry, clock, _size)
         self._loading: dict[Hashable, threading.Event] = {}
-        self._bytes = 0
 
     def get(
         self, request: Hashable, seconds: float, load: Callable[..., tuple[bytes, str]], *about: Any
     ) -> tuple[bytes, str]:
-        """Return the body and tag for a request; call `ask(*about)` unless they are cached or being loaded."""
+        """Return the body and tag for a request; call `load(*about)` unless they are cached or being loaded."""
         while True:
-            entry = self._entries.get(request)
-            if entry is not None and entry.until > time.monotonic():
-                return entry.body, entry.tag
+            try:
+                return self._entries[request].response
+            except KeyError:
+                pass
             loading = self._loading.get(request)
             if loading is None:
                 break
             loading.wait(timeout=10)  # the loader is bound by the statement timeout; if it fails, a waiter retries
         self._loading[request] = done = threading.Event()
         try:
-            body, tag = load(*about)
-            self._keep(request, CacheEntry(time.monotonic() + seconds, body, tag))
-            return body, tag
+            response = load(*about)
+            with contextlib.suppress(ValueError):  # larger than the whole cache
+                self._entries[request] = CacheEntry(response, seconds)
+            return response
         finally:
             del self._loading[request]
             done.set()
 
-    def _keep(self, request: Hashable, entry: CacheEntry) -> None:
-        self._drop(request)
-        self._entries[request] = entry
-        self._bytes += len(entry.body)
-        while self._bytes > MAX_BYTES:  # drop the oldest entry; a dict keeps its order
-            self._drop(next(iter(self._entries)))
 
-    def _drop(self, request: Any) -> None:
-        if (old := self._entries.pop(request, None)) is not None:
-            self._bytes -= len(old.body)
+def _expiry(_request: Hashable, entry: CacheEntry, now: float) -> float:
+    return now + entry.seconds
+
+
+def _size(entry: CacheEntry) -> int:
+    return len(entry.response[0])

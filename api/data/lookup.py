@@ -7,10 +7,14 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cachetools import TTLCache
+
 from api.errors import Problem
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from api.data.pool import Pool
 
 CACHE_TTL_S = 30.0  # a slug may be reassigned to another market; a condition id never is
@@ -55,17 +59,20 @@ class MarketRef:
 class MarketLookup:
     """Market lookup with a cache of recently requested markets, one per process."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
-        self._known: dict[str, tuple[float, MarketRef]] = {}
+        self._known: TTLCache[str, MarketRef, float] = TTLCache(MAX_CACHED, CACHE_TTL_S, clock)
 
     def of(self, given: str) -> MarketRef:
         """Return the market; raise `not_found` if there is none."""
-        now = time.monotonic()
-        known = self._known.get(given)
-        if known is not None and known[0] > now:
-            return known[1]
-        text = normalized_id(given)
+        try:
+            return self._known[given]
+        except KeyError:
+            pass
+        market = self._known[given] = self._find(normalized_id(given))
+        return market
+
+    def _find(self, text: str) -> MarketRef:
         found = None
         if 0 < len(text) <= 500 and "\0" not in text:
             found = self._pool.read(lambda conn: queries.found(conn, id=text))
@@ -75,8 +82,4 @@ class MarketLookup:
                 "The market does not exist",
                 hint="Use a market_id, a slug or the exchange's numeric id; GET /v1/markets lists markets",
             )
-        if len(self._known) >= MAX_CACHED:
-            self._known.clear()
-        market = MarketRef(*found)
-        self._known[given] = (now + CACHE_TTL_S, market)
-        return market
+        return MarketRef(*found)

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import email_validator
+from cachetools import TTLCache
 
 from api.errors import Problem
 from api.metering.key import Key
@@ -74,10 +75,13 @@ def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
 class Keys:
     """Key lookup with caches of recent keys and of unknown ones, so that guesses do not reach the database."""
 
-    def __init__(self, pool: Pool, ledger: Callable[[], CreditLedger]) -> None:
+    def __init__(
+        self, pool: Pool, ledger: Callable[[], CreditLedger], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._pool, self._ledger = pool, ledger
-        self._known: dict[bytes, tuple[float, Key]] = {}
-        self._unknown: dict[bytes, float] = {}  # separate, so that guesses do not evict valid keys
+        self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
+        # Separate, so that guesses do not evict valid keys.
+        self._unknown: TTLCache[bytes, None, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
 
     def of(self, text: str | None) -> Key:
         """Return a valid key; raise `invalid_api_key` otherwise."""
@@ -95,18 +99,21 @@ class Keys:
         """Return a valid key, or None."""
         if not text or len(text) > 200:
             return None
-        hashed, now = digest(text), time.monotonic()
-        known = self._known.get(hashed)
-        if known is not None and known[0] > now and self._ledger().generation(known[1].key_id) == known[1].generation:
-            return known[1]
-        if self._unknown.get(hashed, 0) > now:
-            return None
+        hashed = digest(text)
+        try:
+            known = self._known[hashed]
+        except KeyError:
+            if hashed in self._unknown:
+                return None
+        else:
+            if self._ledger().generation(known.key_id) == known.generation:
+                return known
         key = self._look_up(hashed)
         if key is None:
             self._known.pop(hashed, None)
-            _keep(self._unknown, hashed, now + UNKNOWN_TTL_S)
+            self._unknown[hashed] = None
         else:
-            _keep(self._known, hashed, (now + KNOWN_TTL_S, key))
+            self._known[hashed] = key
         return key
 
     def end(self, key_id: int) -> None:
@@ -124,10 +131,3 @@ class Keys:
             key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
             if ledger.ended == ended:  # otherwise it may have been revoked after it was read
                 return key
-
-
-def _keep(kept: dict[bytes, Any], hashed: bytes, value: Any) -> None:
-    kept.pop(hashed, None)
-    while len(kept) >= MAX_KEYS:  # drop the oldest entry; a dict keeps its order
-        kept.pop(next(iter(kept)), None)
-    kept[hashed] = value

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import msgspec
+from cachetools import TTLCache
 
 from api.data.pool import overloaded
 from api.errors import Problem
@@ -81,7 +82,8 @@ class Meter:
         self._ledger, self._clock = ledger, clock
         self.leases = CreditLeases(pool, ledger, counts)
         self._month = Month.of(clock())
-        self._exhausted_keys: dict[int, tuple[float, int | None]] = {}
+        # By id of the key, with its quota, since a changed quota invalidates the entry.
+        self._exhausted_keys: TTLCache[int, int | None] = TTLCache(MAX_EXHAUSTED_KEYS, EXHAUSTED_TTL_S)
 
     def month(self, now: float | None = None) -> Month:
         """Return the current month."""
@@ -109,7 +111,7 @@ class Meter:
             if verdict == "lacking":
                 left = 0 if left is None and self._is_exhausted(key) else left
                 if left is not None and result.room + left < cost:
-                    self._exhausted_keys[key.key_id] = time.monotonic() + EXHAUSTED_TTL_S, key.credits_month
+                    self._exhausted_keys[key.key_id] = key.credits_month
                     raise self._exhausted(_refused(key, result, month), cost)
             left = self._fetch(key, month, cost - result.room)
         raise overloaded("The credits could not be counted")
@@ -136,14 +138,11 @@ class Meter:
         size = MAX_LEASE if quota is None else min(max(quota // 1000, MIN_LEASE), MAX_LEASE)
         left = self.leases.fetch(key.key_id, month.number, max(size, lacking))
         self.leases.tidy(int(self._clock()))
-        if len(self._exhausted_keys) > MAX_EXHAUSTED_KEYS:
-            self._exhausted_keys.clear()
         return left
 
     def _is_exhausted(self, key: Key) -> bool:
         """Return whether a key was exhausted a moment ago; a changed quota invalidates this."""
-        until, quota = self._exhausted_keys.get(key.key_id, (0.0, None))
-        return time.monotonic() < until and quota == key.credits_month
+        return self._exhausted_keys.get(key.key_id, -1) == key.credits_month
 
     def _exhausted(self, grant: Grant, cost: int) -> CannotPay:
         return CannotPay(

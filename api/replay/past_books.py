@@ -14,6 +14,7 @@ import numpy as np
 
 from api.schemas.books import BookAt, BookHistory
 from api.schemas.records import BookGap, Integrity, Level, Orderbook
+from sql.database import MICRO
 from sql.packs import BookEvent, Levels, unpack
 from sql.queries import books
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
     from api.data.lookup import MarketRef
 
-MICRO = 1_000_000
 MAX_PACKS = 100_000  # per day; more than any outcome has
 
 

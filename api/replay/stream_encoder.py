@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from api.replay.history import TickChange, TradeRecord
 from api.replay.past_books import mid, number, spread
+from api.schemas.records import BookMessage, Level, Price, Trade
+from sql.database import MICRO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from api.replay.history import HistoricEvent, OutcomeRef, OutcomeState
     from sql.packs import BookEvent
 
-MICRO = 1_000_000
 TYPES = ("trade", "orderbook", "price")  # the types that are stored for ever
 
 _encode = msgspec.json.Encoder().encode
@@ -69,7 +70,7 @@ class StreamEncoder:
         for now in moved.values():
             yield from self._say("price", now, ms, _price(now, ms))
 
-    def _say(self, kind: str, now: OutcomeState, ms: int, data: dict[str, Any]) -> Iterator[bytes]:
+    def _say(self, kind: str, now: OutcomeState, ms: int, data: Trade | Price | BookMessage) -> Iterator[bytes]:
         if kind in self.types:
             self.seq += 1
             if self.seq > self.after:
@@ -90,63 +91,63 @@ def _apply(now: OutcomeState, event: BookEvent, changed: dict[OutcomeRef, dict[i
         totals[event.side * (event.price or 0)] = event.size or 0
 
 
-def _delta(now: OutcomeState, totals: dict[int, int]) -> dict[str, Any]:
-    bids = [{"price": at / MICRO, "size": totals[at] / MICRO} for at in sorted(totals, reverse=True) if at > 0]
-    asks = [{"price": -at / MICRO, "size": totals[at] / MICRO} for at in sorted(totals, reverse=True) if at < 0]
+def _delta(now: OutcomeState, totals: dict[int, int]) -> BookMessage:
+    bids = [Level(at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at > 0]
+    asks = [Level(-at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at < 0]
     return _book(now, "delta", bids, asks)
 
 
-def _book(now: OutcomeState, kind: str, bids: Sequence[Any], asks: Sequence[Any]) -> dict[str, Any]:
-    bid, ask = now.sides.best
-    return {
-        "market_id": now.place.market_id,
-        "outcome": now.place.outcome,
-        "token_id": now.place.token_id,
-        "kind": kind,
-        "bids": bids,
-        "asks": asks,
-        "best_bid": number(bid),
-        "best_ask": number(ask),
-        "mid": mid(bid, ask),
-        "spread": spread(bid, ask),
-        "depth_usd": now.sides.value // MICRO / MICRO,
-        "tick_size": number(now.tick_size),
-        "hash": now.hash,
-        "seq": str(now.seq),
-        "ts": now.ms,
-    }
+def _book(now: OutcomeState, kind: Literal["snapshot", "delta"], bids: list[Level], asks: list[Level]) -> BookMessage:
+    best = now.sides.best
+    return BookMessage(
+        market_id=now.place.market_id,
+        outcome=now.place.outcome,
+        token_id=now.place.token_id,
+        kind=kind,
+        bids=bids,
+        asks=asks,
+        best_bid=number(best[0]),
+        best_ask=number(best[1]),
+        mid=mid(*best),
+        spread=spread(*best),
+        depth_usd=now.sides.value // MICRO / MICRO,
+        tick_size=number(now.tick_size),
+        hash=now.hash,
+        seq=str(now.seq),
+        ts=now.ms,
+    )
 
 
-def _price(now: OutcomeState, ms: int) -> dict[str, Any]:
+def _price(now: OutcomeState, ms: int) -> Price:
     (bid, ask), sides = now.sides.best, now.sides
-    return {
-        "market_id": now.place.market_id,
-        "outcome": now.place.outcome,
-        "token_id": now.place.token_id,
-        "mid": mid(bid, ask),
-        "bid": number(bid),
-        "ask": number(ask),
-        "spread": spread(bid, ask),
-        "bid_size": None if bid is None else number(sides.bids[bid]),
-        "ask_size": None if ask is None else number(sides.asks[ask]),
-        "last": number(now.last),
-        "last_ts": now.last_ms,
-        "volume_24h_usd": None,  # unknown for the past
-        "ts": ms,
-        "age_ms": 0,
-    }
+    return Price(
+        market_id=now.place.market_id,
+        outcome=now.place.outcome,
+        token_id=now.place.token_id,
+        mid=mid(bid, ask),
+        bid=number(bid),
+        ask=number(ask),
+        spread=spread(bid, ask),
+        bid_size=None if bid is None else number(sides.bids[bid]),
+        ask_size=None if ask is None else number(sides.asks[ask]),
+        last=number(now.last),
+        last_ts=now.last_ms,
+        volume_24h_usd=None,  # unknown for the past
+        ts=ms,
+        age_ms=0,
+    )
 
 
-def _trade(place: OutcomeRef, trade: TradeRecord, ms: int) -> dict[str, Any]:
-    return {
-        "id": str(trade.trade_id),
-        "market_id": place.market_id,
-        "token_id": place.token_id,
-        "outcome": place.outcome,
-        "price": trade.price / MICRO,
-        "size": trade.size / MICRO,
-        "value_usd": trade.value_usd / MICRO,
-        "side": "BUY" if trade.side > 0 else "SELL",
-        "tx_hash": "0x" + trade.tx_hash.hex() if trade.tx_hash else None,
-        "ts": ms,
-    }
+def _trade(place: OutcomeRef, trade: TradeRecord, ms: int) -> Trade:
+    return Trade(
+        id=str(trade.trade_id),
+        market_id=place.market_id,
+        token_id=place.token_id,
+        outcome=place.outcome,
+        price=trade.price / MICRO,
+        size=trade.size / MICRO,
+        value_usd=trade.value_usd / MICRO,
+        side="BUY" if trade.side > 0 else "SELL",
+        tx_hash="0x" + trade.tx_hash.hex() if trade.tx_hash else None,
+        ts=ms,
+    )

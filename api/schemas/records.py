@@ -153,8 +153,8 @@ class Integrity(Struct):
     gap: BookGap | None = None
 
 
-class Orderbook(Struct):
-    """An order book, best prices first. A live book is returned only if it agrees with the exchange's best prices."""
+class Book(Struct):
+    """An order book, best prices first."""
 
     market_id: MarketId
     outcome: Outcome
@@ -177,7 +177,18 @@ class Orderbook(Struct):
         ),
     ]
     ts: UnixMs
+
+
+class Orderbook(Book):
+    """An order book, best prices first. A live book is returned only if it agrees with the exchange's best prices."""
+
     integrity: Annotated[Integrity | None, Meta(description="Only with `at`")] = None
+
+
+class BookMessage(Book):
+    """A whole book, or in a `delta` its changed levels: size 0 removes one."""
+
+    kind: Literal["snapshot", "delta"]
 
 
 class BookState(Struct):

@@ -6,8 +6,8 @@ from typing import Any
 
 from gunicorn.glogging import Logger
 
-from config import logging as logs
 from config import settings
+from config.logging import configure, formatter
 
 
 class Log(Logger):  # type: ignore[misc]
@@ -16,7 +16,7 @@ class Log(Logger):  # type: ignore[misc]
     def setup(self, cfg: Any) -> None:
         """Set up gunicorn's loggers with our formatter."""
         super().setup(cfg)
-        logs.configure("api")
-        form = logs.formatter(settings.get().log_format)
+        configure("api")
+        form = formatter(settings.get().log_format)
         for handler in [*self.error_log.handlers, *self.access_log.handlers]:
             handler.setFormatter(form)

@@ -11,7 +11,7 @@ import falcon
 from api.errors import new_id
 from api.metrics.counts import Counter
 from api.metrics.slots import CODE_SLOT
-from config import logging as logs
+from config.logging import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,7 +54,7 @@ class ResponseMiddleware:
         context.began = time.perf_counter()
         context.id = given if given and REQUEST_ID.match(given) else new_id()
         context.grant = context.problem = None  # `problem` is an error code
-        logs.request_id.set(context.id)
+        request_id.set(context.id)
         self._counts.add(Counter.IN_FLIGHT)
 
     def process_response(self, req: falcon.Request, resp: ApiResponse, resource: Any, succeeded: bool) -> None:  # noqa: FBT001

@@ -14,54 +14,27 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from api.openapi import document as openapi
-from api.server.address import Proxies
-from api.site.assets import Assets
-from api.site.backend import Backend
-from api.site.credentials import Credentials
 from api.site.feeds import DataRoutes, error_response
-from api.site.guides import Guides
-from api.site.live import LiveHub
 from api.site.mcp.app import Mcp
 from api.site.mcp.sse import QueryHidden
 from api.site.middleware import NON_PAGE_PREFIXES, MarkdownSuffix, RateLimit, RequestId, SecurityHeaders
-from api.site.passes import Allowance, Passes
-from api.site.reference import Reference
+from api.site.pages import PAGES, TEXTS
+from api.site.passes import Allowance
 from api.site.rendering import Renderer
-from api.site.site import Site
-from api.site.views import documents, home, markets, registration, status, wallets
+from api.site.site import build_site
+from api.site.views import registration, wallets
 from api.site.visit import Refusal, Visit
-from config import logging as logs
 from config import settings
+from config.logging import configure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from starlette.requests import Request
 
+    from api.site.site import Site
     from api.site.visit import Page
-    from config.settings import Settings
 
-PAGES: dict[str, Callable[[Visit], Awaitable[Page]]] = {
-    "/": home.home,
-    "/markets": markets.explorer,
-    "/markets/{id}": markets.market,
-    "/wallets": wallets.leaderboard,
-    "/wallets/{address}": wallets.wallet,
-    "/status": status.status,
-    "/guides": documents.guides,
-    "/guides/{name:path}": documents.guide,
-    "/reference": documents.reference,
-    "/reference/{name}": documents.operation,
-    "/pricing": documents.pricing,
-    "/register": registration.form,
-}
-TEXTS = {
-    "/llms.txt": documents.agents,
-    "/llms-full.txt": documents.all_for_agents,
-    "/robots.txt": documents.robots,
-    "/sitemap.xml": documents.sitemap,
-}
 MESSAGES = {404: "There is no such page", 405: "This page only supports GET", 500: "Internal server error"}
 
 
@@ -137,33 +110,11 @@ async def _lifespan(site: Site, mcp: Mcp | None, app: Starlette) -> AsyncIterato
         await site.backend.aclose()
 
 
-def site_of(given: Settings) -> Site:
-    """Build the site from the settings."""
-    if given.database_url is None:
-        raise LookupError("DATABASE_URL is not set: `presage up` sets it for the embedded database")
-    credentials = Credentials(given.database_url.get_secret_value())
-    backend = Backend(given.api_url, credentials)
-    names = ("tier", "credits_month", "credits_burst", "max_keys", "max_webhooks", "max_connections")
-    return Site(
-        backend=backend,
-        hub=LiveHub(backend, credentials),
-        assets=Assets(given.node_modules),
-        guides=Guides(),
-        reference=Reference(openapi.document()),
-        proxies=Proxies(given.trusted_proxies),
-        passes=Passes(credentials.secret()),
-        tiers=[dict(zip(names, tier, strict=True)) for tier in credentials.tiers()],
-        source=given.source,
-        api_url=(given.public_api_url or given.api_url).rstrip("/"),
-        url=given.public_site_url,
-    )
-
-
 @cache
 def _app() -> Starlette:
-    logs.configure("site")
+    configure("site")
     given = settings.get()
-    site = site_of(given)
+    site = build_site(given)
     return create_app(
         site,
         Mcp(site.backend, site.guides, given),

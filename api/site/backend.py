@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlencode
 
 import httpx
 import msgspec
 import psycopg
+from cachetools import TLRUCache
 
 from api import errors
 
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 DEFAULT_MAX_AGE_S = 1.0  # how long a response is served from the cache by default
 MAX_STALE_S = 120.0  # how much longer while the API does not respond
 MAX_CACHE_BYTES = 64 << 20
+HEADERS_BYTES = 1000  # about what a cached response takes besides its body
 MAX_CACHED_QUERY_BYTES = 8000  # the prices of 100 markets, which every visitor of a list requests; longer ones are rare
 REQUEST_EXTENSIONS = {"timeout": httpx.Timeout(10.0, connect=2.0, pool=5.0).as_dict()}
 LIMITS = httpx.Limits(max_connections=32, max_keepalive_connections=16)
@@ -51,6 +53,14 @@ class ApiResponse(NamedTuple):
         return msgspec.json.decode(self.body)
 
 
+class CachedResponse(NamedTuple):
+    """A cached response, until when it is fresh, and its size in bytes."""
+
+    answer: ApiResponse
+    fresh_until: float
+    size: int
+
+
 class Backend:
     """Client of our own API. It never raises: an unreachable API is a response of 503."""
 
@@ -66,8 +76,9 @@ class Backend:
         self._credentials, self._clock = credentials, clock
         # A bare transport: httpx.Client's cookies, redirects and URL merging would double the cost, for nothing here.
         self._transport = transport or httpx.AsyncHTTPTransport(limits=LIMITS, trust_env=False)
-        self._cache: OrderedDict[tuple[str, ...], tuple[float, ApiResponse]] = OrderedDict()
-        self._bytes = 0
+        self._cache: TLRUCache[tuple[str, ...], CachedResponse, float] = TLRUCache(
+            MAX_CACHE_BYTES, _expiry, clock, _size
+        )
         self._in_flight: dict[tuple[str, ...], asyncio.Task[ApiResponse]] = {}
 
     async def get(
@@ -83,9 +94,9 @@ class Backend:
         if key is not None:
             return await self.request("GET", path, sent, key=key)
         query = (path, *(part for item in sorted(sent.items()) for part in item))
-        until, cached = self._cache.get(query, (0.0, None))
-        if cached is not None and until > self._clock():
-            return cached
+        cached = self._cache.get(query)
+        if cached is not None and cached.fresh_until > self._clock():
+            return cached.answer
         task = self._in_flight.get(query)
         if task is None:
             task = self._in_flight[query] = asyncio.create_task(self._fetch(query, path, sent, max_age_s))
@@ -128,10 +139,13 @@ class Backend:
 
     async def _fetch(self, query: tuple[str, ...], path: str, params: Params, max_age_s: float) -> ApiResponse:
         answer = await self._with_own_key(path, params)
-        if answer.status >= 500 and (cached := self._cache.get(query)) and cached[0] + MAX_STALE_S > self._clock():
-            return cached[1]
-        if (answer.ok or answer.status == 404) and _length(query) <= MAX_CACHED_QUERY_BYTES:
-            self._store(query, self._clock() + max_age_s, answer)
+        if answer.status >= 500 and (cached := self._cache.get(query)):
+            return cached.answer
+        length = sum(len(part.encode(errors="replace")) for part in query)
+        if (answer.ok or answer.status == 404) and length <= MAX_CACHED_QUERY_BYTES:
+            size = len(answer.body) + length + HEADERS_BYTES
+            with contextlib.suppress(ValueError):  # larger than the whole cache
+                self._cache[query] = CachedResponse(answer, self._clock() + max_age_s, size)
         return answer
 
     async def _with_own_key(self, path: str, params: Params) -> ApiResponse:
@@ -144,17 +158,6 @@ class Backend:
             log.warning("no key for requests to the API: %s", error)
             return unavailable("The database does not answer")
         return answer
-
-    def _store(self, query: tuple[str, ...], until: float, answer: ApiResponse) -> None:
-        self._drop(query)
-        self._cache[query] = until, answer
-        self._bytes += _weight(query, answer)
-        while self._bytes > MAX_CACHE_BYTES:
-            self._drop(next(iter(self._cache)))
-
-    def _drop(self, query: tuple[str, ...]) -> None:
-        if (old := self._cache.pop(query, None)) is not None:
-            self._bytes -= _weight(query, old[1])
 
     async def aclose(self) -> None:
         """Cancel requests in flight and close the connections."""
@@ -171,12 +174,12 @@ class Backend:
         await self.aclose()
 
 
-def _length(query: tuple[str, ...]) -> int:
-    return sum(len(part.encode(errors="replace")) for part in query)
+def _expiry(_query: tuple[str, ...], entry: CachedResponse, _now: float) -> float:
+    return entry.fresh_until + MAX_STALE_S
 
 
-def _weight(query: tuple[str, ...], answer: ApiResponse) -> int:
-    return len(answer.body) + _length(query) + 1000  # headers
+def _size(entry: CachedResponse) -> int:
+    return entry.size
 
 
 def unavailable(detail: str) -> ApiResponse:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from cachetools import LRUCache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
 from api.errors import new_id
 from api.server.middleware import REQUEST_ID
-from config import logging as logs
+from config.logging import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class RequestId:
             scope["query_string"] = quote(scope["query_string"], safe=ASCII).encode()
         given = Headers(scope=scope).get("x-request-id")
         name = given if given and REQUEST_ID.match(given) else new_id()
-        logs.request_id.set(name)
+        request_id.set(name)
 
         async def with_name(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -118,7 +118,7 @@ class RateLimit:
         self, app: ASGIApp, proxies: Proxies, a_second: int, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._app, self._proxies, self._a_second, self._clock = app, proxies, a_second, clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: LRUCache[str, tuple[float, float]] = LRUCache(MAX_ADDRESSES)  # credit and when, by address
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer 429 with `Retry-After`."""
@@ -139,10 +139,8 @@ class RateLimit:
     def take(self, address: str) -> float:
         """Count a request; return the seconds until one is allowed, 0 if it is allowed now."""
         now, most = self._clock(), float(self._a_second * BURST_S)
-        left, then = self._buckets.pop(address, (most, now))
+        left, then = self._buckets.get(address, (most, now))
         left = min(most, left + (now - then) * self._a_second)
         wait = 0.0 if left >= 1 else (1 - left) / self._a_second
         self._buckets[address] = (left - 1 if left >= 1 else left, now)
-        if len(self._buckets) > MAX_ADDRESSES:
-            self._buckets.popitem(last=False)
         return wait

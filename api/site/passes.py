@@ -7,9 +7,10 @@ import binascii
 import hashlib
 import hmac
 import time
-from collections import OrderedDict
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING
+
+from cachetools import LRUCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -59,22 +60,17 @@ class Allowance:
 
     def __init__(self, a_day: int, clock: Callable[[], float] = time.time) -> None:
         self._a_day, self._clock = a_day, clock
-        self._day = -1
-        self._used: OrderedDict[str, int] = OrderedDict()
+        self._used: LRUCache[tuple[int, str], int] = LRUCache(MAX_ADDRESSES)  # by day and address
 
     def take(self, address: str, units: int) -> float:
         """Charge units; return 0 if allowed, else the seconds until the next day."""
         day, since = divmod(int(self._clock()), DAY_S)
-        if day != self._day:
-            self._day = day
-            self._used.clear()
-        block = _block(address)
-        used = self._used.pop(block, 0)
-        allowed = used + units <= self._a_day
-        self._used[block] = used + units if allowed else used
-        if len(self._used) > MAX_ADDRESSES:
-            self._used.popitem(last=False)
-        return 0.0 if allowed else float(DAY_S - since)
+        place = day, _block(address)
+        used = self._used.get(place, 0)
+        if used + units > self._a_day:
+            return float(DAY_S - since)
+        self._used[place] = used + units
+        return 0.0
 
 
 def _name(name: str) -> bytes:

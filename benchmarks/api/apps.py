@@ -43,14 +43,15 @@ def _hello() -> Any:
 
 
 def _uncached() -> Any:
-    from api import app
+    from api.app import create_app
     from api.data import waiting
+    from api.startup import build_service
     from config import settings
 
     waiting.install()
-    service = app.build_service(settings.get())
+    service = build_service(settings.get())
     service.cache = UncachedCache()
-    return app.create_app(service)
+    return create_app(service)
 
 
 MAKERS = {"hello": _hello, "uncached": _uncached}

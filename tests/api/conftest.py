@@ -192,7 +192,7 @@ def server(new_database: Any) -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def short_timeout_server(new_database: Any) -> Iterator[Server]:
     """A server with short timeouts, only for tests that trigger them: a slow test would trigger them too."""
-    with new_database() as url, serving(url, worker="tests.api.hasty.Worker") as running:
+    with new_database() as url, serving(url, worker="tests.api.short_timeout_worker.ShortTimeoutWorker") as running:
         yield running
 
 

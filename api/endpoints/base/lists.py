@@ -63,6 +63,5 @@ class CountedList(ReadResource):
 
     def answer(self, given: Parameters, **path: str) -> bytes:
         """Return the list as JSON."""
-        assert self.endpoint.query is not None
         asked = msgspec.structs.asdict(given)
-        return json_list(self.rows(self.endpoint.query, **asked), **{name: asked[name] for name in self.repeats})
+        return json_list(self.read(**asked), **{name: asked[name] for name in self.repeats})

@@ -89,17 +89,12 @@ class Resource:
                 return grant
 
     def read(self, query: Callable[..., Any] | None = None, **arguments: Any) -> Any:
-        """Run a query, by default the endpoint's own, and return its result."""
+        """Run a query, by default the endpoint's own, and return its value, row or rows."""
         query = query or self.endpoint.query
         assert query is not None
         return self.service.reads.read(lambda conn: run(conn, query, arguments))
 
-    def rows(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
-        """Run a query and return its rows."""
-        rows: list[tuple[Any, ...]] = self.service.reads.read(lambda conn: run(conn, query, arguments))
-        return rows
-
-    def rows_replanned(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
+    def read_replanned(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
         """Run a query planned for its values each time: a generic plan cannot know how selective a filter is."""
 
         def work(conn: Any) -> list[tuple[Any, ...]]:
@@ -128,8 +123,11 @@ class ReadResource(Resource, ABC):
         )
 
     def on_get(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
-        """Answer a GET request, from the cache if possible."""
-        given = self.admit(req)
+        """Answer a GET request."""
+        self.reply(req, resp, self.admit(req), path)
+
+    def reply(self, req: falcon.Request, resp: ApiResponse, given: Any, path: dict[str, str]) -> None:
+        """Send the answer to an admitted request, from the cache if possible."""
         if self.endpoint.cache_s:
             question = (self.endpoint.name, given, *path.values())
             body, tag = self.service.cache.get(question, self.endpoint.cache_s, self._with_etag, given, path)

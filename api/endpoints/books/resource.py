@@ -56,7 +56,7 @@ class Orderbook(LiveResource):
         """Return the live book, or the book at the requested moment."""
         market, outcome = self.outcome(given, path)
         if given.at is not None:
-            book = PastBooks(self.rows, market, outcome).book(given.at)
+            book = PastBooks(self.read, market, outcome).book(given.at)
             if book is None:
                 self.none_yet(market, outcome)
             return msgspec.json.encode(book)
@@ -85,5 +85,5 @@ class OrderbookHistory(OutcomeResource):
         if span_s / given.step >= MAX_STEPS:
             raise invalid("step", f"gives more than {MAX_STEPS} books", f"{int(span_s / MAX_STEPS) + 1} or more")
         return msgspec.json.encode(
-            PastBooks(self.rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
+            PastBooks(self.read, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
         )

@@ -6,8 +6,8 @@ from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
 from api.endpoints.books.resource import Orderbook, OrderbookHistory, cost_of_book
-from api.schemas import books as records_books
 from api.schemas import records
+from api.schemas.books import BookHistory
 from sql.queries import books
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -34,7 +34,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/markets/{id}/orderbook/history",
         resource=OrderbookHistory,
         parameters=BookHistoryParameters,
-        answers=records_books.BookHistory,
+        answers=BookHistory,
         credits=PAST_COST,
         errors=("not_found",),
         missing="The market does not exist",

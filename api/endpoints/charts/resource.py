@@ -224,7 +224,7 @@ class UdfQuotes(UdfResource):
         """Return a quote for each symbol, in the requested order."""
         names = several(given.symbols, MAX_QUOTES, "symbols")
         found = {name: place for name in names if (place := self.symbol(name)) is not None}
-        rows = self.rows(
+        rows = self.read(
             udf.quotes,
             symbols=list(found),
             market_keys=[market.key for market, _ in found.values()],
@@ -247,7 +247,7 @@ class UdfMarks(UdfResource):
         if found is not None:
             market, outcome = found
             since, until = span(given)
-            rows = self.rows(
+            rows = self.read(
                 udf.marks,
                 market_key=market.key,
                 outcome=outcome,
@@ -272,7 +272,7 @@ class UdfTimescaleMarks(UdfResource):
         if found is None:
             return b"[]"
         since, until = span(given)
-        rows = self.rows(udf.milestones, market_key=found[0].key, since=since, until=until)
+        rows = self.read(udf.milestones, market_key=found[0].key, since=since, until=until)
         return msgspec.json.encode([TimeMark(name, at, color, label, [text]) for name, at, color, label, text in rows])
 
 

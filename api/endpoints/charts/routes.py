@@ -5,9 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from api.endpoints.base.endpoint import Endpoint
-from api.endpoints.charts import records
-from api.endpoints.charts import requests as asked
-from api.endpoints.charts import resource as udf
+from api.endpoints.charts import records, requests, resource
 
 # The library takes one base URL and cannot send a header.
 _chart = partial(Endpoint, tag="Charts", key="either")
@@ -17,8 +15,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_config",
         path="/v1/udf/config",
-        resource=udf.UdfConfig,
-        parameters=asked.ChartParameters,
+        resource=resource.UdfConfig,
+        parameters=requests.ChartParameters,
         answers=records.ChartConfig,
         summary="UDF configuration",
         description="Configure TradingView's UDF client with `/v1/udf` as its base URL and the key as `api_key`.",
@@ -26,8 +24,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_symbols",
         path="/v1/udf/symbols",
-        resource=udf.UdfSymbol,
-        parameters=asked.SymbolParameters,
+        resource=resource.UdfSymbol,
+        parameters=requests.SymbolParameters,
         answers=records.ChartSymbol,
         example={
             "name": RAIN,
@@ -42,7 +40,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
             "minmov": 1,
             "pricescale": 100,
             "has_intraday": True,
-            "supported_resolutions": udf.RESOLUTIONS,
+            "supported_resolutions": resource.RESOLUTIONS,
             "data_status": "streaming",
         },
         cache_s=5,
@@ -51,8 +49,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_search",
         path="/v1/udf/search",
-        resource=udf.UdfSearch,
-        parameters=asked.SymbolSearchParameters,
+        resource=resource.UdfSearch,
+        parameters=requests.SymbolSearchParameters,
         answers=list[records.FoundSymbol],
         credits=2,
         cache_s=2,
@@ -61,8 +59,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_history",
         path="/v1/udf/history",
-        resource=udf.UdfBars,
-        parameters=asked.ChartBarsParameters,
+        resource=resource.UdfBars,
+        parameters=requests.ChartBarsParameters,
         answers=records.ChartBars,
         example={"s": "ok", "t": [1795262400], "o": [0.5], "h": [0.53], "l": [0.49], "c": [0.52], "v": [150.5]},
         summary="UDF bars of a symbol",
@@ -70,8 +68,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_time",
         path="/v1/udf/time",
-        resource=udf.UdfTime,
-        parameters=asked.ChartParameters,
+        resource=resource.UdfTime,
+        parameters=requests.ChartParameters,
         answers=int,
         media="text/plain",
         summary="UDF server time in Unix seconds",
@@ -79,8 +77,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_quotes",
         path="/v1/udf/quotes",
-        resource=udf.UdfQuotes,
-        parameters=asked.QuotesParameters,
+        resource=resource.UdfQuotes,
+        parameters=requests.QuotesParameters,
         answers=records.ChartQuotes,
         example={
             "s": "ok",
@@ -91,8 +89,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_marks",
         path="/v1/udf/marks",
-        resource=udf.UdfMarks,
-        parameters=asked.MarksParameters,
+        resource=resource.UdfMarks,
+        parameters=requests.MarksParameters,
         answers=records.ChartMarks,
         cache_s=2,
         summary="UDF marks: status changes and large trades",
@@ -101,8 +99,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     _chart(
         name="udf_timescale_marks",
         path="/v1/udf/timescale_marks",
-        resource=udf.UdfTimescaleMarks,
-        parameters=asked.MarksParameters,
+        resource=resource.UdfTimescaleMarks,
+        parameters=requests.MarksParameters,
         answers=list[records.TimeMark],
         cache_s=2,
         summary="UDF time scale marks: a market's start, end and resolution",

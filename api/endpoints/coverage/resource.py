@@ -58,7 +58,7 @@ class Coverage(ReadResource):
         place = GapCursor(meant) if given.cursor is None else self.service.cursors.read(given.cursor, GapCursor)
         if place.filter != meant:
             raise cursor.invalid("It belongs to a list with a different filter")
-        rows = self.rows(
+        rows = self.read(
             query,
             kind=given.kind,
             status=given.status,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 MAX_POSITIONS = 2000
 PAGE_SIZE = 100  # the exchange's page size limit
-MICRO = 1_000_000
 
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
 _tag = msgspec.json.Decoder(dict[str, Any])

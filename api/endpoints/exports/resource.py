@@ -55,7 +55,7 @@ class Exports(ReadResource):
             place = cursors.read(given.cursor, ExportCursor)
             if place.of != of:
                 raise Problem("invalid_cursor", "It belongs to a different list", hint="Start again without a cursor")
-        rows = self.rows(
+        rows = self.read(
             queries.days,
             topic=given.topic,
             from_day=given.from_,

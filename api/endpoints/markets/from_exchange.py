@@ -11,6 +11,7 @@ import msgspec
 from api.data import cursor
 from api.errors import Problem
 from api.schemas import records
+from sql.database import MICRO
 from upstream.transport.errors import NotFound
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from upstream.polymarket.gamma.client import GammaMarket as Listed
     from upstream.transport.http import Value
 
-MICRO = 1_000_000
 PAGE_SIZE = 100  # the exchange's page size limit
 _tag = msgspec.json.Decoder(dict[str, Any])
 

@@ -97,7 +97,7 @@ class MarketComparison(ReadResource):
             except Problem as problem:
                 if problem.problem != "not_found":
                     raise
-        return json_list(self.rows(rankings.compared, market_keys=list(dict.fromkeys(keys))))
+        return json_list(self.read(rankings.compared, market_keys=list(dict.fromkeys(keys))))
 
 
 class MarketSearch(ReadResource):
@@ -117,7 +117,7 @@ class GroupMarkets(ReadResource):
         """Return the markets; raise `not_found` if the event or category does not exist."""
         name = next(iter(path.values()))
         asked = msgspec.structs.asdict(given)
-        rows = self.rows(BY_SORT[self.of, asked.pop("sort")], name=name, **asked) if "\0" not in name else []
+        rows = self.read(BY_SORT[self.of, asked.pop("sort")], name=name, **asked) if "\0" not in name else []
         if not rows and ("\0" in name or not self.read(name=name)):
             raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint or None)
         return json_list(rows, **{self.of: name})
@@ -144,11 +144,11 @@ def search(
     markets if the text is too short for the index.
     """
     asked = {"pattern": containing(text), "status": status, "exchange": exchange, "limit": limit}
-    found = reading.rows(rankings.titled_busy, most=MAX_BUSIEST, **asked)
+    found: list[tuple[Any, ...]] = reading.read(rankings.titled_busy, most=MAX_BUSIEST, **asked)
     if len(found) < limit:
         query, most = (rankings.titled, MAX_TITLED) if INDEXED.search(text) else (rankings.titled_new, MAX_NEWEST)
         met = {key for key, _ in found}
-        found += [row for row in reading.rows(query, most=most, **asked) if row[0] not in met]
+        found += [row for row in reading.read(query, most=most, **asked) if row[0] not in met]
     return found[:limit]
 
 

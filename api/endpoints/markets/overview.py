@@ -20,5 +20,5 @@ class RelatedMarkets(ReadResource):
     def answer(self, given: Parameters, **path: str) -> bytes:
         """Return the related markets."""
         key = self.service.markets.of(path["id"]).key
-        rows = self.rows(overview.siblings, market_key=key, limit=MAX_SIBLINGS)
+        rows = self.read(overview.siblings, market_key=key, limit=MAX_SIBLINGS)
         return json_list(rows, event_id=self.read(overview.event_of, market_key=key))

@@ -56,7 +56,7 @@ class Markets(ReadResource):
         chosen = {name: getattr(given, name) for name in FILTERS}
         rows: list[str] = []
         if place.before is None:
-            ranked = self.rows_replanned(
+            ranked = self.read_replanned(
                 queries.ranked,
                 generation=place.generation,
                 after=place.rank,
@@ -70,7 +70,7 @@ class Markets(ReadResource):
             if skipped:  # the part of the offset that the ranked markets did not use
                 skipped -= min(skipped, self.read(queries.count_ranked, generation=place.generation, **chosen))
             place = msgspec.structs.replace(place, before=ABOVE_ALL)
-        unranked = self.rows_replanned(
+        unranked = self.read_replanned(
             queries.unranked,
             generation=place.generation,
             before=place.before,

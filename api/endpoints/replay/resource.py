@@ -30,7 +30,7 @@ class MarketChannel(Stream):
         span = replay_span(given.from_, given.to, given.speed)
         assert span is not None
         channel = ReplayChannel(
-            self.rows,
+            self.read,
             span,
             send=sender(socket),
             push=lambda message: socket.push(frame(message)),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+from cachetools import TTLCache, cached
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
@@ -53,7 +53,6 @@ POOLS = {"reads": Counter.READS_BUSY, "writes": Counter.WRITES_BUSY, "events": C
 class PipelineSnapshot:
     """Pipeline and stream state read from the database; `stages` is None while it is unreachable."""
 
-    until: float = 0.0
     stages: list[tuple[str, str, float | None]] | None = None
     head: int = 0
     clocks: list[tuple[str, float]] = field(default_factory=list)
@@ -64,7 +63,7 @@ class MetricsCollector(Collector):
 
     def __init__(self, service: Service, slots: EndpointSlots) -> None:
         self._service, self._counts, self._slots = service, service.host.counts, slots
-        self._known = PipelineSnapshot()
+        self._snapshot = cached(TTLCache(1, SNAPSHOT_TTL_S))(self._read_snapshot)
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -170,15 +169,12 @@ class MetricsCollector(Collector):
             max([0, *behind]),
         )
 
-    def _snapshot(self) -> PipelineSnapshot:
-        """Read the database, at most once a second; it may be unreachable."""
-        if self._known.until < time.monotonic():
-            try:
-                rows = self._service.reads.read(_read_pipeline)
-                self._known = PipelineSnapshot(time.monotonic() + SNAPSHOT_TTL_S, *rows)
-            except (psycopg.Error, Problem):
-                self._known = PipelineSnapshot(time.monotonic() + SNAPSHOT_TTL_S)
-        return self._known
+    def _read_snapshot(self) -> PipelineSnapshot:
+        """Read the database, which may be unreachable."""
+        try:
+            return PipelineSnapshot(*self._service.reads.read(_read_pipeline))
+        except (psycopg.Error, Problem):
+            return PipelineSnapshot()
 
 
 def _read_pipeline(conn: Any) -> tuple[list[tuple[str, str, float | None]], int, list[tuple[str, float]]]:

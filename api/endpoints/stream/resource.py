@@ -11,7 +11,7 @@ import psycopg
 
 from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.resource import Resource
-from api.endpoints.stream import stream_replay as ours
+from api.endpoints.stream import stream_replay
 from api.endpoints.stream.commands import CommandHandler
 from api.errors import Problem
 from api.replay.span import replay_span
@@ -97,7 +97,7 @@ class Stream(Resource):
     def serve(self, socket: Socket, given: Any, key: Key) -> None:
         """Serve live events or a replay until the client disconnects."""
         if given.replay_from is not None:
-            ours.serve(self.service, socket, given, key)
+            stream_replay.serve(self.service, self.read, socket, given)
         else:
             self._follow(socket, given, key)
 

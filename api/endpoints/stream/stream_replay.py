@@ -11,7 +11,6 @@ import msgspec
 import psycopg
 
 from api.data import pool
-from api.data.statements import run
 from api.errors import Problem
 from api.replay.history import HistoryReader
 from api.replay.player import Player, ReplaySpan
@@ -24,19 +23,18 @@ from sql.queries import books
 
 if TYPE_CHECKING:
     from api.endpoints.stream.requests import StreamParameters
-    from api.metering.key import Key
-    from api.replay.history import OutcomeRef
+    from api.replay.history import OutcomeRef, Rows
     from api.service import Service
     from api.stream.socket import Socket
 
 MAX_MARKETS = 100  # of one replay
 
 
-def serve(service: Service, socket: Socket, given: StreamParameters, key: Key) -> None:  # noqa: ARG001
+def serve(service: Service, read: Rows, socket: Socket, given: StreamParameters) -> None:
     """Play until the end of the range or until the client disconnects."""
     span = replay_span(given.replay_from, given.replay_to, given.speed)
     assert span is not None
-    replay = Replay(service, socket, span, given.resume_from or 0)
+    replay = Replay(read, socket, span, given.resume_from or 0)
     keys, text = service.keys, given.api_key
     replay.say("hello", session=secrets.token_hex(8), seq=given.resume_from or 0, oldest_seq=1, **_said(span))
     service.replays.run(ReplaySession(socket, replay.player, lambda: keys.find(text) is not None), replay.receive)
@@ -51,11 +49,11 @@ def _said(span: ReplaySpan) -> dict[str, Any]:
 class Replay:
     """The replay of one client, with its subscriptions."""
 
-    def __init__(self, service: Service, socket: Socket, span: ReplaySpan, after: int) -> None:
-        self._service, self._socket, self._span = service, socket, span
+    def __init__(self, read: Rows, socket: Socket, span: ReplaySpan, after: int) -> None:
+        self._read, self._socket, self._span = read, socket, span
         self._encoder = StreamEncoder()
         self._encoder.after = after
-        self._history = HistoryReader(self._rows, lambda: gevent.sleep(0))
+        self._history = HistoryReader(read, lambda: gevent.sleep(0))
         self._places: dict[str, list[OutcomeRef]] = {}  # by market
         self.player = Player(self._history, self._encoder, span, sender(socket), self._completed)
 
@@ -126,13 +124,9 @@ class Replay:
         """Send `replay_completed`, with the time ranges in which book changes may be missing."""
         span, gaps = {"since": self._span.since, "until": self._span.until}, set()
         for market_key in {place.market_key for places in self._places.values() for place in places}:
-            gaps.update(self._rows(books.gaps, market_key=market_key, **span))
+            gaps.update(self._read(books.gaps, market_key=market_key, **span))
         ranges = [{"from_ts": since, "to_ts": until, "cause": cause} for since, until, cause in sorted(gaps)]
         self.say("replay_completed", seq=self._encoder.seq, complete=not gaps, gaps=ranges)
 
     def _refuse(self, problem: Problem) -> None:
         self.say("error", code=problem.problem, detail=problem.description or "")
-
-    def _rows(self, query: Any, **arguments: Any) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._service.reads.read(lambda conn: run(conn, query, arguments))
-        return rows

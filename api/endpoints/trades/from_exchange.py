@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from api.schemas import records
+from sql.database import MICRO
 from upstream.polymarket.identity import ASSIGNED, trade_id
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from api.data.proxy import ExchangeProxy
     from api.endpoints.trades.requests import TradeParameters
     from upstream.polymarket.data_api.client import DataApiTrade
-
-MICRO = 1_000_000
 
 
 def traded(exchange: ExchangeProxy, market: MarketRef, outcome: int | None, given: TradeParameters) -> bytes:

@@ -107,9 +107,8 @@ class AccountResource(ReadResource):
 
     def on_get(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
         """Answer a GET request for the key's account."""
-        key = self.authenticate(req)
-        assert key is not None
-        super().on_get(req, resp, **path, account_id=str(key.account_id))
+        given = self.admit(req)
+        self.reply(req, resp, given, {**path, "account_id": str(req.context.grant.key.account_id)})
 
 
 class Watched(AccountResource):
@@ -235,7 +234,7 @@ class Activity(Trades):
         place, asked = self.asked(given, path["address"], EARLIEST)
         account = int(path["account_id"])
         watching, kept = self.read(queries.watching, account_id=account, wallet=asked["wallet"]) or (False, False)
-        rows = self.rows(queries.activity, account_id=account, **asked) if kept else []
+        rows = self.read(queries.activity, account_id=account, **asked) if kept else []
         begin = f'{{"address":"{formatted(asked["wallet"])}","watching":{"true" if watching else "false"},'
         return begin.encode() + self.page(rows, given.limit, place)
 
@@ -268,7 +267,7 @@ class Onchain(Trades):
         rows: list[tuple[Any, ...]] = []
         if first is not None:
             del asked["since"]
-            rows = self.rows(queries.onchain, from_ts=first, to_ts=last, **asked)
+            rows = self.read(queries.onchain, from_ts=first, to_ts=last, **asked)
         begin = f'{{"address":"{formatted(asked["wallet"])}",'.encode()
         return begin + self.page(rows, given.limit, place, since=str(begins_ms))
 
@@ -280,7 +279,7 @@ class Markets(PaginatedHistory):
         """Return a page."""
         which, key = wallet(path["address"]), self.market(given)
         place = self.begun(given, WalletMarketCursor(self.filter(given, formatted(which), key)))
-        rows = self.rows(
+        rows = self.read(
             queries.markets,
             wallet=which,
             since=given.from_ or EARLIEST,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections import OrderedDict
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from cachetools import TLRUCache
 from fastmcp.server.http import HostOriginGuardMiddleware
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.datastructures import Headers, MutableHeaders
@@ -129,13 +129,12 @@ class KeyChecker:
     """Validates keys against the API, with a short cache."""
 
     def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
-        self._backend, self._clock = backend, clock
-        self._known: OrderedDict[str, tuple[float, bool]] = OrderedDict()
+        self._backend = backend
+        self._known: TLRUCache[str, bool, float] = TLRUCache(MAX_CACHED_KEYS, _expiry, clock)
 
     def is_cached(self, key: str) -> bool:
         """Return whether a key is cached as valid."""
-        until, valid = self._known.get(key, (0.0, False))
-        return valid and until > self._clock()
+        return self._known.get(key, False)
 
     async def refusal(self, key: str | None) -> Response | None:
         """Return the error for a missing or invalid key; None if it is valid. The check costs its owner no credits."""
@@ -145,18 +144,17 @@ class KeyChecker:
         no = error_response(401, "invalid_api_key", "The API key is not valid", hint="Get a key by POST /register")
         if not KEY_PATTERN.fullmatch(key):
             return no
-        until, valid = self._known.get(key, (0.0, False))
-        if until <= self._clock():
+        valid = self._known.get(key)
+        if valid is None:
             answer = await self._backend.request("GET", "/v1/time", key=key)
             if answer.status >= 500:
                 return error_response(
                     503, "overloaded", "The API does not answer", hint=RETRY_HINT, headers={"Retry-After": "2"}
                 )
-            valid = answer.ok or answer.status in {402, 429}  # a valid key without credits left
-            self._remember(key, valid=valid)
+            # 402 and 429 mean a valid key without credits left.
+            valid = self._known[key] = answer.ok or answer.status in {402, 429}
         return None if valid else no
 
-    def _remember(self, key: str, *, valid: bool) -> None:
-        self._known[key] = self._clock() + (VALID_TTL_S if valid else INVALID_TTL_S), valid
-        if len(self._known) > MAX_CACHED_KEYS:
-            self._known.popitem(last=False)
+
+def _expiry(_key: str, valid: bool, now: float) -> float:  # noqa: FBT001 (the cache's signature)
+    return now + (VALID_TTL_S if valid else INVALID_TTL_S)

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from types import SimpleNamespace
 
 import psycopg
 import pytest
@@ -185,12 +184,11 @@ def test_many_who_ask_the_same_ask_once():
     assert len(asked) == 1
 
 
-def test_a_failure_is_not_kept_and_an_answer_only_for_its_time(monkeypatch):
-    from api.data import cache as module
+def test_a_failure_is_not_kept_and_an_answer_only_for_its_time():
+    from api.data.cache import Cache
 
     now = [0.0]
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    cache = module.Cache()
+    cache = Cache(clock=lambda: now[0])
     with pytest.raises(ZeroDivisionError):
         cache.get("question", 5, lambda: 1 / 0)
 
@@ -209,4 +207,6 @@ def test_what_is_kept_is_bounded(monkeypatch):
         cache.get(number, 60, lambda: (b"x" * 100, ""))
 
     assert len(cache._entries) == 10
-    assert cache._bytes == 1000
+    assert cache._entries.currsize == 1000
+    assert cache.get("too large", 60, lambda: (b"x" * 1001, "")) == (b"x" * 1001, "")
+    assert len(cache._entries) == 10

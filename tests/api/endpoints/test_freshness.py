@@ -40,10 +40,14 @@ def clocks(conn):
     return set_
 
 
-@pytest.fixture
-def shown(conn, client, service, database_url, monkeypatch):
-    """What each place shows of every stage."""
+@pytest.fixture(autouse=True)
+def every_scrape_reads(monkeypatch):
     monkeypatch.setattr(exposition, "SNAPSHOT_TTL_S", 0.0)
+
+
+@pytest.fixture
+def shown(conn, client, service, database_url):
+    """What each place shows of every stage."""
 
     def look():
         service.cache = Cache()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from api.metering import keys
@@ -43,13 +41,24 @@ def test_a_key_that_ends_while_it_is_looked_up_is_not_remembered(service, conn):
     assert worker.find(text) is None
 
 
-def test_a_change_of_tier_is_seen_within_half_a_minute(client, conn, monkeypatch):
+@pytest.mark.parametrize("path", ["/v1/time", "/v1/wallets/watched", "/v1/webhooks"])
+def test_a_request_looks_its_key_up_once(client, service, monkeypatch, path):
+    asked, find = [], service.keys.find
+    monkeypatch.setattr(service.keys, "find", lambda text: asked.append(text) or find(text))
+
+    assert client.ask(path).status_code == 200
+
+    assert asked == [client.key]
+
+
+def test_a_change_of_tier_is_seen_within_half_a_minute(client, conn, service):
+    now = 0.0
+    service.keys = keys.Keys(OneConnection(conn), service.ledger, clock=lambda: now)
     assert client.ask("/v1/time").headers["X-Credits-Limit"] == "100000"
     conn.execute("update api_keys set tier = 'free'")
 
     assert client.ask("/v1/time").headers["X-Credits-Limit"] == "100000"
-    now = time.monotonic()
-    monkeypatch.setattr(keys.time, "monotonic", lambda: now + 30)
+    now = 30.0
 
     assert client.ask("/v1/time").headers["X-Credits-Limit"] == "5000"
 
@@ -67,10 +76,11 @@ def test_a_replaced_key_goes_on_where_the_old_one_stood(client, conn):
 
 def test_guesses_do_not_push_out_the_keys_that_are_known(service, conn, monkeypatch):
     monkeypatch.setattr(keys, "MAX_KEYS", 10)
+    worker = keys.Keys(OneConnection(conn), service.ledger)
     text = generous(conn, "someone@example.com")
-    service.keys.of(text)
+    worker.of(text)
 
     for number in range(50):
-        assert service.keys.find(f"guess-{number}") is None
+        assert worker.find(f"guess-{number}") is None
 
-    assert (len(service.keys._known), len(service.keys._unknown)) == (1, 10)
+    assert (len(worker._known), len(worker._unknown)) == (1, 10)

@@ -60,11 +60,11 @@ def test_requests_are_counted_by_endpoint_and_status_with_how_long_they_took(cli
 def test_credits_are_counted_as_they_are_paid_in_the_end(client, conn, read, add_market):
     add_market("rain")
     short = generous(conn, "short@example.com", credits_month=1)
-    hasty = generous(conn, "hasty@example.com", credits_burst=0)
+    limited = generous(conn, "limited@example.com", credits_burst=0)
     for path in ("/v1/markets/rain", "/v1/markets/top", "/v1/markets/nothing", "/v1/time"):
         client.ask(path)
     assert [client.ask("/v1/markets", key=short).status_code for _ in range(2)] == [200, 402]
-    assert client.ask("/v1/markets", key=hasty).status_code == 429
+    assert client.ask("/v1/markets", key=limited).status_code == 429
 
     told = read()
 

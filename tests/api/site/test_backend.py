@@ -163,8 +163,9 @@ def test_only_what_is_there_or_is_not_is_kept(backend, api, status, asked):
     assert len(api.asked) == asked
 
 
-def test_a_long_question_is_not_kept_and_the_length_of_others_counts(backend, api, monkeypatch):
+def test_a_long_question_is_not_kept_and_the_length_of_others_counts(api, monkeypatch):
     monkeypatch.setattr(backends, "MAX_CACHE_BYTES", 5000)  # room for one of those below, and not for two
+    backend = Backend("http://api/", FakeCredentials(), transport=api)
 
     async def ask(*questions):
         for question in questions:
@@ -200,6 +201,18 @@ def test_a_key_opens_where_the_api_knows_it(backend, api, status, opens):
     assert [refusal is None for refusal in refusals] == [opens] * 2
     assert len(api.asked) == 1
     assert checker.is_cached("psg_user-1") == opens
+
+
+@pytest.mark.parametrize(("status", "remembered_s"), [(200, 30), (401, 5)])
+def test_whether_a_key_is_valid_is_remembered_for_a_while(backend, api, clock, status, remembered_s):
+    api.status = status
+    checker = KeyChecker(backend, clock)
+
+    for later_s in (0, remembered_s - 1, 1):
+        clock.now += later_s
+        asyncio.run(checker.refusal("psg_user-1"))
+
+    assert len(api.asked) == 2
 
 
 def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(conn, database_url):

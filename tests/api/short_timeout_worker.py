@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from api.server import handler, worker
+from api.server.handler import Handler
+from api.server.worker import Worker
 from api.stream.hub import StreamHub
 
 
-class Handler(handler.Handler):
+class ShortTimeoutHandler(Handler):
     idle_s = 1.0
     request_s = 0.5
 
 
-class Worker(worker.Worker):
-    wsgi_handler = Handler
+class ShortTimeoutWorker(Worker):
+    wsgi_handler = ShortTimeoutHandler
 
     def init_process(self) -> None:
         StreamHub.ping_s, StreamHub.dead_s = 0.4, 2.0
