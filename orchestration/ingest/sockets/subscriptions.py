@@ -16,6 +16,8 @@ from upstream.polymarket.market_channel.socket import NewMarket
 MAX_CONCURRENT_CONNECTS = 8  # connections opened at the same time
 ANTICIPATE_S = 180.0  # if not stored by then, discovery finds it: it reads new markets each minute
 MAX_PENDING_TOKENS = 5_000
+MIN_ENDING_S = 30.0  # a market that has ended is followed at least this long,
+QUIET_S = 10.0  # and until its socket has delivered what was sent before, or delivers nothing more
 
 
 class Catalogue:
@@ -63,6 +65,7 @@ class Subscriptions:
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
         self._numbers = 0
         self._pending_until: dict[str, float] = {}
+        self._ending: dict[str, tuple[float, int]] = {}  # tokens to unfollow: since when, monotonic and by our clock
 
     def apply(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
         """Follow the catalogue's tokens (`whole`: and no others); return the markets that were not followed before.
@@ -91,7 +94,7 @@ class Subscriptions:
             unwanted = [token_id for token_id in self.of_token if token_id not in wanted and token_id not in pending]
         for token_id in wanted:
             self._pending_until.pop(token_id, None)
-        self._unfollow([*unwanted, *self._expired()])
+        self._unfollow([*self._ended(unwanted, wanted), *self._expired()])
         markets: dict[int, list[str]] = {}
         for token in wanted.values():
             if token.token_id not in self.of_token:
@@ -108,6 +111,25 @@ class Subscriptions:
                 self._pending_until.update(dict.fromkeys(token_ids, until))
                 self._normalizer.pending.update({token_id: [] for token_id in token_ids})
                 self._follow([token_ids])
+
+    def _ended(self, unwanted: Iterable[str], wanted: Iterable[str]) -> list[str]:
+        """Return tokens whose market has ended, once nothing sent before its end can still be on the way."""
+        now, local_ms = monotonic(), self._normalizer.exchange.local_ms()
+        for token_id in unwanted:
+            self._ending.setdefault(token_id, (now, local_ms))
+        for token_id in wanted:
+            self._ending.pop(token_id, None)
+        over = []
+        for token_id, (since, ended_ms) in self._ending.items():
+            listener = self.of_token.get(token_id)
+            if listener is None or (
+                now - since >= MIN_ENDING_S
+                and (listener.newest_ms >= ended_ms or listener.pulse.silent_s(now) >= QUIET_S)
+            ):
+                over.append(token_id)
+        for token_id in over:
+            del self._ending[token_id]
+        return over
 
     def _expired(self) -> list[str]:
         """Remove and return announced tokens that never appeared in the catalogue."""

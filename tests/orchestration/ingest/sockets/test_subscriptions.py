@@ -7,7 +7,7 @@ from orchestration.candles import activity, aggregates
 from orchestration.feeds.lease import FeedLease
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.sockets.subscriptions import Subscriptions
+from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Subscriptions
 from tests.factories import add_market, add_trades
 from upstream.polymarket.market_channel.socket import NewMarket
 
@@ -67,6 +67,14 @@ def test_outcomes_of_one_market_share_a_socket_and_no_socket_gets_too_many(subsc
     assert tokens_by_socket(subscriptions) == [["1-0", "1-1", "2-0", "2-1"], ["3-0", "3-1"]]
 
 
+@pytest.fixture
+def at_once(monkeypatch):
+    """Markets that have ended are not followed any longer."""
+    for name in ("MIN_ENDING_S", "QUIET_S"):
+        monkeypatch.setattr(f"orchestration.ingest.sockets.subscriptions.{name}", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_room_that_was_left_is_used_again(subscriptions):
     subscriptions(lambda it: it.apply(rows(1, 2, 3), whole=True, fresh=False))
     subscriptions(lambda it: it.apply([*rows(1, follow=False), *rows(4, 5)], whole=False, fresh=True))
@@ -75,11 +83,60 @@ def test_room_that_was_left_is_used_again(subscriptions):
     assert "1-0" not in subscriptions.of.of_token
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_whole_reading_leaves_what_it_does_not_name(subscriptions):
     subscriptions(lambda it: it.apply(rows(1, 2), whole=True, fresh=False))
     subscriptions(lambda it: it.apply(rows(2), whole=True, fresh=False))
 
     assert tokens_by_socket(subscriptions) == [["2-0", "2-1"]]
+
+
+def test_a_market_that_has_ended_is_followed_until_its_socket_has_delivered_what_was_sent_before(
+    subscriptions, monkeypatch
+):
+    clock = [1000.0]
+    monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.monotonic", lambda: clock[0])
+    subscriptions(lambda it: it.apply(rows(1, 2), whole=True, fresh=False))
+    [listener] = subscriptions.of.listeners
+
+    def followed_after(seconds, *, delivered_ms):
+        clock[0] += seconds
+        listener.newest_ms, listener.pulse.received_at = delivered_ms, clock[0]  # it delivers all the time
+        subscriptions(lambda it: it.apply([], whole=False, fresh=True))
+        return sorted(listener.tokens)
+
+    subscriptions(lambda it: it.apply(rows(1, follow=False), whole=False, fresh=True))
+    ended_ms = subscriptions.of._ending["1-0"][1]
+
+    assert len(followed_after(1.0, delivered_ms=ended_ms + 1)) == 4  # what the other socket sent may be later
+    assert len(followed_after(MIN_ENDING_S, delivered_ms=ended_ms - 1)) == 4  # the feed lags
+    assert followed_after(0.1, delivered_ms=ended_ms) == ["2-0", "2-1"]
+
+
+def test_a_market_that_has_ended_is_left_when_its_socket_delivers_nothing_more(subscriptions, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.monotonic", lambda: clock[0])
+    subscriptions(lambda it: it.apply(rows(1, 2), whole=True, fresh=False))
+    [listener] = subscriptions.of.listeners
+    listener.pulse.received_at = clock[0]
+    subscriptions(lambda it: it.apply(rows(1, follow=False), whole=False, fresh=True))
+
+    clock[0] += MIN_ENDING_S + QUIET_S
+    subscriptions(lambda it: it.apply([], whole=False, fresh=True))
+
+    assert sorted(listener.tokens) == ["2-0", "2-1"]
+
+
+def test_a_market_that_opens_again_stays(subscriptions, monkeypatch):
+    clock = [1000.0]
+    monkeypatch.setattr("orchestration.ingest.sockets.subscriptions.monotonic", lambda: clock[0])
+    subscriptions(lambda it: it.apply(rows(1), whole=True, fresh=False))
+    subscriptions(lambda it: it.apply(rows(1, follow=False), whole=False, fresh=True))
+    subscriptions(lambda it: it.apply(rows(1), whole=False, fresh=True))
+    clock[0] += 1000
+    subscriptions(lambda it: it.apply([], whole=False, fresh=True))
+
+    assert tokens_by_socket(subscriptions) == [["1-0", "1-1"]]
 
 
 def test_announced_markets_are_listened_to_until_the_catalogue_knows_them(subscriptions):
