@@ -46,6 +46,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.signals.signals",
         "A minute of signals over 46,500 markets beside a pandas loop",
     ),
+    "capacity": (
+        "benchmarks.capacity.capacity",
+        "CPU per event, lag, memory and time until ready of the live feed at a rate, over markets and shards",
+    ),
 }
 
 
@@ -56,6 +60,10 @@ class Options(msgspec.Struct, frozen=True):
     repetitions: int = 5
     events: int = 20_000_000  # of a day's books
     markdown: Path | None = None  # a document whose measured part is rewritten
+    rate: float = 5_000.0  # events a second that an exchange sends
+    markets: int = 200  # of that exchange
+    shards: int = 1  # of the live feed
+    burst: tuple[float, float] | None = None  # times that rate, and for how many seconds
 
 
 class Benchmark(Protocol):

@@ -208,6 +208,21 @@ def replay(
         command.run(url, command.span(since, until, speed), port)
 
 
+def _existing_shards(shards: int) -> int:
+    """Refuse several shards while the live feed has one only."""
+    from config.settings import Settings
+
+    if shards > 1 and "live_shards" not in Settings.model_fields:
+        raise typer.BadParameter("the live feed of this version has one shard only")
+    return shards
+
+
+def _possible_burst(burst: tuple[float, float] | None) -> tuple[float, float] | None:
+    if burst is not None and (burst[0] < 1 or burst[1] <= 0):
+        raise typer.BadParameter("TIMES is at least 1, and SECONDS above 0")
+    return burst
+
+
 @app.command()
 def bench(
     names: Annotated[
@@ -224,28 +239,62 @@ def bench(
         typer.Option(metavar="FILE", help="Rewrite the measured part of docs/performance.md.", dir_okay=False),
     ] = None,
     events: Annotated[int, typer.Option(min=10_000, help="Book events of a day, for `books`.")] = 20_000_000,
+    rate: Annotated[
+        float, typer.Option(min=1, help="Events a second that the simulated exchange sends, for `capacity`.")
+    ] = 5_000.0,
+    markets: Annotated[int, typer.Option(min=10, help="Markets of that exchange, for `capacity`.")] = 200,
+    shards: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            callback=_existing_shards,
+            help="Shards of the live feed, each with leader and standby, for `capacity`.",
+        ),
+    ] = 1,
+    burst: Annotated[
+        tuple[float, float] | None,
+        typer.Option(
+            metavar="TIMES SECONDS",
+            callback=_possible_burst,
+            help="Begin with so many times the rate for so long, for `capacity`.",
+        ),
+    ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")] = False,
 ) -> None:
     """Run benchmarks against named alternatives, alternating in the same run."""
     from rich.console import Console
+
+    from cli.stack.processes import StartError
 
     try:
         from benchmarks import harness, table
     except ModuleNotFoundError as error:
         raise typer.BadParameter("benchmarks are only in a source checkout, not in the image") from error
 
-    console = Console(soft_wrap=True)
+    console, progress = Console(soft_wrap=True), Console(soft_wrap=True, stderr=True)
     if not names:
         for name, (_, description) in harness.BENCHMARKS.items():
             console.print(f"{name}: {description}")
         return
     if unknown := [name for name in names if name not in harness.BENCHMARKS]:
         raise typer.BadParameter(f"no such benchmark: {', '.join(unknown)}; available: {', '.join(harness.BENCHMARKS)}")
-    options = harness.Options(seconds=seconds, repetitions=repetitions, markdown=markdown, events=events)
+    options = harness.Options(
+        seconds=seconds,
+        repetitions=repetitions,
+        markdown=markdown,
+        events=events,
+        rate=rate,
+        markets=markets,
+        shards=shards,
+        burst=burst,
+    )
     figures = []
     try:
-        for figure in harness.run(names, options, lambda line: console.print(line, style="dim")):
+        for figure in harness.run(names, options, lambda line: progress.print(line, style="dim", markup=False)):
             figures.append(figure)  # noqa: PERF402 (completed figures are kept when a later one fails)
+    except StartError as error:
+        progress.print(str(error), style="red", markup=False)
+        raise typer.Exit(1) from error
     finally:
         console.print(table.table(figures))
         if json_file is not None:

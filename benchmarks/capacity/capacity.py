@@ -1,0 +1,202 @@
+"""Measures the live feed as it runs alone: exchange, database, a leader and a standby for each shard."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import document
+from benchmarks.capacity import rows
+from benchmarks.capacity.exchange import Exchange, discover
+from benchmarks.capacity.feeds import Feeds
+from benchmarks.capacity.measuring import DATABASE, EXCHANGE, LEADER, SETTLE_S, STANDBY, Measurement, Progress
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from cli.stack.processes import StartError, Supervisor
+from upstream.transport.errors import UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import psycopg
+
+    from benchmarks.capacity.measuring import Window
+    from benchmarks.capacity.rows import Rows
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+    Connection = psycopg.Connection[Any]
+
+PATIENCE_S, MARKETS_A_SECOND = 120.0, 100  # each step of starting may take so long, and a second for so many markets
+MAX_CPU_US = {LEADER: 30, STANDBY: 8, DATABASE: 12}
+MAX_MEMORY_MB = 1_000  # of a leader: of one of four shards at 400,000 tokens
+MAX_LAG_S = 1.0
+KEPT = 0.98  # of the rate, and of what was sent
+# A feed writes figures every few seconds: those written in the window, and its first ones after that.
+LAG = """
+    select lag_counts from feed_stats s
+    where ts > to_timestamp(%(from_s)s) and not exists (
+        select from feed_stats e where e.feed = s.feed and e.ts >= to_timestamp(%(to_s)s) and e.ts < s.ts
+    )
+"""
+GAPS = """
+    select count(*), count(*) filter (where filled_at is not null)
+    from coverage_gaps where created_at >= to_timestamp(%s)
+"""
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Start everything, measure, and write the document if requested."""
+    load = os.getloadavg()
+    figures: list[Figure] = []
+    for each in measured(options, report):
+        figures.append(each)
+        yield each
+    if options.markdown is not None:
+        document.write(options.markdown, "capacity", figures, load)
+
+
+def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Start everything, wait until every book is synced, and measure for the configured time."""
+    from sql.database import connect
+
+    limit_s = PATIENCE_S + options.markets / MARKETS_A_SECOND
+    progress = Progress(report)
+    report("the database is starting")
+    with (
+        fresh(report) as bench,
+        connect(bench.url, autocommit=True, name="presage bench") as conn,
+        Supervisor(report, restart=False) as supervisor,
+    ):
+        exchange = Exchange(bench.folder, progress, rate=options.rate, markets=options.markets, ready_within_s=limit_s)
+        feeds = Feeds(conn, options.shards, progress)
+        measurement = Measurement(conn, supervisor, exchange, feeds, progress)
+        supervisor.start(exchange.program)
+        supervisor.wait(exchange.program.name)
+        try:
+            read_catalogue(conn, exchange, limit_s, progress)
+        except UpstreamError as error:
+            supervisor.check_started()  # says so if the exchange has ended
+            raise StartError(f"discovery failed: {error}") from error
+        exchange.play()
+        feeds.prepare(
+            bench.folder,
+            {"DATABASE_URL": bench.url, **exchange.environment()},
+            window_s=limit_s + options.seconds + 3 * SETTLE_S,  # the lead does not pass on in the measurement
+            ready_within_s=limit_s,
+        )
+        supervisor.start(*feeds.programs.values())
+        supervisor.wait(*(program.name for program in feeds.programs.values()))
+        window = measurement.measure(options.seconds, options.burst)
+        compared = rows.compare(
+            conn,
+            exchange.log,
+            window.log_offset,
+            from_ms=window.before.clock_ms,
+            to_ms=window.after.clock_ms,
+        )
+        yield from costs(options, window, compared)
+        yield lag(conn, window)
+        yield from state(conn, feeds, window, compared)
+
+
+def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progress: Progress) -> None:
+    """Store the exchange's markets by the product's own discovery."""
+    began, total = time.monotonic(), 0
+
+    def read(count: int) -> None:
+        nonlocal total
+        total += count
+        took = time.monotonic() - began
+        if took > limit_s:
+            raise StartError(f"discovery has not read the catalogue in {limit_s:.0f} s, but {total:,} markets")
+        progress(f"discovery has read {total:,} markets in {took:.0f} s")
+
+    discover(conn, f"{exchange.url}/gamma", read)
+    stored, there = conn.execute("select count(*) from markets").fetchall()[0][0], exchange.open_markets()
+    if stored != there:
+        raise StartError(f"discovery has stored {stored:,} of the exchange's {there:,} open markets")
+    conn.execute("analyze markets, tokens")
+    progress.report(f"catalogue read by discovery in {time.monotonic() - began:.1f} s")
+
+
+def costs(options: Options, window: Window, compared: Rows) -> Iterator[Figure]:
+    """Yield events and CPU time. An event is a message of the exchange, committed as far as its rows are stored."""
+    if not compared.sent:
+        raise StartError(f"the exchange has sent no trade and no change of a book in {window.seconds:.0f} s")
+    sent = window.after.messages - window.before.messages
+    events = sent * (1 - compared.lost / compared.sent)
+    times, burst_s = options.burst or (1.0, 0.0)
+    asked = options.rate * (1 + (times - 1) * min(burst_s / window.seconds, 1))
+    yield figure(
+        "changes and prints/s sent",
+        (window.after.paced - window.before.paced) / window.seconds,
+        "events/s",
+        target=Target("value", ">=", KEPT * asked),
+        detail={
+            "rate": asked,
+            "markets": options.markets,
+            "shards": options.shards,
+            "seconds": window.seconds,
+        },
+    )
+    yield figure(
+        "events/s committed",
+        events / window.seconds,
+        "events/s",
+        rival=("what the exchange sent", sent / window.seconds),
+        target=Target("ratio", ">=", KEPT),
+        detail={"rows/s": compared.stored / window.seconds},
+    )
+    for name in (LEADER, STANDBY, DATABASE, EXCHANGE):
+        cpu_s, most = window.cpu_s[name], MAX_CPU_US.get(name)
+        yield figure(
+            f"{name} CPU per event",
+            cpu_s * 1e6 / events if events else float("inf"),
+            "µs",
+            target=Target("value", "<=", most) if most else None,
+            detail={"cores": cpu_s / window.seconds},
+        )
+
+
+def lag(conn: Connection, window: Window) -> Figure:
+    """Return the lag from the exchange's timestamp to the commit, from the feed's own histograms."""
+    from orchestration.ingest import lag as histogram
+
+    found = conn.execute(LAG, {"from_s": window.from_s, "to_s": window.to_s})
+    counts = histogram.merged(row[0] for row in found)
+    p50, p99 = histogram.quantile(counts, 0.5), histogram.quantile(counts, 0.99)
+    return figure(
+        "lag p99",
+        float("inf") if p99 is None else p99 / 1000,
+        "s",
+        target=Target("value", "<", MAX_LAG_S),
+        detail=None if p50 is None else {"p50": p50 / 1000},
+    )
+
+
+def state(conn: Connection, feeds: Feeds, window: Window, compared: Rows) -> Iterator[Figure]:
+    """Yield memory, the time until ready, and what is missing."""
+    yield figure(
+        "memory",
+        max(window.memory_mb.values(), default=float("inf")),
+        "MB",
+        target=Target("value", "<=", MAX_MEMORY_MB),
+        detail={f"leader of shard {shard}": value for shard, value in window.memory_mb.items()},
+    )
+    yield figure("seconds to ready", max(feeds.seconds_to_ready.values()), "s", detail=dict(feeds.seconds_to_ready))
+    yield figure("tokens followed", sum(lease.tokens for lease in feeds.leaders().values()), "tokens")
+    gaps, filled = conn.execute(GAPS, [window.from_s]).fetchall()[0]
+    yield figure("gaps recorded", gaps, "gaps", detail={"filled": filled, "changes of the lead": window.lead_changes})
+    yield figure(
+        "rows lost",
+        compared.lost,
+        "rows",
+        target=Target("value", "==", 0),
+        detail={
+            "rows sent": compared.sent,
+            "of markets with a recorded gap": compared.known,
+            "sent to nobody": compared.unheard,
+        },
+    )

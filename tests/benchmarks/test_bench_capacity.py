@@ -1,0 +1,189 @@
+"""The capacity benchmark: a small run of everything, what it cleans up, and how it counts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from benchmarks.capacity import rows
+from benchmarks.capacity.processes import cpu_s, memory_mb, parent, tree
+from cli.main import app
+from cli.stack import guard
+from tests import factories
+from tests.patience import until
+
+FIGURES = {
+    "changes and prints/s sent": "events/s",
+    "events/s committed": "events/s",
+    "leader CPU per event": "µs",
+    "standby CPU per event": "µs",
+    "database CPU per event": "µs",
+    "exchange CPU per event": "µs",
+    "lag p99": "s",
+    "memory": "MB",
+    "seconds to ready": "s",
+    "tokens followed": "tokens",
+    "gaps recorded": "gaps",
+    "rows lost": "rows",
+}
+TARGETS = {
+    "leader CPU per event": "value <= 30",
+    "standby CPU per event": "value <= 8",
+    "database CPU per event": "value <= 12",
+    "lag p99": "value < 1",
+    "memory": "value <= 1000",
+    "rows lost": "value == 0",
+}
+SMALL = ("--rate", "50", "--markets", "20", "--seconds", "3")
+
+
+def start(*options):
+    """Start a small run."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "cli.main", "bench", "capacity", *SMALL, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "200", "PRESAGE_LOG_FORMAT": "text"},
+    )
+
+
+def folder_of(progress):
+    """Return the folder of a run, from its progress."""
+    return Path(re.search(r"database in (\S+)", progress).group(1))
+
+
+def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
+    running = start("--json", str(tmp_path / "out.json"))
+    table, progress = running.communicate(timeout=280)
+
+    assert running.returncode == 0, progress
+    figures = {figure["figure"]: figure for figure in json.loads((tmp_path / "out.json").read_text())}
+    assert {name: figure["unit"] for name, figure in figures.items()} == FIGURES
+    assert {name: figures[name]["target"] for name in TARGETS} == TARGETS
+    for name in FIGURES.keys() - {"gaps recorded", "rows lost"}:
+        assert figures[name]["value"] > 0, name
+        assert name in table
+    assert figures["gaps recorded"]["value"] is not None
+    assert figures["rows lost"]["detail"]["rows sent"] > 0
+    assert figures["rows lost"]["value"] < figures["rows lost"]["detail"]["rows sent"]
+    assert figures["tokens followed"]["value"] >= 38  # of 20 markets, one of which may have resolved
+    assert len([line for line in progress.splitlines() if " ready after " in line]) == 3
+    assert not folder_of(progress).exists()
+
+
+def test_an_interrupted_run_ends_all_that_it_started():
+    running = start()
+    progress = ""
+    while "of shard 0 ready after" not in progress:
+        line = running.stderr.readline()
+        assert line, progress
+        progress += line
+    started = {(pid, guard.start_time(pid)) for pid in guard.descendants(running.pid)}
+    commands = [Path(f"/proc/{pid}/cmdline").read_text() for pid, _ in started]
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=120)
+
+    assert running.returncode != 0
+    for program, count in (("upstream.sandbox", 1), ("orchestration.ingest", 2), ("postgres", 1)):
+        assert sum(program in command for command in commands) >= count
+    until(lambda: not [pid for pid, at in started if guard.alive(pid) and guard.start_time(pid) == at])
+    assert not folder_of(progress).exists()
+
+
+def test_options_that_cannot_be_served_are_named():
+    runner = CliRunner()
+
+    for option, *values in (
+        ("--markets", "9"),
+        ("--rate", "0"),
+        ("--shards", "0"),
+        ("--seconds", "soon"),
+        ("--burst", "0.5", "10"),
+        ("--burst", "10", "0"),
+    ):
+        refused = runner.invoke(app, ["bench", "capacity", option, *values], env={"COLUMNS": "200"})
+        assert refused.exit_code == 2
+        assert option in refused.output
+
+
+def test_shards_are_refused_while_the_feed_has_none(monkeypatch):
+    from config.settings import Settings
+
+    monkeypatch.setattr(
+        Settings, "__pydantic_fields__", {n: f for n, f in Settings.model_fields.items() if n != "live_shards"}
+    )
+
+    refused = CliRunner().invoke(app, ["bench", "capacity", "--shards", "2"], env={"COLUMNS": "200"})
+
+    assert refused.exit_code == 2
+    assert "the live feed of this version has one shard only" in refused.output
+    assert "--shards" in refused.output
+
+
+BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
+WITH_CHILDREN = f"""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {BUSY!r}])
+held = bytearray(b"x" * 40_000_000)
+living = subprocess.Popen([sys.executable, "-c", {BUSY!r} + "import time; time.sleep(600)"])
+print(living.pid, flush=True)
+sys.stdin.read()
+living.kill()
+"""
+
+
+def test_cpu_time_and_memory_are_those_of_a_process_and_its_children():
+    with subprocess.Popen(
+        [sys.executable, "-c", WITH_CHILDREN], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        child = int(process.stdout.readline())
+
+        assert list(tree(process.pid)) == [process.pid, child]
+        assert parent(child) == process.pid
+        until(lambda: cpu_s(process.pid) >= 0.6)  # of the child that has ended and of the living one
+        assert cpu_s(process.pid, without=[process.pid]) == pytest.approx(cpu_s(child), abs=0.05)
+        assert cpu_s(process.pid, without=[child]) >= 0.3
+        assert memory_mb(process.pid) > 40
+
+
+def test_rows_that_someone_was_sent_and_that_are_not_stored_are_lost(conn, tmp_path):
+    market, gapped = factories.add_market(conn), factories.add_market(conn)
+    at = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    from_ms = int(at.timestamp() * 1000) - 1
+    token, other, known = *market["token_ids"], gapped["token_ids"][0]
+    row = {"market_key": market["market_key"], "outcome": 0, "ts": at, "side": 1, "price": 500_000, "size": 1}
+    factories.add_trades(conn, market, [{"ts": at}])
+    factories.insert(conn, "book_events", {**row, "event_id": 1, "seq": 1})
+    gap = {"kind": "books", "cause": "test", "to_ts": at}
+    factories.insert(conn, "coverage_gaps", {**gap, "market_key": gapped["market_key"], "from_ts": at})
+    earlier = at - timedelta(minutes=1)
+    factories.insert(
+        conn, "coverage_gaps", {**gap, "market_key": market["market_key"], "from_ts": earlier, "to_ts": earlier}
+    )
+    sent = [
+        {"kind": "trade", "token": token, "ts_ms": from_ms, "sent": 2},  # before
+        {"kind": "trade", "token": token, "ts_ms": from_ms + 1, "sent": 2},
+        {"kind": "level", "token": token, "ts_ms": from_ms + 1, "sent": 1},
+        {"kind": "book", "token": token, "ts_ms": from_ms + 1, "sent": 2},
+        {"kind": "level", "token": token, "ts_ms": from_ms + 2, "sent": 1},  # lost
+        {"kind": "level", "token": other, "ts_ms": from_ms + 2, "sent": 2},  # lost
+        {"kind": "level", "token": known, "ts_ms": from_ms + 2, "sent": 1},  # lost, in a recorded gap
+        {"kind": "level", "token": other, "ts_ms": from_ms + 2},  # sent to nobody
+        {"kind": "trade", "token": token, "ts_ms": from_ms + 3, "sent": 2},  # after
+    ]
+    log = tmp_path / "sent.jsonl"
+    log.write_bytes(b'{"kind":"cut off\n' + b"".join(json.dumps(line).encode() + b"\n" for line in sent))
+
+    for offset in (5, len(b'{"kind":"cut off\n')):
+        counted = rows.compare(conn, log, offset, from_ms=from_ms, to_ms=from_ms + 2)
+        assert counted == rows.Rows(sent=5, stored=2, lost=3, known=1, unheard=1)
