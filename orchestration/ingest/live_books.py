@@ -1,6 +1,7 @@
 """Live books to write: at once when one becomes right or wrong, otherwise after many changes or some time.
 
-`live_books` need not hold the newest changes: the view `book_current` adds those stored in `book_events` since.
+Whether a book is verified is decided in `order_book.py`. `live_books` need not hold the newest changes: the view
+`book_current` adds those stored in `book_events` since.
 """
 
 from collections import deque

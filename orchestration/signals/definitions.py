@@ -1,4 +1,7 @@
-"""Signal definitions: from the measures of one market to a finding, or none. Pure; documented in docs/signals.md."""
+"""Signal definitions: from the measures of one market to a finding, or none. Pure; documented in docs/signals.md.
+
+Whale alerts are of single settlements, not of a market's measures: `orchestration/wallets/capture.py`.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ ALL = "all"  # all outcomes; an outcome with this name is requested by its index
 
 
 class RecentTradeParameters(Parameters, frozen=True, kw_only=True):
-    """Trades of all markets, or of one."""
+    """Parameters of `/v1/trades/recent`: trades of all markets, or of one."""
 
     limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of trades in the response")] = 50
     market_id: Annotated[Text | None, Meta(description="Only this market: its market_id, slug or numeric id")] = None
@@ -31,7 +31,7 @@ class RecentTradeParameters(Parameters, frozen=True, kw_only=True):
 
 
 class TradeParameters(RangeParameters, frozen=True, kw_only=True):
-    """Trades of one outcome, or of all."""
+    """Parameters of `/v1/markets/{id}/trades`: trades of one outcome, or of all."""
 
     outcome: Annotated[
         Text | None,
