@@ -81,7 +81,7 @@ select
 from (
     select
         ts, key, outcome, ('x' || left(md5(key || ' ' || nth || ' ' || :from_), 16))::bit(64)::bigint as id,
-        least(990000, greatest(10000, (key * 7919 %% 90 + 5 + floor(random() * 5)::integer) * 10000::bigint)) as price,
+        least(990000, greatest(10000, (key::bigint * 7919 %% 90 + 5 + floor(random() * 5)::integer) * 10000::bigint)) as price,
         least(1e12, 1e7 * power(1 - random(), -0.7))::bigint as size
     from (
         select

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 import msgspec
 
 from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.simulation.simulation import Burst
 from upstream.sandbox.tape.tape import UnplayableError
 
 EPILOG = """\
 The exchange's protocols are served at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; trades
 are settled on a simulated chain, JSON-RPC at http://HOST:PORT/rpc. Own endpoints: GET /sandbox/status,
-GET /sandbox/tape, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults and POST /sandbox/play.
+GET /sandbox/tape, GET /sandbox/log?after=N, GET|POST|DELETE /sandbox/faults, POST /sandbox/play and
+POST /sandbox/burst.
 
 faults: a fault or a list of them, as JSON or in a file, for instance
   [{"kind": "error", "target": "/gamma", "at_s": 20, "for_s": 5}, {"kind": "silent", "at_s": 40, "for_s": 30},
@@ -70,6 +73,14 @@ def main() -> None:
     parser.add_argument(
         "--hold", action="store_true", help="play nothing until POST /sandbox/play; recommended with --speed 0"
     )
+    parser.add_argument(
+        "--burst",
+        type=_burst,
+        action="append",
+        default=[],
+        metavar="TIMESxSECONDS[@AT]",
+        help="simulation: so many times the rate for so long, in sports events, from second AT (default: 60) on",
+    )
     parser.add_argument("--faults", metavar="FILE|JSON", help="faults to inject, and when")
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the ground truth to compare with"
@@ -93,13 +104,16 @@ def main() -> None:
             speed=given.speed,
             hold=given.hold,
             faults=faults,
+            bursts=given.burst,
             log=given.log,
             progress=_say,
         )
     except UnplayableError as error:
         parser.exit(1, f"{parser.prog}: {error}\n")
     sandbox.bind()
-    _say(f"{sandbox.source.source} exchange with {len(sandbox.exchange.catalogue.markets)} markets at {sandbox.url}")
+    _say(
+        f"{sandbox.source.source} exchange with {sandbox.exchange.catalogue.counts['markets']} markets at {sandbox.url}"
+    )
     sandbox.run()
 
 
@@ -107,6 +121,14 @@ def _script(given: str | None) -> list[Fault]:
     if given is None:
         return []
     return read_script(given if given.lstrip().startswith(("[", "{")) else Path(given).read_bytes())
+
+
+def _burst(given: str) -> Burst:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)x(\d+)s?(?:@(\d+)s?)?", given)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"not a burst: {given!r}")
+    times, for_s, at_s = found.groups()
+    return Burst(float(times), float(for_s), float(at_s or 60))
 
 
 def _say(line: str) -> None:

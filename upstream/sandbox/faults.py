@@ -197,7 +197,7 @@ class Faults:
             and self._strikes(fault)
         ]
 
-    def corrupt(self, kind: str, message: str) -> str:
+    def corrupt(self, kind: str, message: bytes) -> bytes:
         """Return a message with one hash or one size changed, otherwise the same."""
         decoded = msgspec.json.decode(message)
         places = list(_holders(decoded, "hash" if kind == "corrupt_hash" else "size"))
@@ -208,7 +208,7 @@ class Faults:
             place["hash"] = f"{self._dice.getrandbits(160):040x}"
         else:
             place["size"] = str(round(float(place["size"]) + self._dice.randint(1, 999) / 100, 2))
-        return msgspec.json.encode(decoded).decode()
+        return msgspec.json.encode(decoded)
 
     def state(self) -> list[dict[str, Any]]:
         """Return planned and active faults as JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import socket
 import threading
 import time
@@ -23,11 +24,13 @@ from upstream.sandbox.routes.clob import ClobApi
 from upstream.sandbox.routes.control import ControlApi
 from upstream.sandbox.routes.data import DataApi
 from upstream.sandbox.routes.faulty import FaultyHttp
+from upstream.sandbox.routes.frames import FrameProtocol
 from upstream.sandbox.routes.gamma import GammaApi
-from upstream.sandbox.routes.market_channel import MAX_QUEUE, SocketHub
+from upstream.sandbox.routes.market_channel import MAX_QUEUE, MAX_TOKENS, SocketHub
 from upstream.sandbox.routes.price_history import History
+from upstream.sandbox.simulation.pace import Pace
 from upstream.sandbox.simulation.past import SimulatedPast
-from upstream.sandbox.simulation.simulation import Simulation
+from upstream.sandbox.simulation.simulation import Burst, Simulation
 from upstream.sandbox.tape.playback import Playback
 
 if TYPE_CHECKING:
@@ -85,8 +88,10 @@ class Sandbox:
         past_days: int = 0,
         past_until_ms: int | None = None,
         faults: Sequence[Fault] = (),
+        bursts: Sequence[Burst] = (),
         log: Path | str | None = None,
         queue_size: int = MAX_QUEUE,
+        max_tokens: int = MAX_TOKENS,
         hold: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
@@ -94,10 +99,11 @@ class Sandbox:
             raise ValueError("either a seed to simulate or a tape to play")
         self.log = TruthLog(Path(log) if log else None)
         self.faults = Faults(time.monotonic, seed=simulate or 0)
-        self.hub = SocketHub(self.faults, self._record, queue_size=queue_size)
+        self.hub = SocketHub(self.faults, self._record, queue_size=queue_size, max_tokens=max_tokens)
         self.exchange = SandboxExchange(self.log, self.hub)
         self.history = History(self.exchange)
         self.past: SimulatedPast | None = None
+        self.pace: Pace | None = None  # of a simulation
         start = int(time.time() * 1000) if start_ms is None else start_ms
         self._began = time.monotonic()
         self.chain = Chain(self.exchange, simulate or 0, start, self._chain_ms)
@@ -107,27 +113,20 @@ class Sandbox:
         population = self.chain.population
         self.source: EventSource
         if simulate is not None:
-            self.source = Simulation(
+            held = self.chain.portfolios.held
+            self.source = simulation = Simulation(
                 self.exchange,
                 seed=simulate,
                 start_ms=start,
                 markets=markets,
                 rate=rate,
                 population=population,
-                held=self.chain.portfolios.held,
+                held=held,
+                bursts=bursts,
             )
+            self.pace = Pace(simulation, progress)
             if past_days:
-                end_ms = start if past_until_ms is None else min(past_until_ms, start)
-                self._remember(
-                    SimulatedPast(
-                        self.exchange.catalogue,
-                        population,
-                        seed=simulate,
-                        end_ms=end_ms,
-                        days=past_days,
-                        running=self.source.opened,
-                    )
-                )
+                self._remember(simulation, past_days, start if past_until_ms is None else min(past_until_ms, start))
         else:
             assert tape is not None
             self.source = Playback(
@@ -148,8 +147,16 @@ class Sandbox:
         self._failure: BaseException | None = None
         self.app = FaultyHttp(self._app(), self.faults, lambda: self._server is not None and self._server.should_exit)
 
-    def _remember(self, past: SimulatedPast) -> None:
-        """Register the past with everything that serves it."""
+    def _remember(self, simulation: Simulation, days: int, end_ms: int) -> None:
+        """Make the past of a simulation, and register it with everything that serves it."""
+        past = SimulatedPast(
+            self.exchange.catalogue,
+            self.chain.population,
+            seed=simulation.seed,
+            end_ms=end_ms,
+            days=days,
+            running=simulation.opened,
+        )
         self.past = self.history.past = self.chain.past = self.data_api.past = past
 
     # --- Addresses ---
@@ -188,10 +195,12 @@ class Sandbox:
 
     def bind(self) -> None:
         """Bind the port; a free one if none was given."""
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # 400,000 tokens take 800 sockets a subscriber
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self._socket.bind((self.host, self.port))
-        self._socket.listen(128)  # from now on connections are accepted, though the first may wait a moment
+        self._socket.listen(1024)  # from now on connections are accepted, though the first may wait a moment
         self.port = self._socket.getsockname()[1]
 
     def run(self) -> None:
@@ -235,6 +244,12 @@ class Sandbox:
         """Start playing when held; call it in the sandbox's own thread."""
         self._playing.set()
 
+    def burst(self, burst: Burst) -> None:
+        """Plan a burst of a simulation; call it in the sandbox's own thread."""
+        if self.pace is None:
+            raise LookupError("no simulation is played")
+        self.pace.simulation.plan(burst)
+
     def _run_in_thread(self, server: uvicorn.Server) -> None:
         assert self._socket is not None
         try:
@@ -247,7 +262,7 @@ class Sandbox:
             self.app,
             log_level="warning",
             access_log=False,
-            ws="websockets-sansio",
+            ws=FrameProtocol,
             ws_per_message_deflate=False,
             ws_ping_interval=None,
             lifespan="on",
@@ -302,8 +317,8 @@ class Sandbox:
     async def _play(self) -> None:
         """Advance the source to the clock, repeatedly.
 
-        A tape starts now. A simulation catches up on the time since it was created, held time included, so that its
-        clock is real time, unless it was given one of its own.
+        A tape starts now. A simulation's clock is real time from the first message on, unless it was given one of its
+        own, which starts now; what it could not send in time it skips.
         """
         await self._playing.wait()
         if not self._now_is_start:
@@ -319,7 +334,11 @@ class Sandbox:
             ):
                 await asyncio.sleep(REST_S)  # as fast as possible means as fast as the subscribers
                 continue
-            due_ms = self.source.start_ms + (time.monotonic() - self._began) * 1000
+            now = time.monotonic()
+            due_ms = self.source.start_ms + (now - self._began) * 1000
+            if self.pace is not None:
+                due_ms = time.time() * 1000 if self._now_is_start else due_ms
+                self.pace.keep(due_ms, now)
             caught_up = self.source.advance(due_ms, ORDERS_A_TURN)
             self.late_ms = 0.0 if caught_up or self._unpaced else due_ms - self.source.now_ms
             self.most_late_ms = max(self.most_late_ms, self.late_ms)
@@ -351,7 +370,7 @@ class Sandbox:
             self.faults.stop(fault.id)
 
     def _record(self, fact: Fact) -> None:
-        fact.n, fact.ts_ms = self.log.next(), self.exchange.now_ms
+        fact.ts_ms = self.exchange.now_ms
         self.log.write(fact)
 
     def status(self) -> dict[str, Any]:
@@ -366,10 +385,8 @@ class Sandbox:
             "ended": self.source.ended,
             "late_ms": round(self.late_ms, 1),
             "most_late_ms": round(self.most_late_ms, 1),
-            "markets": len(exchange.catalogue.markets),
-            "open_markets": sum(not market.closed for market in exchange.catalogue),
-            "events": len(exchange.catalogue.events),
-            "tokens": len(exchange.catalogue.by_token),
+            "pace": None if self.pace is None else self.pace.state(),
+            **exchange.catalogue.counts,
             "trades": exchange.trades.total,
             "messages": dict(exchange.messages),
             "log": {"lines": self.log.n, "kinds": dict(self.log.counts)},

@@ -12,7 +12,8 @@ from upstream.chain.decode import decode
 from upstream.chain.rpc import Rpc
 from upstream.sandbox.chain.chain import height_at
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.simulation.past import KINDS, SimulatedPast
+from upstream.sandbox.simulation.past import SimulatedPast
+from upstream.sandbox.simulation.past_trades import KINDS
 
 ONE = 1_000_000
 DAY_MS = 86_400_000

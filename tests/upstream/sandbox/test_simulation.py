@@ -22,6 +22,9 @@ class Listener:
     def __init__(self) -> None:
         self.messages: list[dict] = []
 
+    def is_followed(self, tokens):
+        return True
+
     def send_to_followers(self, message, tokens, n, *, custom):
         self.messages.append(json.loads(message))
         return 1

@@ -56,7 +56,7 @@ class Settlement:
         tx = transaction_hash(trade.tx)
         match = self._matches.get(tx)
         if match is None:
-            market = self._catalogue.by_condition.get(trade.condition_id)
+            market = self._catalogue.condition(trade.condition_id)
             if market is None or len(market.tokens) != 2 or not trade.taker or not trade.maker or tx in self._mined:
                 return
             match = self._matches[tx] = Match(tx, market, trade.outcome, trade.side, trade.taker)
@@ -143,7 +143,7 @@ class Settlement:
     def _convert(self, market: SandboxMarket, wallet: str, amount: int) -> None:
         """Turn NO of one question into YES of all the others of its event."""
         event = next(iter(market.gamma.get("events") or ()), None)
-        questions = self._catalogue.members.get(str(event["id"]), []) if event else []
+        questions = self._catalogue.members_of(str(event["id"])) if event else []
         if len(questions) < 2 or any(one.closed or not one.neg_risk for one in questions):
             return
         others = tuple(one.tokens[0] for one in questions if one is not market)

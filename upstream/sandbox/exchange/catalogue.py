@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, TypeAlias
+import re
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from upstream.sandbox.exchange.book import SandboxBook
 from upstream.transport.micro import ONE, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 Gamma: TypeAlias = dict[str, Any]
 
@@ -22,10 +23,9 @@ class SandboxMarket:
     """
 
     __slots__ = (
+        "_gamma",
         "books",
         "condition_id",
-        "custom",
-        "gamma",
         "has_book",
         "last_price",
         "min_size",
@@ -33,22 +33,33 @@ class SandboxMarket:
         "tags",
         "tick",
         "tokens",
+        "traded",
     )
 
     def __init__(self, gamma: Gamma, *, mirrored: bool, tags: Iterable[Gamma] = ()) -> None:
-        self.gamma = gamma
-        self.condition_id: str = gamma.get("conditionId") or ""
-        self.tokens: tuple[str, ...] = tuple(token_ids(gamma))
+        self._gamma = gamma
+        self._set_up(gamma.get("conditionId") or "", tuple(token_ids(gamma)), mirrored=mirrored)
+        self.tick = parse(gamma.get("orderPriceMinTickSize") or 0.01)
+        self.min_size = gamma.get("orderMinSize") or 5
+        self.neg_risk = bool(gamma.get("negRisk"))
+        self.tags = list(tags)
+
+    def _set_up(self, condition_id: str, tokens: tuple[str, ...], *, mirrored: bool) -> None:
+        self.condition_id, self.tokens = condition_id, tokens
         first = SandboxBook()
         self.books: tuple[tuple[SandboxBook, int], ...] = tuple(
             (first, outcome) if mirrored else (SandboxBook(), 0) for outcome, _ in enumerate(self.tokens)
         )
         self.has_book = mirrored
-        self.tick = parse(gamma.get("orderPriceMinTickSize") or 0.01)
-        self.min_size = gamma.get("orderMinSize") or 5
-        self.neg_risk = bool(gamma.get("negRisk"))
-        self.last_price: list[int | None] = [None] * len(self.tokens)
-        self.tags = list(tags)
+        self.tick, self.min_size, self.neg_risk = ONE // 100, 5, False
+        self.last_price: list[int | None] = [None] * len(tokens)
+        self.tags = []
+        self.traded = 0  # micro-dollars
+
+    @property
+    def gamma(self) -> Gamma:
+        """The Gamma object; changes to it stay."""
+        return self._gamma
 
     @property
     def id(self) -> str:
@@ -77,10 +88,45 @@ class SandboxMarket:
             self.last_price[1 - outcome] = ONE - price
 
 
+class Quiet(Protocol):
+    """Markets that are listed, but drawn only when they are needed; they and their events have numbers from 0."""
+
+    def __len__(self) -> int: ...
+
+    @property
+    def events(self) -> int:
+        """The number of events."""
+
+    def market(self, number: int) -> SandboxMarket:
+        """Return a market."""
+
+    def event(self, number: int) -> Gamma:
+        """Return an event."""
+
+    def members(self, number: int) -> list[SandboxMarket]:
+        """Return an event's markets."""
+
+    def by_name(self, name: str) -> tuple[SandboxMarket, int] | None:
+        """Return the market and outcome of a token, or the market of a condition id."""
+
+    def number_of(self, market_id: str) -> int | None:
+        """Return the number of a market's id."""
+
+    def event_number_of(self, event_id: str) -> int | None:
+        """Return the number of an event's id."""
+
+    def in_order(self, field: str, now_ms: int) -> Sequence[int]:
+        """Return the markets' numbers in ascending order of a field."""
+
+    def events_in_order(self, field: str, now_ms: int) -> Sequence[int]:
+        """Return the events' numbers in ascending order of a field."""
+
+
 class Catalogue:
-    """Markets and events, indexed by each of their names."""
+    """Markets and events, indexed by each of their names; `quiet` are those that are not kept here."""
 
     def __init__(self) -> None:
+        self.quiet: Quiet | None = None
         self.markets: dict[str, SandboxMarket] = {}
         self.by_condition: dict[str, SandboxMarket] = {}
         self.by_token: dict[str, tuple[SandboxMarket, int]] = {}
@@ -115,24 +161,84 @@ class Catalogue:
 
     def find(self, token: str) -> tuple[SandboxMarket, int] | None:
         """Return a token's market and outcome, if listed."""
-        return self.by_token.get(token)
+        found = self.by_token.get(token)
+        return found if found is not None or self.quiet is None else self.quiet.by_name(token)
+
+    def condition(self, condition_id: str) -> SandboxMarket | None:
+        """Return the market of a condition, if listed."""
+        found = self.by_condition.get(condition_id)
+        if found is None and self.quiet is not None and (named := self.quiet.by_name(condition_id)) is not None:
+            return named[0]
+        return found
+
+    def market(self, market_id: str) -> SandboxMarket | None:
+        """Return a market by its id."""
+        found = self.markets.get(market_id)
+        if found is None and self.quiet is not None and (number := self.quiet.number_of(market_id)) is not None:
+            return self.quiet.market(number)
+        return found
+
+    def event(self, event_id: str) -> Gamma | None:
+        """Return an event by its id."""
+        found = self.events.get(event_id)
+        if found is None and self.quiet is not None and (number := self.quiet.event_number_of(event_id)) is not None:
+            return self.quiet.event(number)
+        return found
+
+    def members_of(self, event_id: str) -> list[SandboxMarket]:
+        """Return an event's markets."""
+        if self.quiet is not None and (number := self.quiet.event_number_of(event_id)) is not None:
+            return self.quiet.members(number)
+        return self.members.get(event_id, [])
+
+    def market_of_slug(self, slug: str) -> SandboxMarket | None:
+        """Return a market by its slug."""
+        events = (self.members_of(each) for each in self._quiet_events_in(slug))
+        quiet = (market for members in events for market in members if market.gamma["slug"] == slug)
+        return self.by_slug.get(slug) or next(quiet, None)
+
+    def event_of_slug(self, slug: str) -> Gamma | None:
+        """Return an event by its slug."""
+        quiet = (event for each in self._quiet_events_in(slug) if (event := self.event(each)) and event["slug"] == slug)
+        return self.event_by_slug.get(slug) or next(quiet, None)
+
+    def _quiet_events_in(self, slug: str) -> Iterator[str]:
+        """Yield the ids of quiet events that a slug may belong to: it holds the event's id, or the market's."""
+        for number in re.findall(r"\d+", slug) if self.quiet is not None else ():
+            market = self.market(number)
+            if market is not None:
+                yield str(market.gamma["events"][0]["id"])
+            elif self.event(number) is not None:
+                yield number
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of markets, open ones, events and tokens."""
+        quiet = 0 if self.quiet is None else len(self.quiet)
+        return {
+            "markets": len(self.markets) + quiet,
+            "open_markets": sum(not market.closed for market in self) + quiet,
+            "events": len(self.events) + (0 if self.quiet is None else self.quiet.events),
+            "tokens": len(self.by_token) + 2 * quiet,
+        }
 
     def event_with_markets(self, event: Gamma) -> Gamma:
         """Return an event as /events shows it, with its markets inside (and those without their events)."""
         markets = [
             {key: value for key, value in market.gamma.items() if key != "events"}
-            for market in self.members[str(event["id"])]
+            for market in self.members_of(str(event["id"]))
         ]
         return {**event, "markets": markets}
 
-    def tags_of(self, market: SandboxMarket) -> list[Gamma]:
-        """Return a market's tags."""
+    def tags_of(self, market: SandboxMarket, gamma: Gamma | None = None) -> list[Gamma]:
+        """Return a market's tags; its object may be given if it is at hand."""
         found = list(market.tags)
-        for event in market.gamma.get("events") or ():
-            found.extend(self.events.get(str(event["id"]), event).get("tags") or ())
+        for event in (gamma or market.gamma).get("events") or ():
+            found.extend((self.event(str(event["id"])) or event).get("tags") or ())
         return found
 
     def __iter__(self) -> Iterator[SandboxMarket]:
+        """Iterate over all but the quiet markets."""
         return iter(self.markets.values())
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from upstream.polymarket.market_channel import outgoing
 from upstream.sandbox.exchange import wire
-from upstream.sandbox.exchange.book import BUY, SELL, Side, opposite
+from upstream.sandbox.exchange.book import BUY, SELL, Side
 from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.exchange.trades import RecentTrades, SandboxTrade
@@ -24,21 +24,28 @@ Fill: TypeAlias = tuple[int, int, str]  # of the first outcome's book: price, si
 class Audience(Protocol):
     """Receivers of messages: the sockets, or none."""
 
-    def send_to_followers(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:
+    def is_followed(self, tokens: Sequence[str]) -> bool:
+        """Return whether anybody subscribed to one of the tokens: messages to nobody are not encoded."""
+
+    def send_to_followers(self, message: bytes, tokens: Sequence[str], n: int, *, custom: bool) -> int:
         """Queue a message for all subscribers of one of the tokens, and return their number."""
 
-    def send_to_all(self, message: str, n: int) -> int:
+    def send_to_all(self, message: bytes, n: int) -> int:
         """Queue a message for all subscribers that enabled the custom features."""
 
 
 class NoAudience:
     """An audience without receivers."""
 
-    def send_to_followers(self, message: str, tokens: Sequence[str], n: int, *, custom: bool) -> int:  # noqa: ARG002 - the protocol's
+    def is_followed(self, tokens: Sequence[str]) -> bool:  # noqa: ARG002 - the protocol's
+        """Return that nobody subscribed."""
+        return False
+
+    def send_to_followers(self, message: bytes, tokens: Sequence[str], n: int, *, custom: bool) -> int:  # noqa: ARG002 - the protocol's
         """Send nothing."""
         return 0
 
-    def send_to_all(self, message: str, n: int) -> int:  # noqa: ARG002 - the protocol's
+    def send_to_all(self, message: bytes, n: int) -> int:  # noqa: ARG002 - the protocol's
         """Send nothing."""
         return 0
 
@@ -65,19 +72,22 @@ class SandboxExchange:
         self, message: Any, kind: str, tokens: Sequence[str], facts: Iterable[wire.Fact], *, custom: bool = False
     ) -> None:
         """Send a message to the subscribers of some tokens, and write its facts to the truth log."""
-        n = self.log.n + 1
-        self.messages[kind] = self.messages.get(kind, 0) + 1
-        sent = self.audience.send_to_followers(self._encode(message).decode(), tokens, n, custom=custom)
+        self._count(kind)
+        sent = 0
+        if self.audience.is_followed(tokens):
+            sent = self.audience.send_to_followers(self._encode(message), tokens, self.log.n + 1, custom=custom)
         self._record(facts, sent)
 
     def _announce(self, message: Any, kind: str, fact: wire.Fact) -> None:
-        self.messages[kind] = self.messages.get(kind, 0) + 1
-        sent = self.audience.send_to_all(self._encode(message).decode(), self.log.n + 1)
+        self._count(kind)
+        sent = self.audience.send_to_all(self._encode(message), self.log.n + 1)
         self._record((fact,), sent)
+
+    def _count(self, kind: str) -> None:
+        self.messages[kind] = self.messages.get(kind, 0) + 1
 
     def _record(self, facts: Iterable[wire.Fact], sent: int) -> None:
         for fact in facts:
-            fact.n = self.log.next()
             fact.sent = sent
             self.log.write(fact)
 
@@ -101,8 +111,7 @@ class SandboxExchange:
         book = market.books[0][0]
         before = (book.best_bid, book.best_ask)
         hit: Side = SELL if (side == BUY) == (outcome == 0) else BUY
-        resting = book.asks if hit == SELL else book.bids
-        changes: list[Change] = [(hit, price, resting[price] - size) for price, size, _ in fills]
+        changes: list[Change] = [(hit, price, book.size(hit, price) - size) for price, size, _ in fills]
         for change in changes:
             book.set(*change)
         book.ts_ms = ts_ms
@@ -111,6 +120,7 @@ class SandboxExchange:
         for price_of_first, size, maker in fills:
             price = price_of_first if outcome == 0 else ONE - price_of_first
             market.printed(outcome, price)
+            market.traded += price * size // ONE
             message = outgoing.LastTradePrice(market.condition_id, token, text(price), text(size), side, str(ts_ms), tx)
             fact = wire.Fact(
                 0,
@@ -146,10 +156,11 @@ class SandboxExchange:
     def show_books(self, market: SandboxMarket, ts_ms: int) -> None:
         """Send the whole book of every outcome."""
         for outcome, token in enumerate(market.tokens):
-            message = self.book_message(market, outcome)
+            message = self.book_message(market, outcome) if self.audience.is_followed((token,)) else None
+            digest = market.books[outcome][0].hash(token)
             bid, ask = market.best(outcome)
             fact = wire.Fact(
-                0, "book", token, market.condition_id, ts_ms, hash=message.hash, best_bid=text(bid), best_ask=text(ask)
+                0, "book", token, market.condition_id, ts_ms, hash=digest, best_bid=text(bid), best_ask=text(ask)
             )
             self.publish(message, "book", (token,), (fact,))
 
@@ -163,39 +174,14 @@ class SandboxExchange:
             self.publish(message, "tick_size_change", (token,), (fact,))
 
     def _publish_levels(self, market: SandboxMarket, ts_ms: int, changes: Sequence[Change]) -> None:
-        book = market.books[0][0]
-        first, second = market.tokens
-        hashes = book.hash(first), book.hash(second)
-        bid, ask = text(book.best_bid), text(book.best_ask)
-        mirrored_bid, mirrored_ask = text(ONE - book.best_ask), text(ONE - book.best_bid)
-        entries: list[outgoing.LevelChange] = []
-        for side, price, size in changes:
-            size_text = text(size)
-            entries.append(outgoing.LevelChange(first, text(price), size_text, side, hashes[0], bid, ask))
-            entries.append(
-                outgoing.LevelChange(
-                    second, text(ONE - price), size_text, opposite(side), hashes[1], mirrored_bid, mirrored_ask
-                )
-            )
-        condition_id = market.condition_id
-        facts = [
-            wire.Fact(
-                0,
-                "level",
-                entry.asset_id,
-                condition_id,
-                ts_ms,
-                entry.side,
-                entry.price,
-                entry.size,
-                "",
-                entry.hash,
-                entry.best_bid,
-                entry.best_ask,
-            )
-            for entry in entries
-        ]
-        self.publish(outgoing.PriceChange(condition_id, entries, str(ts_ms)), "price_change", market.tokens, facts)
+        book, tokens = market.books[0][0], market.tokens
+        best = book.best_bid, book.best_ask
+        levels = wire.LevelFacts(0, tokens, market.condition_id, ts_ms, tuple(changes), *best, book.digest)
+        self._count("price_change")
+        if self.audience.is_followed(tokens):
+            message = self._encode(levels.message())
+            levels.sent = self.audience.send_to_followers(message, tokens, self.log.n + 1, custom=False)
+        self.log.write(levels)
 
     def _publish_best(self, market: SandboxMarket, ts_ms: int) -> None:
         for outcome, token in enumerate(market.tokens):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from itertools import islice
 from typing import TYPE_CHECKING, BinaryIO
@@ -11,9 +12,9 @@ import msgspec
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from upstream.sandbox.exchange.wire import Fact
+    from upstream.sandbox.exchange.wire import Entry
 
-MAX_LINES = 100_000  # lines in memory, about 30 MB; older ones are read from the file
+MAX_ENTRIES = 50_000  # in memory, most of two lines, about 20 MB; older ones are read from the file
 
 
 class LineGoneError(LookupError):
@@ -21,46 +22,44 @@ class LineGoneError(LookupError):
 
 
 class TruthLog:
-    """JSON lines, numbered from 1; the newest stay in memory, all go to the file if there is one."""
+    """Lines of JSON, numbered from 1; the newest entries stay in memory, all go to the file if there is one."""
 
-    def __init__(self, path: Path | None = None, *, kept: int = MAX_LINES) -> None:
+    def __init__(self, path: Path | None = None, *, kept: int = MAX_ENTRIES) -> None:
         self.n = 0
         self.counts: dict[str, int] = {}
         self._path = path
-        self._recent: deque[bytes] = deque(maxlen=kept)
-        self._pending: list[bytes] = []
-        self._encode = msgspec.json.Encoder().encode
+        self._recent: deque[Entry] = deque(maxlen=kept)
+        self._pending: list[Entry] = []
+        self._encode = msgspec.json.Encoder().encode_lines
         self._file: BinaryIO | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def next(self) -> int:
-        """The number of the next line."""
-        self.n += 1
-        return self.n
-
-    def write(self, fact: Fact) -> None:
-        """Append a line."""
-        line = self._encode(fact) + b"\n"
-        self._recent.append(line)
-        self.counts[fact.kind] = self.counts.get(fact.kind, 0) + 1
+    def write(self, entry: Entry) -> None:
+        """Append an entry, and number its lines."""
+        kind, lines = entry.kind, entry.lines
+        entry.n = self.n + 1
+        self.n += lines
+        self._recent.append(entry)
+        self.counts[kind] = self.counts.get(kind, 0) + lines
         if self._file is not None:
-            self._pending.append(line)
+            self._pending.append(entry)
 
     def flush(self) -> None:
         """Write buffered lines to the file; called ten times a second and at the end."""
         if self._file is not None and self._pending:
-            lines, self._pending = self._pending, []
-            self._file.write(b"".join(lines))
+            entries, self._pending = self._pending, []
+            self._file.write(self._encode(fact for entry in entries for fact in entry.facts()))
             self._file.flush()
 
     def after(self, n: int, limit: int) -> bytes:
         """Return up to `limit` lines after line `n`."""
-        first = self.n - len(self._recent) + 1
+        first = self._recent[0].n if self._recent else 1
         if n + 1 >= first:
-            start = n + 1 - first
-            return b"".join(islice(self._recent, start, start + limit))
+            start = max(bisect_right(self._recent, n + 1, key=lambda entry: entry.n) - 1, 0)
+            facts = (fact for entry in islice(self._recent, start, None) for fact in entry.facts() if fact.n > n)
+            return self._encode(islice(facts, limit))
         if self._path is None:
             raise LineGoneError(f"line {n + 1} is gone, the first one kept is {first}")
         self.flush()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from upstream.sandbox.exchange.transactions import Form
 
 
-@dataclass
+MAX_POSITIONS = 500_000  # of all wallets; the oldest are forgotten
+
+
+@dataclass(slots=True)
 class SandboxPosition:
     """Shares of one token and their cost, in micro-units; `bought` counts all shares ever bought."""
 
@@ -43,6 +46,7 @@ class Portfolios:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._of: defaultdict[str, dict[str, SandboxPosition]] = defaultdict(dict)
+        self._in_order: deque[tuple[str, str]] = deque()  # wallets and tokens, the oldest position first
 
     def of(self, wallet: str) -> list[SandboxPosition]:
         """Return a wallet's positions."""
@@ -96,6 +100,10 @@ class Portfolios:
         position = held.get(token)
         if position is None:
             position = held[token] = SandboxPosition(token)
+            self._in_order.append((wallet.lower(), token))
+            if len(self._in_order) > MAX_POSITIONS:
+                oldest, of_token = self._in_order.popleft()
+                self._of[oldest].pop(of_token, None)
         cost = price * size // ONE
         position.size += size
         position.cost += cost

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_TRADES = 200_000
 
 
-class SandboxTrade(msgspec.Struct):
+class SandboxTrade(msgspec.Struct, gc=False):
     """One fill: the taker's amount from one resting level; `form` is how the maker settles on the chain."""
 
     n: int
@@ -50,7 +50,10 @@ class RecentTrades:
         """Add a trade, dropping the oldest beyond the limit."""
         if len(self._all) == self._kept:
             oldest = self._all.popleft()
-            self._of[oldest.condition_id].popleft()
+            of_market = self._of[oldest.condition_id]
+            of_market.popleft()
+            if not of_market:
+                del self._of[oldest.condition_id]
         self._all.append(trade)
         self._of[trade.condition_id].append(trade)
         self.total += 1

@@ -108,7 +108,7 @@ class ClobApi:
     def market(self, request: Request) -> Gamma:
         """Return one market."""
         self._exchange.refresh()
-        market = self._catalogue.by_condition.get(request.path_params["condition_id"])
+        market = self._catalogue.condition(request.path_params["condition_id"])
         if market is None:
             raise RefusedError(404, {"error": "market not found"})
         return _whole(market)
@@ -121,10 +121,16 @@ class ClobApi:
             for market in self._catalogue
             if market.condition_id and market.tokens and not (sampling and market.closed)
         ]
+        quiet = self._catalogue.quiet
+        first = 0 if quiet is None else len(quiet)  # quiet ones come first, as their number never changes
         start = offset_of(cursor)
-        page = [shape(market) for market in found[start : start + MARKETS_PER_PAGE]] if start >= 0 else []
         following = start + MARKETS_PER_PAGE
-        more = start >= 0 and following < len(found)
+        page = []
+        if start >= 0:
+            if quiet is not None:
+                page = [shape(quiet.market(number)) for number in range(start, min(following, first))]
+            page += [shape(market) for market in found[max(start - first, 0) : max(following - first, 0)]]
+        more = start >= 0 and following < first + len(found)
         return {
             "limit": MARKETS_PER_PAGE,
             "count": len(page),
@@ -198,7 +204,7 @@ def _spread(market: SandboxMarket, outcome: int) -> str:
 def _whole(market: SandboxMarket) -> Gamma:
     """Return a market as the order book API describes it: Gamma's data under other names."""
     gamma = market.gamma
-    return _simplified(market) | {
+    return _simplified(market, gamma) | {
         "enable_order_book": bool(gamma.get("enableOrderBook")),
         "accepting_order_timestamp": gamma.get("acceptingOrdersTimestamp"),
         "minimum_order_size": market.min_size,
@@ -223,8 +229,8 @@ def _whole(market: SandboxMarket) -> Gamma:
     }
 
 
-def _simplified(market: SandboxMarket) -> Gamma:
-    gamma = market.gamma
+def _simplified(market: SandboxMarket, gamma: Gamma | None = None) -> Gamma:
+    gamma = gamma or market.gamma
     prices = [float(price) for price in words(gamma.get("outcomePrices"))]
     resolved = market.closed and sorted(prices) == [0.0, 1.0]
     return {
@@ -241,7 +247,7 @@ def _simplified(market: SandboxMarket) -> Gamma:
         "tokens": [
             {"token_id": token, "outcome": outcome, "price": price, "winner": resolved and price == 1}
             for token, outcome, price in zip(
-                market.tokens, market.outcomes, prices or [0.0] * len(market.tokens), strict=False
+                market.tokens, words(gamma.get("outcomes")), prices or [0.0] * len(market.tokens), strict=False
             )
         ],
     }

@@ -11,6 +11,7 @@ from upstream.sandbox.exchange.log import LineGoneError
 from upstream.sandbox.faults import read_script
 from upstream.sandbox.routes.answers import route
 from upstream.sandbox.routes.paging import RefusedError, whole
+from upstream.sandbox.simulation.simulation import Burst
 from upstream.sandbox.tape.playback import Playback
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ class Sandbox(Protocol):
     def play(self) -> None:
         """Start what is held."""
 
+    def burst(self, burst: Burst) -> None:
+        """Plan a burst; LookupError if no simulation is played."""
+
 
 class ControlApi:
     """Endpoints to inspect the sandbox and inject faults."""
@@ -63,6 +67,7 @@ class ControlApi:
             ),
             route("/log", self.lines),
             route("/play", self.play, ("POST",)),
+            route("/burst", self.burst, ("POST",)),
         ]
 
     def tape(self, _request: Request) -> dict[str, Any]:
@@ -81,6 +86,17 @@ class ControlApi:
         added = self._sandbox.faults.add(script)
         self._sandbox.hub.tick()
         return added
+
+    async def burst(self, request: Request) -> Any:
+        """Plan a burst of a simulation: many times the rate, in a few sports events, for some seconds."""
+        try:
+            burst = msgspec.json.decode(await request.body() or b"{}", type=Burst)
+            self._sandbox.burst(burst)
+        except msgspec.MsgspecError as error:
+            raise RefusedError(400, {"error": str(error)}) from error
+        except LookupError as error:
+            raise RefusedError(404, {"error": str(error)}) from error
+        return burst
 
     def lines(self, request: Request) -> Response:
         """Return lines of the truth log after line `after`."""

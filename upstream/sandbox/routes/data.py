@@ -88,7 +88,7 @@ class DataApi:
         if "condition_id" in query and len(conditions) > MAX_CONDITIONS:
             raise RefusedError(400, {"error": f"condition_id takes at most {MAX_CONDITIONS} ids"})
         for event_id in several(query, "eventId") + several(query, "event_id"):
-            conditions += [market.condition_id for market in self._catalogue.members.get(event_id, [])] or ["none"]
+            conditions += [market.condition_id for market in self._catalogue.members_of(event_id)] or ["none"]
         taker_only = flag(query, "takerOnly" if "takerOnly" in query else "taker_only") is not False
         return self._chosen(conditions or None, query, taker_only=taker_only)
 
@@ -115,7 +115,7 @@ class DataApi:
         if not trade.form:
             return msgspec.structs.replace(trade, taker=trade.maker, side=opposite(trade.side))
         outcome = 1 - trade.outcome
-        token = self._catalogue.by_token[trade.token][0].tokens[outcome]
+        token = self._found(trade.token)[0].tokens[outcome]
         return msgspec.structs.replace(trade, taker=trade.maker, token=token, outcome=outcome, price=ONE - trade.price)
 
     def _trade_row(self, trade: SandboxTrade) -> Row:
@@ -175,7 +175,7 @@ class DataApi:
         if not conditions:
             raise RefusedError(400, {"error": "required query param 'market' not provided"})
         limit, least = whole(query, "limit", MAX_HOLDERS, MAX_HOLDERS), float(query.get("minBalance") or 1) * ONE
-        markets = [market for market in map(self._catalogue.by_condition.get, conditions) if market is not None]
+        markets = [market for market in map(self._catalogue.condition, conditions) if market is not None]
         return [
             {
                 "token": token,
@@ -210,23 +210,26 @@ class DataApi:
         conditions = set(several(query, "market") + several(query, "condition_id"))
         held = [position for position in self.portfolios.of(user) if self._catalogue.find(position.token)]
         return [
-            position
-            for position in held
-            if not conditions or self._catalogue.by_token[position.token][0].condition_id in conditions
+            position for position in held if not conditions or self._found(position.token)[0].condition_id in conditions
         ]
 
+    def _found(self, token: str) -> tuple[SandboxMarket, int]:
+        found = self._catalogue.find(token)
+        assert found is not None
+        return found
+
     def _redeemed(self, position: SandboxPosition) -> bool:
-        return self._catalogue.by_token[position.token][0].closed and self._price(position) == 1
+        return self._found(position.token)[0].closed and self._price(position) == 1
 
     def _price(self, position: SandboxPosition) -> float:
-        market, outcome = self._catalogue.by_token[position.token]
+        market, outcome = self._found(position.token)
         if market.closed:
             prices = words(market.gamma.get("outcomePrices"))
             return float(prices[outcome]) if outcome < len(prices) else 0.0
         return (market.last_price[outcome] or 0) / ONE
 
     def _position_row(self, position: SandboxPosition, wallet: str) -> Row:
-        market, outcome = self._catalogue.by_token[position.token]
+        market, outcome = self._found(position.token)
         price, size = self._price(position), position.size / ONE
         initial, current = position.cost / ONE, price * size
         event: Gamma = next(iter(market.gamma.get("events") or ()), {})
@@ -252,7 +255,7 @@ class DataApi:
         }
 
     def _closed_row(self, position: SandboxPosition, wallet: str) -> Row:
-        market, outcome = self._catalogue.by_token[position.token]
+        market, outcome = self._found(position.token)
         won = position.size - position.cost if position.size else 0
         return {
             "proxyWallet": wallet.lower(),
@@ -277,7 +280,7 @@ class DataApi:
 
     def _v2_positions(self, query: QueryParams) -> Iterator[Keyed]:
         for at, position in enumerate(self._held(query)):
-            market, outcome = self._catalogue.by_token[position.token]
+            market, outcome = self._found(position.token)
             price, size = self._price(position), position.size / ONE
             yield (
                 (-at, 0),

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, words
 from upstream.sandbox.routes.paging import Key, flag, invalid, several
@@ -59,7 +59,14 @@ ORDERS = {
 MAX_CONDITIONS = 100
 
 
-def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[SandboxMarket], bool]:
+class Shown(NamedTuple):
+    """A market and its Gamma object, which a quiet market makes anew each time it is asked for it."""
+
+    gamma: Gamma
+    market: SandboxMarket
+
+
+def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[Shown], bool]:
     """Return a predicate for the filters of /markets."""
     tests = _common(query, MARKET_LISTS)
     if len(several(query, "condition_ids")) > MAX_CONDITIONS:
@@ -72,10 +79,49 @@ def market_test(catalogue: Catalogue, query: QueryParams) -> Callable[[SandboxMa
         tests.append(lambda gamma: gamma.get("umaResolutionStatus") == status)
     in_tags = _tag_test(query)
 
-    def wanted(market: SandboxMarket) -> bool:
-        return all(test(market.gamma) for test in tests) and (in_tags is None or in_tags(catalogue.tags_of(market)))
+    def wanted(shown: Shown) -> bool:
+        gamma, market = shown
+        return all(test(gamma) for test in tests) and (in_tags is None or in_tags(catalogue.tags_of(market, gamma)))
 
     return wanted
+
+
+def quiet_markets(catalogue: Catalogue, query: QueryParams, now_ms: int) -> Sequence[int]:
+    """Return the quiet markets that may match, in ascending order: those named, or all, or none by their flags."""
+    quiet = catalogue.quiet
+    if quiet is None or query.get("uma_resolution_status") or not _may_match(quiet.market(0).gamma, query):
+        return ()
+    named: list[SandboxMarket | None] | None = None
+    for name, find in (
+        ("id", catalogue.market),
+        ("slug", catalogue.market_of_slug),
+        ("condition_ids", catalogue.condition),
+        *((name, lambda token: (catalogue.find(token) or (None,))[0]) for name in ("clob_token_ids", "position_ids")),
+    ):
+        if asked := several(query, name):
+            named = list(map(find, asked))
+    if named is not None:
+        numbers = {quiet.number_of(market.id) for market in named if market is not None}
+        return sorted(number for number in numbers if number is not None)
+    return quiet.in_order(field_of(query), now_ms)
+
+
+def quiet_events(catalogue: Catalogue, query: QueryParams, now_ms: int) -> Sequence[int]:
+    """Return the quiet events that may match, in ascending order."""
+    quiet = catalogue.quiet
+    if quiet is None or not _may_match(quiet.event(0), query):
+        return ()
+    named = several(query, "id")
+    for event in map(catalogue.event_of_slug, several(query, "slug")):
+        named.append(str(event["id"]) if event is not None else "")
+    if named:
+        return sorted(number for each in set(named) if (number := quiet.event_number_of(each)) is not None)
+    return quiet.events_in_order(field_of(query), now_ms)
+
+
+def _may_match(example: Gamma, query: QueryParams) -> bool:
+    """Return whether the flags asked for are those of an example, which all quiet ones share."""
+    return all(test(example) for test in _flag_tests(query))
 
 
 def event_test(query: QueryParams) -> Test:
@@ -93,15 +139,20 @@ def event_test(query: QueryParams) -> Test:
     return lambda event: all(test(event) for test in tests)
 
 
-def order_of(query: QueryParams) -> tuple[Callable[[Gamma], Key], bool]:
-    """Return the sort key, made unique by the id in it, and whether it descends."""
-    name = (query.get("order") or "").split(",")[0]
-    ascending = flag(query, "ascending")
-    if not name or name == "id":
-        return (lambda gamma: (_id(gamma),)), ascending is False
+def field_of(query: QueryParams) -> str:
+    """Return the field to sort by."""
+    name = (query.get("order") or "id").split(",")[0]
     field = ORDERS.get(name, name)
     if not re.fullmatch(r"\w+", field):
         raise invalid("order is invalid")
+    return field
+
+
+def order_of(query: QueryParams) -> tuple[Callable[[Gamma], Key], bool]:
+    """Return the sort key, made unique by the id in it, and whether it descends."""
+    field, ascending = field_of(query), flag(query, "ascending")
+    if field == "id":
+        return (lambda gamma: (_id(gamma),)), ascending is False
 
     def key(gamma: Gamma) -> Key:
         value = gamma.get(field)

@@ -6,17 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from upstream.sandbox.routes import filters
 from upstream.sandbox.routes.answers import route
-from upstream.sandbox.routes.paging import RefusedError, after, flag, invalid, whole
+from upstream.sandbox.routes.filters import Shown
+from upstream.sandbox.routes.paging import RefusedError, Sought, flag, invalid, whole
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from starlette.requests import Request
     from starlette.routing import Route
 
-    from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket
+    from upstream.sandbox.exchange.catalogue import Gamma, Quiet, SandboxMarket
     from upstream.sandbox.exchange.exchange import SandboxExchange
 
 MARKETS_PER_PAGE, EVENTS_PER_PAGE, TAGS_PER_PAGE, SERIES_PER_PAGE = 100, 500, 100, 50
 MARKETS_BY_OFFSET = 500
+MAX_SEARCHED = 2_000  # quiet events
 
 
 class GammaApi:
@@ -56,45 +60,39 @@ class GammaApi:
 
     def markets_by_keyset(self, request: Request) -> dict[str, Any]:
         """Return a page of markets by cursor."""
-        found, key, descending, limit = self._sought_markets(request, MARKETS_PER_PAGE)
-        page, cursor = after(found, lambda market: key(market.gamma), _cursor(request), limit, descending=descending)
-        return _page("markets", [self._shown(market, request) for market in page], cursor)
+        limit = whole(request.query_params, "limit", 20, MARKETS_PER_PAGE)
+        page, cursor = self._sought_markets(request).page(_cursor(request), limit)
+        return _page("markets", [self._tagged(shown, request) for shown in page], cursor)
 
     def markets_by_offset(self, request: Request) -> list[Gamma]:
         """Return a page of markets by offset."""
-        found, key, descending, limit = self._sought_markets(request, MARKETS_BY_OFFSET)
-        found.sort(key=lambda market: key(market.gamma), reverse=descending)
-        start = _offset(request)
-        return [self._shown(market, request) for market in found[start : start + limit]]
+        limit = whole(request.query_params, "limit", 20, MARKETS_BY_OFFSET)
+        page = self._sought_markets(request).part(_offset(request), limit)
+        return [self._tagged(shown, request) for shown in page]
 
     def market(self, request: Request) -> Gamma:
         """Return one market by id."""
-        return self._shown(self._market(request.path_params["id"]), request)
+        return self._tagged(_shown(self._market(request.path_params["id"])), request)
 
     def market_by_slug(self, request: Request) -> Gamma:
         """Return one market by slug."""
         self._exchange.refresh()
-        market = self._catalogue.by_slug.get(request.path_params["slug"])
+        market = self._catalogue.market_of_slug(request.path_params["slug"])
         if market is None:
             raise _missing("slug")
-        return self._shown(market, request)
+        return self._tagged(_shown(market), request)
 
     # --- Events ---
 
     def events_by_keyset(self, request: Request) -> dict[str, Any]:
         """Return a page of events by cursor."""
-        found, limit = self._sought_events(request)
-        key, descending = filters.order_of(request.query_params)
-        page, cursor = after(found, key, _cursor(request), limit, descending=descending)
+        page, cursor = self._sought_events(request).page(_cursor(request), self._events_per_page(request))
         return _page("events", [self._catalogue.event_with_markets(event) for event in page], cursor)
 
     def events_by_offset(self, request: Request) -> list[Gamma]:
         """Return a page of events by offset."""
-        found, limit = self._sought_events(request)
-        key, descending = filters.order_of(request.query_params)
-        found.sort(key=key, reverse=descending)
-        start = _offset(request)
-        return [self._catalogue.event_with_markets(event) for event in found[start : start + limit]]
+        page = self._sought_events(request).part(_offset(request), self._events_per_page(request))
+        return [self._catalogue.event_with_markets(event) for event in page]
 
     def event(self, request: Request) -> Gamma:
         """Return one event by id."""
@@ -104,7 +102,7 @@ class GammaApi:
         """Return one event by slug."""
         self._exchange.refresh()
         return self._catalogue.event_with_markets(
-            _known(self._catalogue.event_by_slug.get(request.path_params["slug"]), "slug")
+            _known(self._catalogue.event_of_slug(request.path_params["slug"]), "slug")
         )
 
     def tag_by_slug(self, request: Request) -> Gamma:
@@ -120,36 +118,61 @@ class GammaApi:
         self._exchange.refresh()
         limit = whole(request.query_params, "limit_per_type", 10)
         start = limit * (max(whole(request.query_params, "page", 1), 1) - 1)
-        hits = [event for event in self._catalogue.events.values() if _speaks_of(event, words)]
+        hits = [event for event in self._searched() if _speaks_of(event, words)]
         shown = [self._catalogue.event_with_markets(event) for event in hits[start : start + limit]]
         answer: dict[str, Any] = {"events": shown} if shown else {}
         return answer | {"pagination": {"hasMore": len(hits) > start + limit, "totalResults": len(hits)}}
 
     # --- Parts ---
 
-    def _sought_markets(self, request: Request, most: int) -> tuple[list[SandboxMarket], Any, bool, int]:
+    def _sought_markets(self, request: Request) -> Sought[Shown]:
         self._exchange.refresh()
-        query = request.query_params
-        wanted = filters.market_test(self._catalogue, query)
+        catalogue, query = self._catalogue, request.query_params
+        wanted = filters.market_test(catalogue, query)
         key, descending = filters.order_of(query)
-        return (
-            [market for market in self._catalogue if wanted(market)],
-            key,
-            descending,
-            whole(query, "limit", 20, most),
+        return Sought(
+            filter(wanted, map(_shown, catalogue)),
+            lambda shown: key(shown.gamma),
+            descending=descending,
+            quiet=filters.quiet_markets(catalogue, query, self._exchange.now_ms),
+            make=lambda number: _shown(self._quiet.market(number)),
+            wanted=wanted,
         )
 
-    def _sought_events(self, request: Request) -> tuple[list[Gamma], int]:
+    def _sought_events(self, request: Request) -> Sought[Gamma]:
         self._exchange.refresh()
-        wanted = filters.event_test(request.query_params)
-        found = [event for event in self._catalogue.events.values() if wanted(event)]
-        return found, whole(request.query_params, "limit", 20, EVENTS_PER_PAGE)
+        catalogue, query = self._catalogue, request.query_params
+        wanted = filters.event_test(query)
+        key, descending = filters.order_of(query)
+        return Sought(
+            filter(wanted, catalogue.events.values()),
+            key,
+            descending=descending,
+            quiet=filters.quiet_events(catalogue, query, self._exchange.now_ms),
+            make=lambda number: self._quiet.event(number),  # noqa: PLW0108 - there may be none
+            wanted=wanted,
+        )
+
+    @property
+    def _quiet(self) -> Quiet:
+        assert self._catalogue.quiet is not None
+        return self._catalogue.quiet
+
+    def _events_per_page(self, request: Request) -> int:
+        return whole(request.query_params, "limit", 20, EVENTS_PER_PAGE)
+
+    def _searched(self) -> Iterator[Gamma]:
+        """Yield the events that a search looks at: of the quiet ones, the most active."""
+        yield from self._catalogue.events.values()
+        quiet = self._catalogue.quiet
+        for number in range(min(MAX_SEARCHED, 0 if quiet is None else quiet.events)):
+            yield self._quiet.event(number)
 
     def _market(self, market_id: str) -> SandboxMarket:
         if not market_id.isdecimal():
             raise invalid("id is invalid")
         self._exchange.refresh()
-        market = self._catalogue.markets.get(market_id)
+        market = self._catalogue.market(market_id)
         if market is None:
             raise _missing("id")
         return market
@@ -158,12 +181,17 @@ class GammaApi:
         if not event_id.isdecimal():
             raise invalid("id is invalid")
         self._exchange.refresh()
-        return _known(self._catalogue.events.get(event_id), "id")
+        return _known(self._catalogue.event(event_id), "id")
 
-    def _shown(self, market: SandboxMarket, request: Request) -> Gamma:
+    def _tagged(self, shown: Shown, request: Request) -> Gamma:
+        gamma, market = shown
         if flag(request.query_params, "include_tag"):
-            return {**market.gamma, "tags": self._catalogue.tags_of(market)}
-        return market.gamma
+            return {**gamma, "tags": self._catalogue.tags_of(market, gamma)}
+        return gamma
+
+
+def _shown(market: SandboxMarket) -> Shown:
+    return Shown(market.gamma, market)
 
 
 def _cursor(request: Request) -> str | None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from starlette.datastructures import QueryParams
 
@@ -58,22 +60,53 @@ def several(query: QueryParams, name: str) -> list[str]:
 Key = tuple[Any, ...]
 
 
-def after(
-    items: Sequence[Item], key: Callable[[Item], Key], cursor: str | None, limit: int, *, descending: bool
-) -> tuple[list[Item], str | None]:
-    """Return the page after a cursor in the order of `key`, which must be unique, and the next cursor."""
-    ordered = sorted(items, key=key, reverse=descending)
-    start = 0
-    if cursor:
-        last = _read_key(cursor)
-        passed = (lambda one: key(one) >= last) if descending else (lambda one: key(one) <= last)
-        start = _first_not(ordered, passed)
-    page = ordered[start : start + limit]
-    more = len(ordered) > start + limit
-    return page, _write_key(key(page[-1])) if more and page else None
+class Sought(Generic[Item]):
+    """What a query finds, in the order of `key`, which must be unique: `found`, and those of the `quiet` numbers.
+
+    The quiet ones are in ascending order, and made and tested only as far as a page needs them.
+    """
+
+    def __init__(
+        self,
+        found: Iterable[Item],
+        key: Callable[[Item], Key],
+        *,
+        descending: bool,
+        quiet: Sequence[int] = (),
+        make: Callable[[int], Item],
+        wanted: Callable[[Item], bool],
+    ) -> None:
+        self._found = sorted(found, key=key, reverse=descending)
+        self._key, self._descending = key, descending
+        self._quiet = quiet[::-1] if descending else quiet
+        self._make, self._wanted = make, wanted
+
+    def page(self, cursor: str | None, limit: int) -> tuple[list[Item], str | None]:
+        """Return the page after a cursor, and the next cursor."""
+        found, quiet = self._found, self._quiet
+        if cursor:
+            last = _read_key(cursor)
+
+            def passed(item: Item) -> bool:
+                return self._key(item) >= last if self._descending else self._key(item) <= last
+
+            found = found[_first_not(found, passed) :]
+            quiet = quiet[_first_not(quiet, lambda number: passed(self._make(number))) :]
+        page = list(islice(self._merged(found, quiet), limit + 1))
+        more = len(page) > limit
+        page = page[:limit]
+        return page, _write_key(self._key(page[-1])) if more and page else None
+
+    def part(self, start: int, limit: int) -> list[Item]:
+        """Return the page from an offset."""
+        return list(islice(self._merged(self._found, self._quiet), start, start + limit))
+
+    def _merged(self, found: list[Item], quiet: Sequence[int]) -> Iterable[Item]:
+        made = filter(self._wanted, map(self._make, quiet))
+        return merge(found, made, key=self._key, reverse=self._descending)
 
 
-def _first_not(ordered: Sequence[Item], passed: Callable[[Item], bool]) -> int:
+def _first_not(ordered: Sequence[Any], passed: Callable[[Any], bool]) -> int:
     low, high = 0, len(ordered)
     while low < high:
         middle = (low + high) // 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -29,6 +28,7 @@ WHALES = 0.01  # share of takers that take the whole side
 MADE_TO_SELL = 0.02  # share of sales of tokens that were not bought, but minted for it as one of a pair
 MAX_BUYERS = 32  # buyers remembered per token
 SELLER_TRIES = 4  # of them, checked for holding enough to sell
+FIRST_LEVELS = 12  # per side of a new book
 FINE_TICK = 1000  # 0.001: once a price is beyond 0.04 or 0.96
 
 
@@ -40,16 +40,16 @@ class Orderflow:
         self._dice = dice
         self._population = population
         self._held = held
-        self._buyers: dict[str, deque[str]] = {}
+        self._buyers: dict[str, list[str]] = {}
 
     def fill(self, market: SandboxMarket, fair: float) -> None:
         """Put the first orders into an empty book, without publishing them."""
-        book = market.books[0][0]
+        book, dice = market.books[0][0], self._dice
         for side in (BUY, SELL):
-            for step in range(1, 13):
-                price = self._price(market, fair, side, step + (step // 5) * self._dice.randint(0, 3))
+            for step in range(1, FIRST_LEVELS + 1):
+                price = _price(market, fair, side, step + (step // 5) * dice.randint(0, 3))
                 if price is not None:
-                    book.set(side, price, self._size(step))
+                    book.set(side, price, _size(dice, step))
 
     def order(self, market: SandboxMarket, fair: float, ts_ms: int) -> int:
         """Make one order, and return how many level changes and prints it published."""
@@ -74,48 +74,34 @@ class Orderflow:
     def _changes(self, market: SandboxMarket, book: SandboxBook, fair: float) -> list[Change]:
         dice = self._dice
         side: Side = BUY if dice.random() < 0.5 else SELL
-        prices = book.prices(side)
-        levels = book.bids if side == BUY else book.asks
+        prices, sizes = book.side(side)
         many = len(prices)
         if many > MAX_LEVELS or (many > MIN_LEVELS and dice.random() < 0.42):
-            price = prices[int(dice.random() * many)] if many <= MAX_LEVELS else prices[0 if side == BUY else -1]
-            rest = 0 if many > MAX_LEVELS or dice.random() < 0.5 else self._part(levels[price])
+            at = int(dice.random() * many) if many <= MAX_LEVELS else 0 if side == BUY else many - 1
+            price = prices[at]
+            rest = 0 if many > MAX_LEVELS or dice.random() < 0.5 else self._part(sizes[at])
             changes: list[Change] = [(side, price, rest)]
             if dice.random() < MOVES:
                 moved = self._better(market, fair, side)
                 if moved is not None and moved != price:
-                    changes.append((side, moved, levels.get(moved, 0) + self._size(2)))
+                    changes.append((side, moved, book.size(side, moved) + _size(dice, 2)))
             return changes
         new = self._better(market, fair, side)
         if new is None:  # no room between the other side and the end of the scale
             if not prices:
                 return self._opposite(market, book, fair, side)
-            return [(side, prices[0], self._part(levels[prices[0]]))]
-        return [(side, new, levels.get(new, 0) + self._size(1))]
+            return [(side, prices[0], self._part(sizes[0]))]
+        return [(side, new, book.size(side, new) + _size(dice, 1))]
 
     def _opposite(self, market: SandboxMarket, book: SandboxBook, fair: float, side: Side) -> list[Change]:
         other: Side = SELL if side == BUY else BUY
-        levels = book.asks if other == SELL else book.bids
         new = self._better(market, fair, other)
-        price = new if new is not None else book.prices(other)[0]
-        return [(other, price, levels.get(price, 0) + self._size(1))]
+        price = new if new is not None else book.side(other)[0][0]
+        return [(other, price, book.size(other, price) + _size(self._dice, 1))]
 
     def _better(self, market: SandboxMarket, fair: float, side: Side) -> int | None:
         away = 1 + int(self._dice.expovariate(0.16))
-        return self._price(market, fair, side, away)
-
-    def _price(self, market: SandboxMarket, fair: float, side: Side, ticks_away: int) -> int | None:
-        """Return a price on the grid that does not cross the book; None when there is none left."""
-        book, tick = market.books[0][0], market.tick
-        middle = fair * ONE / tick
-        last = ONE // tick - 1
-        if side == BUY:
-            highest = book.best_ask // tick - 1
-            at = max(min(math.ceil(middle) - ticks_away, highest), 1)
-            return at * tick if at <= highest else None
-        lowest = book.best_bid // tick + 1
-        at = min(max(math.floor(middle) + ticks_away, lowest), last)
-        return at * tick if at >= lowest else None
+        return _price(market, fair, side, away)
 
     def _take(self, market: SandboxMarket, fair: float, ts_ms: int) -> int:
         book = market.books[0][0]
@@ -123,15 +109,14 @@ class Orderflow:
         middle = (book.best_bid + book.best_ask) / 2
         lifts = dice.random() < (0.8 if fair * ONE > middle else 0.2)
         side_hit: Side = SELL if lifts else BUY
-        prices = book.prices(side_hit)
+        prices, sizes = book.side(side_hit)
         if len(prices) < 3:
             return 0
-        resting = book.asks if lifts else book.bids
-        wanted = self._size(1) * (TEN_TIMES * TEN_TIMES if dice.random() < WHALES else 1)
+        wanted = _size(dice, 1) * (TEN_TIMES * TEN_TIMES if dice.random() < WHALES else 1)
         fills: list[Fill] = []
-        for price in prices[:3] if lifts else prices[:-4:-1]:
-            taken = min(wanted, resting[price])
-            fills.append((price, taken, ""))
+        for at in (0, 1, 2) if lifts else (-1, -2, -3):
+            taken = min(wanted, sizes[at])
+            fills.append((prices[at], taken, ""))
             wanted -= taken
             if not wanted:
                 break
@@ -163,9 +148,10 @@ class Orderflow:
             some = [dice.choice(buyers) for _ in range(SELLER_TRIES)] if buyers else []
             return next((wallet for wallet in some if self._held(wallet, token) >= size), "")
         if buyers is None:
-            buyers = self._buyers[token] = deque(maxlen=MAX_BUYERS)
+            buyers = self._buyers[token] = []
         taker = self._population.at(chance)
         buyers.append(taker)
+        del buyers[:-MAX_BUYERS]
         return taker
 
     def _maker(self, token: str, side: Side, size: int, taker: str) -> str:
@@ -184,18 +170,31 @@ class Orderflow:
 
     def _stale(self, book: SandboxBook, fair: float, tick: int) -> Side | None:
         """Return the side whose best level the fair price has crossed."""
-        if book.asks and book.best_ask < fair - tick:
+        if book.best_ask < fair - tick:
             return SELL
-        if book.bids and book.best_bid > fair + tick:
-            return BUY
-        return None
-
-    def _size(self, step: int) -> int:
-        shares = math.exp(self._dice.gauss(3.8 + min(step, 8) * 0.12, 1.1))
-        if self._dice.random() < LARGE:
-            shares *= min(TEN_TIMES * self._dice.paretovariate(0.6), HUGE)
-        return max(5 * ONE, int(shares * 100) * CENT)
+        return BUY if book.best_bid > fair + tick else None
 
     def _part(self, size: int) -> int:
         """Return what is left of a level after a partial cancel: less than before, or nothing."""
         return int(size * self._dice.uniform(0.2, 0.9)) // CENT * CENT
+
+
+def _price(market: SandboxMarket, fair: float, side: Side, ticks_away: int) -> int | None:
+    """Return a price on the grid that does not cross the book; None when there is none left."""
+    book, tick = market.books[0][0], market.tick
+    middle = fair * ONE / tick
+    last = ONE // tick - 1
+    if side == BUY:
+        highest = book.best_ask // tick - 1
+        at = max(min(math.ceil(middle) - ticks_away, highest), 1)
+        return at * tick if at <= highest else None
+    lowest = book.best_bid // tick + 1
+    at = min(max(math.floor(middle) + ticks_away, lowest), last)
+    return at * tick if at >= lowest else None
+
+
+def _size(dice: random.Random, step: int) -> int:
+    shares = math.exp(dice.gauss(3.8 + min(step, 8) * 0.12, 1.1))
+    if dice.random() < LARGE:
+        shares *= min(TEN_TIMES * dice.paretovariate(0.6), HUGE)
+    return max(5 * ONE, int(shares * 100) * CENT)

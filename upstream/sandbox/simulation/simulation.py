@@ -10,61 +10,44 @@ from functools import partial
 from itertools import accumulate, count
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.exchange.portfolio import Portfolios
+from upstream.sandbox.simulation.figures import figures
 from upstream.sandbox.simulation.orderflow import FINE_TICK, Orderflow
+from upstream.sandbox.simulation.quiet import QuietMarkets
+from upstream.sandbox.simulation.running import Group, Running
 from upstream.sandbox.simulation.universe import COINS, WINDOW_S, EventPlan, Plan, Universe, brief, iso, short
 from upstream.transport.micro import ONE, parse, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from upstream.sandbox.exchange.exchange import SandboxExchange
-    from upstream.sandbox.exchange.trades import SandboxTrade
     from upstream.sandbox.simulation.orderflow import Held
 
+LISTED_BEFORE_MS = 86_400_000  # before the start
 LISTED_AHEAD = 2  # windows of a coin listed at a time: the running one, and the next
 RESOLVES_AFTER_MS = 3_000  # from a window's end to its resolution
 PROPOSED_FOR_MS = 10_000  # from proposed to final resolution, for other markets
 TURNOVER_MS = 45_000  # how often a long-running event is listed, and one resolves
 FIRST_LISTING_MS = 15_000
+MAX_BUSY = 1_000  # markets that are kept whole, have a past and are resolved; the others are quiet
+BURST_MARKETS = 6
 
 
-class Running:
-    """A trading market and its fair price."""
+class Burst(msgspec.Struct, forbid_unknown_fields=True):
+    """A time of much more trading, all of it in the markets of a few sports events: a final, say."""
 
-    __slots__ = (
-        "coin",
-        "ends_ms",
-        "group",
-        "logit",
-        "market",
-        "moved_ms",
-        "opens_ms",
-        "sigma",
-        "strike",
-        "volume",
-        "weight",
-    )
+    times: float = 10
+    for_s: float = 60
+    at_s: float = 0
 
-    def __init__(self, market: SandboxMarket, plan: Plan, group: Group | None, sigma: float) -> None:
-        self.market = market
-        self.weight = plan.weight
-        self.coin, self.opens_ms, self.ends_ms = plan.coin, plan.opens_ms, plan.ends_ms
-        self.strike = 0.0
-        self.logit = math.log(plan.probability if group is not None else plan.probability / (1 - plan.probability))
-        self.group = group
-        self.sigma = sigma
-        self.moved_ms = 0.0
-        self.volume = 0
-
-
-class Group:
-    """Markets of which exactly one wins: their fair prices sum to 1."""
-
-    def __init__(self) -> None:
-        self.total = 0.0
+    def __post_init__(self) -> None:
+        if self.times < 1 or self.for_s <= 0 or self.at_s < 0:
+            raise ValueError("times is 1 or more, for_s above 0, and at_s 0 or more")
 
 
 class Simulation:
@@ -82,6 +65,7 @@ class Simulation:
         rate: float = 200,
         population: Population | None = None,
         held: Held | None = None,
+        bursts: Sequence[Burst] = (),
     ) -> None:
         if markets < 10:
             raise ValueError("a simulation has at least 10 markets")
@@ -99,14 +83,25 @@ class Simulation:
         self._running: dict[str, Running] = {}
         self.opened: list[EventPlan] = []  # listed at the start
         self._order: list[Running] = []
-        self._cumulated: list[float] = []
+        self._cumulated: list[float] = []  # weights; empty when they have to be added up again
         self._due: list[tuple[float, int, Callable[[int], None]]] = []
         self._ids = count()
-        self._stale: set[str] = set()
-        exchange.on_trade.append(self._count)
+        self._stale: set[Running] = set()  # traded since their figures were written
+        self.made = 0  # price changes and prints
+        self.skipped_ms = 0.0
+        self._resumed_ms = start_ms  # where the clock went on after the last skip
+        self._burst: tuple[float, list[Running]] | None = None  # how many times the rate, and where
         exchange.refreshers.append(self.refresh)
         exchange.now_ms = start_ms
-        self._open(markets)
+        busy = min(markets, MAX_BUSY)
+        self._open(busy)
+        listed_ms = start_ms - LISTED_BEFORE_MS
+        rest = markets - busy
+        self._quiet = QuietMarkets(seed, rest, rank=busy, start_ms=start_ms, listed_ms=listed_ms)
+        if rest:
+            exchange.catalogue.quiet = self._quiet
+        for burst in bursts:
+            self.plan(burst)
 
     # --- Time ---
 
@@ -118,15 +113,38 @@ class Simulation:
                 return True
             while self._due and self._due[0][0] <= self.now_ms:
                 at, _, action = heapq.heappop(self._due)
-                self.exchange.now_ms = int(at)
+                self.exchange.now_ms = max(int(at), self._resumed_ms)
                 action(int(at))
             running = self._pick()
             self.exchange.now_ms = now = int(self.now_ms)
             made = self._flow.order(running.market, self._fair(running), now)
-            self._stale.add(running.market.id)
-            per_s = self.rate / 1000
-            self.now_ms += sum(gap(per_s) for _ in range(made))
+            self.made += made
+            per_ms = self.asked_rate / 1000
+            self.now_ms += gap(per_ms) if made == 1 else sum(gap(per_ms) for _ in range(made))
         return False
+
+    def skip(self, until_ms: float) -> None:
+        """Move the clock to a moment without any orders on the way; what else is due happens then."""
+        self.skipped_ms += until_ms - self.now_ms
+        self.now_ms, self._resumed_ms = until_ms, int(until_ms)
+
+    @property
+    def asked_rate(self) -> float:
+        """How many price changes and prints a second there are to be."""
+        return self.rate if self._burst is None else self.rate * self._burst[0]
+
+    def plan(self, burst: Burst) -> None:
+        """Plan a burst from now, in the busiest sports events of then."""
+        self._at(self.now_ms + burst.at_s * 1000, partial(self._start_burst, burst))
+
+    def _start_burst(self, burst: Burst, ms: int) -> None:
+        sports = [running for running in self._running.values() if "sportsMarketType" in running.market.gamma]
+        found = sorted(sports or self._running.values(), key=lambda running: -running.weight)[:BURST_MARKETS]
+        self._burst = burst.times, found
+        self._at(ms + burst.for_s * 1000, self._end_burst)
+
+    def _end_burst(self, _ms: int) -> None:
+        self._burst = None
 
     @property
     def ended(self) -> bool:
@@ -135,7 +153,13 @@ class Simulation:
 
     def state(self) -> dict[str, Any]:
         """Return the simulation's state as JSON."""
-        return {"seed": self.seed, "rate": self.rate, "running": len(self._running)}
+        return {
+            "seed": self.seed,
+            "rate": self.rate,
+            "running": len(self._running) + len(self._quiet),
+            "quiet": len(self._quiet),
+            "quiet_traded": self._quiet.kept,
+        }
 
     def _at(self, ms: float, action: Callable[[int], None]) -> None:
         heapq.heappush(self._due, (ms, next(self._ids), action))
@@ -143,7 +167,7 @@ class Simulation:
     # --- Listing and resolving ---
 
     def _open(self, markets: int) -> None:
-        listed_ms = self.start_ms - 86_400_000
+        listed_ms = self.start_ms - LISTED_BEFORE_MS
         window_ms = WINDOW_S * 1000
         opens_ms = self.start_ms // window_ms * window_ms
         coins = list(COINS)[: max(1, min(len(COINS), markets // 10))]
@@ -170,24 +194,23 @@ class Simulation:
         for running in fresh:
             self._furnish(running, ms)
             if aloud:
-                self.exchange.announce(running.market, ms)
-                self.exchange.show_books(running.market, ms)
-        self._reweigh()
+                self.exchange.announce(running.market, self.exchange.now_ms)
+                self.exchange.show_books(running.market, self.exchange.now_ms)
+        self._cumulated = []
 
     def _start(self, plan: Plan, group: Group | None, ms: int) -> Running:
         market = SandboxMarket(plan.gamma, mirrored=True)
         self.exchange.catalogue.add(market)
-        running = Running(market, plan, group, self._dice.uniform(0.008, 0.03))
-        running.moved_ms = float(ms)
-        if group is not None:
-            group.total += math.exp(running.logit)
+        running = Running(market, plan.probability, group, sigma=self._dice.uniform(0.008, 0.03), ms=ms)
+        running.weight = plan.weight
+        running.coin, running.opens_ms, running.ends_ms = plan.coin, plan.opens_ms, plan.ends_ms
         if plan.coin:
             running.strike = self._coins[plan.coin]
             running.weight = 4.0 if plan.opens_ms <= ms else 0.5
         else:
             running.weight *= self._dice.paretovariate(1.3)
         self._running[market.id] = running
-        self._stale.add(market.id)
+        self._stale.add(running)
         return running
 
     def _furnish(self, running: Running, ms: int) -> None:
@@ -230,54 +253,55 @@ class Simulation:
             else:
                 winners = [0 if self._dice.random() < self._fair(one) else 1 for one in members]
             for running, winner in zip(members, winners, strict=True):
-                running.market.gamma |= {
-                    "umaResolutionStatus": "proposed",
-                    "umaResolutionStatuses": listed(["proposed"]),
-                }
+                running.market.gamma.update(umaResolutionStatus="proposed", umaResolutionStatuses=listed(["proposed"]))
                 self._at(ms + PROPOSED_FOR_MS, partial(self._resolve, running, winner=winner))
         self._at(ms + TURNOVER_MS, self._propose_one)
 
     def _stop(self, running: Running) -> None:
         running.market.gamma["acceptingOrders"] = False
         running.weight = 0.0
-        self._reweigh()
+        self._cumulated = []
 
     def _resolve(self, running: Running, ms: int, winner: int) -> None:
         self._stop(running)
         self._figures(running)
         del self._running[running.market.id]
         self._flow.forget(running.market)
+        ms = self.exchange.now_ms
         running.market.gamma["updatedAt"] = iso(ms)
         self.exchange.resolve(running.market, ms, winner, short(ms))
         for event in running.market.gamma["events"]:
             whole = self.exchange.catalogue.events[event["id"]]
             if all(market.closed for market in self.exchange.catalogue.members[event["id"]]):
                 whole |= {"closed": True, "closedTime": iso(ms), "updatedAt": iso(ms)}
-        self._reweigh()
-
-    def _reweigh(self) -> None:
-        self._order = [running for running in self._running.values() if running.weight > 0]
-        self._cumulated = list(accumulate(running.weight for running in self._order))
+        self._cumulated = []
 
     # --- Prices ---
 
     def _pick(self) -> Running:
-        return self._order[bisect_right(self._cumulated, self._dice.random() * self._cumulated[-1])]
+        """Draw the market of the next order, by activity."""
+        if self._burst is not None and self._dice.random() > 1 / self._burst[0]:
+            running = [running for running in self._burst[1] if running.weight > 0]
+            if running:
+                found = self._dice.choice(running)
+                self._stale.add(found)
+                return found
+        if not self._cumulated:
+            self._order = [running for running in self._running.values() if running.weight > 0]
+            self._cumulated = list(accumulate(running.weight for running in self._order))
+        busy, chance = self._cumulated[-1], self._dice.random()
+        place = chance * (busy + self._quiet.weight)
+        if place >= busy:
+            return self._quiet.drawn((place - busy) / self._quiet.weight)
+        found = self._order[bisect_right(self._cumulated, place)]
+        self._stale.add(found)
+        return found
 
     def _fair(self, running: Running) -> float:
         """Advance the fair price of the first outcome to now, and return it."""
-        elapsed_s = min((self.now_ms - running.moved_ms) / 1000, 30.0)
-        running.moved_ms = self.now_ms
-        if running.coin:
-            return self._chance_up(running)
-        moved = self._dice.gauss(0, 1) * running.sigma * math.sqrt(max(elapsed_s, 0.0))
-        if running.group is None:
-            running.logit = min(max(running.logit + moved, -4.5), 4.5)
-            return 1 / (1 + math.exp(-running.logit))
-        before = math.exp(running.logit)
-        running.logit = min(max(running.logit + moved, -6.0), 0.0)
-        running.group.total += math.exp(running.logit) - before
-        return min(math.exp(running.logit) / running.group.total, 0.99)
+        if not running.coin:
+            return running.fair(self.now_ms, self._dice)
+        return self._chance_up(running)
 
     def _chance_up(self, running: Running) -> float:
         coin = running.coin
@@ -293,19 +317,12 @@ class Simulation:
 
     # --- Figures of the Gamma objects ---
 
-    def _count(self, trade: SandboxTrade) -> None:
-        at = self.exchange.catalogue.by_condition.get(trade.condition_id)
-        running = self._running.get(at.id) if at is not None else None
-        if running is not None:
-            running.volume += trade.price * trade.size // ONE
-
     def refresh(self) -> None:
         """Update prices, volumes and liquidity in the Gamma objects of markets that traded since the last call."""
         stale, self._stale = self._stale, set()
         events = set()
-        for market_id in stale:
-            running = self._running.get(market_id)
-            if running is not None:
+        for running in stale:
+            if running.market.id in self._running:
                 self._figures(running)
                 events.add(running.market.gamma["events"][0]["id"])
         for event_id in events:
@@ -313,25 +330,13 @@ class Simulation:
 
     def _figures(self, running: Running) -> None:
         market, gamma = running.market, running.market.gamma
-        book = market.books[0][0]
-        added, running.volume = running.volume, 0
+        added, market.traded = market.traded, 0
         volume = parse(gamma["volume"]) + added
-        rests = sum(price * size for price, size in book.bids.items()) + sum(
-            (ONE - price) * size for price, size in book.asks.items()
-        )
-        liquidity = rests / ONE / ONE
-        middle = (book.best_bid + book.best_ask) // 2
         gamma.update(
-            bestBid=book.best_bid / ONE,
-            bestAsk=book.best_ask / ONE,
-            spread=(book.best_ask - book.best_bid) / ONE,
-            lastTradePrice=(market.last_price[0] or 0) / ONE,
-            outcomePrices=listed((text(middle), text(ONE - middle))),
+            figures(market),
             volume=text(volume),
             volumeNum=volume / ONE,
             volume24hr=round(gamma["volume24hr"] + added / ONE, 6),
-            liquidity=f"{liquidity:.5f}",
-            liquidityNum=round(liquidity, 5),
             updatedAt=iso(self.exchange.now_ms),
         )
 

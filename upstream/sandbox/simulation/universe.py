@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from typing import Any
 
@@ -96,13 +98,21 @@ class Universe:
     """Generator of events; deterministic per seed."""
 
     def __init__(
-        self, seed: int, *, name: str = "universe", first_event: int = 800_001, first_market: int = 9_000_001
+        self,
+        seed: int,
+        *,
+        name: str = "universe",
+        first_event: int = 800_001,
+        first_market: int = 9_000_001,
+        first_kind: int = 0,
+        candidates: int | None = None,
     ) -> None:
         self._dice = random.Random(f"{seed}/{name}")  # noqa: S311 - repeatable dice are what is wanted
         self._event_ids = count(first_event)
         self._market_ids = count(first_market)
         self._kinds = [self._election, self._match, self._rate_decision, self._rain, self._question]
-        self._next_kind = count()
+        self._next_kind = count(first_kind)
+        self._candidates = candidates  # of each election; None: several
 
     def event(self, now_ms: int) -> EventPlan:
         """Return the next long-running event."""
@@ -142,7 +152,7 @@ class Universe:
 
     def _election(self, now_ms: int) -> EventPlan:
         place = self._dice.choice(PLACES)
-        people = self._dice.sample(PEOPLE, self._dice.randint(4, 7))
+        people = self._dice.sample(PEOPLE, self._candidates or self._dice.randint(4, 7))
         return self._group(
             f"Who will win the {place} mayoral election?",
             people,
@@ -336,6 +346,7 @@ class Universe:
         return str(self._dice.getrandbits(256))
 
 
+@lru_cache(1 << 12)
 def iso(ms: int) -> str:
     """Format a time as most fields have it: `2026-01-23T20:56:36.250Z`."""
     at = datetime.fromtimestamp(ms // 1000, UTC)
@@ -349,7 +360,7 @@ def short(ms: int) -> str:
 
 def slug_of(text: str) -> str:
     """Return a title as a slug."""
-    return "-".join("".join(letter if letter.isalnum() else " " for letter in text.lower()).split())
+    return re.sub(r"[\W_]+", "-", text.lower()).strip("-")
 
 
 def brief(event: Gamma) -> dict[str, Any]:
