@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-from functools import lru_cache
+from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from orchestration.binary_copy import HEADER, LENGTH, TRAILER, microseconds, nullable
-from sql.queries import feed as queries
+from sql import stream_blocks
+from sql.queries import stream as queries
+from sql.stream_blocks import StreamMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import psycopg
 
-MESSAGES_PER_PIECE = 500  # a piece fits the socket's buffer: encoding goes on while the server reads it
-_COPY = "copy stream_events (seq, ts, type, market_id, wallet, message) from stdin (format binary)"
-_EVENT = struct.Struct(">hiqiq").pack
+__all__ = ["StreamMessage", "message", "outcome_message", "publish"]
+
 _encode = msgspec.json.Encoder().encode
-
-
-class StreamMessage(msgspec.Struct, gc=False):
-    """A message, encoded except for its sequence number: that is assigned while the stream's head is locked."""
-
-    type: str
-    ts: int
-    """Unix milliseconds, as in the message."""
-    market_id: str | None
-    rest: bytes
-    wallet: bytes | None = None
-    """Sent only to subscribers who follow this wallet."""
-
-    def at(self, seq: int) -> bytes:
-        """Return the message's text with its sequence number."""
-        return b'{"type":"%b","seq":%d,%b' % (self.type.encode(), seq, self.rest)
 
 
 class _Rest(msgspec.Struct, gc=False):
@@ -49,6 +33,12 @@ def message(type_: str, ts: int, market_id: str | None, data: Any, wallet: bytes
     return StreamMessage(type_, ts, market_id, _encode(_Rest(ts, market_id, data))[1:], wallet)
 
 
+def outcome_message(type_: str, ts: int, market_key: int, outcome: int, data: Any) -> StreamMessage:
+    """Build a message of an outcome; `data` has `stream_blocks.MARKET` and `TOKEN` in the place of its IDs."""
+    rest = _encode(_Rest(ts, stream_blocks.MARKET, data))[1:]
+    return StreamMessage(type_, ts, market_key, rest, outcome=outcome)
+
+
 def publish(conn: psycopg.Connection[Any], messages: Sequence[StreamMessage], now_ms: int) -> int:
     """Append messages to the stream, in this order; return the last number.
 
@@ -56,31 +46,13 @@ def publish(conn: psycopg.Connection[Any], messages: Sequence[StreamMessage], no
     """
     if not messages:
         return 0
-    last = int(queries.advance_stream(conn, events=len(messages)))
-    with conn.cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.write(HEADER)
-        for piece in packed(last - len(messages) + 1, messages, now_ms):
-            copy.write(piece)
-        copy.write(TRAILER)
+    blocks = [(len(block), stream_blocks.pack(block)) for block in stream_blocks.split(messages)]
+    ts = datetime.fromtimestamp(now_ms / 1000, UTC)
+    last = int(queries.advance(conn, events=len(messages)))
+    ends = accumulate((size for size, _ in blocks), initial=last - len(messages))
+    rows = [
+        {"seq_from": before + 1, "seq_to": before + size, "ts": ts, "data": data}
+        for before, (size, data) in zip(ends, blocks, strict=False)
+    ]
+    queries.add_blocks(conn, rows)
     return last
-
-
-def packed(first: int, messages: Sequence[StreamMessage], now_ms: int) -> Iterator[bytes]:
-    """Encode rows of `stream_events`, the messages numbered from `first`, in pieces."""
-    ts = microseconds(now_ms)
-    for start in range(0, len(messages), MESSAGES_PER_PIECE):
-        values: list[bytes] = []
-        for seq, each in enumerate(messages[start : start + MESSAGES_PER_PIECE], first + start):
-            text = each.at(seq)
-            values += (
-                _EVENT(6, 8, seq, 8, ts),
-                _columns(each.type, each.market_id, each.wallet),
-                LENGTH(len(text)),
-                text,
-            )
-        yield b"".join(values)
-
-
-@lru_cache(maxsize=20_000)
-def _columns(type_: str, market_id: str | None, wallet: bytes | None) -> bytes:
-    return nullable(type_.encode()) + nullable(None if market_id is None else market_id.encode()) + nullable(wallet)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, TypeVar
 
-from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter, frames
+from api.stream.subscriber import Subscriber, SubscriptionFilter, frames
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from api.stream.subscriber import Packed
+    from sql.stream_reader import StreamEvent
 
 K = TypeVar("K")
 V = TypeVar("V")

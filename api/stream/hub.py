@@ -19,19 +19,20 @@ from api.stream.audience import Audience
 from api.stream.frames import GOING_AWAY, NOT_ALLOWED, RESTARTING, TRY_LATER
 from api.stream.replay import CatchUpQueue
 from api.stream.socket import PING
-from api.stream.stored import between
 from api.stream.subscriber import Resuming, Subscriber, SubscriptionFilter
 from sql.queries import stream as queries
+from sql.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.data.pool import Connection, Pool
-    from api.stream.subscriber import Packed, StreamEvent
+    from api.stream.subscriber import Packed
+    from sql.stream_reader import StreamEvent
 
 log = logging.getLogger("presage.stream")
 
-BATCH = 5000  # events per read
+BATCH = 5000  # events per read, and the rest of the last one's block
 TURN = 200  # sends before yielding to other greenlets
 HOLD_S = 0.25
 RETRY_S = 0.5
@@ -62,7 +63,8 @@ class StreamHub:
         self.keep_following: Callable[[list[tuple[int, bytes]]], object] = lambda _: None
         self.subscribers: set[Subscriber] = set()
         self._audience = Audience()
-        self._replays = CatchUpQueue(pool, lambda: self.last, self._caught_up, queue_bytes)
+        self._reader = StreamReader(statements.run)
+        self._replays = CatchUpQueue(pool, self._reader, lambda: self.last, self._caught_up, queue_bytes)
         self._stopping: int | None = None  # with a close code
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
@@ -233,11 +235,14 @@ class StreamHub:
         if head < self.last:
             self._reset(head)
         while self.last < head:
-            events = between(conn, self.last, head, BATCH)
+            page = self._reader.read(conn, self.last, head, BATCH)
             # Advanced first: a client that joins while this batch is sent has had it, or reads it itself.
-            self.last = events[-1].seq if events else head
+            self.last = page.reached
             self._last_event_at = time.monotonic()
-            worked += self._deliver(events)
+            if page.missing:  # whoever comes back resumes where it was, and learns that its replay is not complete
+                log.error("events are missing: %s", page.missing)
+                self._close_all(TRY_LATER, "events are missing")
+            worked += self._deliver(page.events)
         self._complete_poll = poll
         self._counts.put(Counter.STREAM_POSITION, self._delivered)
         return worked
@@ -247,6 +252,7 @@ class StreamHub:
         log.warning("the newest event was %d and is %d", self.last, head)
         self.last = self._delivered = head
         self._replays.stored.forget()
+        self._reader.forget()
         self._close_all(RESTARTING, "the event numbers were reset")
 
     def _read_oldest(self, conn: Connection) -> None:

@@ -12,13 +12,14 @@ import psycopg
 
 from api.errors import Problem
 from api.stream.frames import TRY_LATER
-from api.stream.stored import EventStore, between
+from api.stream.stored import WIDTH, EventStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.data.pool import Pool
+    from api.data.pool import Connection, Pool
     from api.stream.subscriber import Subscriber
+    from sql.stream_reader import StreamEvent, StreamReader
 
 log = logging.getLogger("presage.stream")
 
@@ -46,12 +47,24 @@ class CatchUpQueue:
     """The clients that are behind. `newest` returns the hub's position; `caught_up` takes over a client there."""
 
     def __init__(
-        self, pool: Pool, newest: Callable[[], int], caught_up: Callable[[Subscriber], bool], queue_bytes: int
+        self,
+        pool: Pool,
+        reader: StreamReader,
+        newest: Callable[[], int],
+        caught_up: Callable[[Subscriber], bool],
+        queue_bytes: int,
     ) -> None:
-        self.stored = EventStore(lambda after, upto: pool.read(lambda conn: between(conn, after, upto)))
+        self._pool, self._reader = pool, reader
+        self.stored = EventStore(self._read)
         self._newest, self._caught_up, self._room = newest, caught_up, queue_bytes // 2
         self._behind: deque[CatchUp] = deque()
         self._running = 0
+
+    def _read(self, after: int, upto: int) -> list[StreamEvent]:
+        def read(conn: Connection) -> list[StreamEvent]:
+            return self._reader.read(conn, after, upto, WIDTH).events
+
+        return self._pool.read(read)
 
     def add(self, subscriber: Subscriber) -> None:
         """Catch a client up, then make it live, without gaps or duplicates."""

@@ -5,19 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from itertools import starmap
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from api.data import statements
-from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter, frames
-from sql.queries import stream as queries
+from api.stream.subscriber import Subscriber, SubscriptionFilter, frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from api.data.pool import Connection
     from api.stream.subscriber import Packed
+    from sql.stream_reader import StreamEvent
 
 WIDTH = 1000  # events per page: those from n * WIDTH + 1 on
 MAX_CACHED_BYTES = 48 << 20  # cached events and the frames encoded from them
@@ -74,12 +71,6 @@ class EventPage:
 
 def _size(packed: Packed) -> int:
     return sum(len(data) for data, _ in packed)
-
-
-def between(conn: Connection, after: int, upto: int, limit: int = WIDTH) -> list[StreamEvent]:
-    """Read the events after one seq and up to another, in order."""
-    rows = statements.run(conn, queries.between, {"after": after, "upto": upto, "limit": limit})
-    return list(starmap(StreamEvent, rows))
 
 
 class EventStore:

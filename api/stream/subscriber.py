@@ -5,31 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
 from api.stream.frames import frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from api.stream.socket import Socket
+    from sql.stream_reader import StreamEvent
 
 MAX_FRAME = 256 << 10  # bytes of messages per frame: clients refuse frames beyond a megabyte
 Packed = list[tuple[bytes, int]]  # frames, each with its last event's seq
-
-
-class StreamEvent(Struct, frozen=True, order=True, gc=False):
-    """A stored event; `watchers` are the accounts that watched its wallet at the time.
-
-    Many are cached; without reference cycles, they are excluded from garbage collection (`gc=False`).
-    """
-
-    seq: int
-    type: str
-    market_id: str | None
-    wallet: bytes | None
-    watchers: list[int] | None
-    message: str
 
 
 @dataclass(frozen=True)
@@ -97,15 +82,15 @@ class Subscriber:
 def frames(events: Iterable[StreamEvent]) -> Packed:
     """Encode events into frames, one message per line."""
     packed: Packed = []
-    lines: list[str] = []
+    lines: list[bytes] = []
     size = last = 0
     for event in events:
         if size and size + len(event.message) > MAX_FRAME:
-            packed.append((frame("\n".join(lines).encode()), last))
+            packed.append((frame(b"\n".join(lines)), last))
             lines, size = [], 0
         lines.append(event.message)
         size += len(event.message) + 1
         last = event.seq
     if lines:
-        packed.append((frame("\n".join(lines).encode()), last))
+        packed.append((frame(b"\n".join(lines)), last))
     return packed

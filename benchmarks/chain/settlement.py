@@ -30,7 +30,7 @@ BLOCKS = 1_000
 TARGET = Target("value", ">=", 10_000)  # the best figure published by another indexer of this exchange is 9,984
 EMPTY = (
     "truncate settlements, wallet_fills, ledger_entries, chain_blocks, chain_ranges, chain_checks, chain_tokens,"
-    " stream_events, wallet_activity, position_changes, positions_due"
+    " stream_blocks, wallet_activity, position_changes, positions_due"
 )
 
 

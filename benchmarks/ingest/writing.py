@@ -1,7 +1,8 @@
 """Writer benchmark: rows per second beside psql's COPY of the same rows into the same hypertables, 10,000 per batch.
 
 The writer publishes new rows to the stream in the same transaction. So psql copies both, the rows the writer wrote
-into the table and those it wrote into the stream, one transaction per batch; and both fire the same triggers.
+into the table and the messages that it packed into blocks, as rows of a table of their own, one transaction per batch;
+and both fire the same triggers.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import interleaved
 from orchestration.ingest.storage.rows import Change, Token, TradeRow, WriteBatch, value_usd
-from orchestration.ingest.storage.writer import Connection, Writer
+from orchestration.ingest.storage.writer import Writer
 from sql.database import connect
+from sql.stream_reader import StoredBlock, StreamReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from benchmarks.database import Bench
     from benchmarks.figures import Figure
@@ -33,10 +34,14 @@ COLUMNS = {
     "trades": "ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash",
     "book_events": "ts, market_key, outcome, event_id, seq, side, price, size, hash",
 }
-STREAM = "copy (select seq, ts, type, market_id, message from stream_events where seq >= %s and seq < %s) to stdout"
-EMPTY = (
-    "truncate trades, book_events, quotes, stream_events, live_prices"  # truncating trades truncates their candles too
-)
+MESSAGES = """
+    create table messages (
+        seq bigint not null, ts timestamptz not null, type text not null, market_id text, message text not null
+    );
+    select create_hypertable('messages', by_range('seq', 1000000::bigint), create_default_indexes => false);
+    create unique index messages_seq_idx on messages (seq);
+"""
+EMPTY = "truncate trades, book_events, quotes, stream_blocks, messages, live_prices"  # and with trades their candles
 
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
@@ -48,11 +53,13 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         for outcome in (0, 1)
     ]
     with fresh(report) as bench:
+        with connect(bench.url, autocommit=True) as conn:
+            conn.execute(MESSAGES)
         for table, make in (("trades", trades), ("book_events", changes)):
             ours = Ours(bench, list(make(dice, tokens)))
             ours.all_a_second()  # warm-up, and to get the stream's rows for psql to copy
-            both = Theirs(bench, table, ours.batches)
-            alone = Theirs(bench, table, ours.batches, stream=False)
+            both = Theirs(bench, table, ours.batches, stream_of=tokens)
+            alone = Theirs(bench, table, ours.batches)
             medians = interleaved(
                 {
                     f"writer, {table} and stream": ours.all_a_second,
@@ -91,24 +98,25 @@ class Ours:
 class Theirs:
     """Psql, one transaction per batch."""
 
-    def __init__(self, bench: Bench, table: str, batches: Sequence[WriteBatch], *, stream: bool = True) -> None:
+    def __init__(
+        self, bench: Bench, table: str, batches: Sequence[WriteBatch], *, stream_of: Sequence[Token] = ()
+    ) -> None:
         self.bench = bench
         self.rows = 0
         script = [r"\set ON_ERROR_STOP on"]
-        with connect(bench.url, autocommit=True) as conn:
-            first, published = (self._asked(conn, "min(seq)"), self._asked(conn, "count(*)")) if stream else (0, 0)
-            for nth, batch in enumerate(batches):
-                file = bench.folder / f"{table}-{nth}.tsv"
-                file.write_text("".join(lines(batch)))
-                script += ["begin;", rf"\copy {table} ({COLUMNS[table]}) from '{file}'"]
-                self.rows += len(batch)
-                if stream:
-                    share = range(
-                        first + published * nth // len(batches), first + published * (nth + 1) // len(batches)
-                    )
-                    script.append(self._stream(conn, bench.folder / f"{table}-{nth}-stream.tsv", share))
-                    self.rows += len(share)
-                script.append("commit;")
+        published = messages(bench, stream_of) if stream_of else []
+        for nth, batch in enumerate(batches):
+            file = bench.folder / f"{table}-{nth}.tsv"
+            file.write_text("".join(lines(batch)))
+            script += ["begin;", rf"\copy {table} ({COLUMNS[table]}) from '{file}'"]
+            self.rows += len(batch)
+            if published:
+                share = published[len(published) * nth // len(batches) : len(published) * (nth + 1) // len(batches)]
+                file = bench.folder / f"{table}-{nth}-stream.tsv"
+                file.write_text("".join(share))
+                script.append(rf"\copy messages from '{file}'")
+                self.rows += len(share)
+            script.append("commit;")
         self.script = "\n".join([*script, ""])
 
     def rows_a_second(self) -> float:
@@ -122,17 +130,20 @@ class Theirs:
         subprocess.run([self.bench.psql, "-qX", self.bench.url], input=script, text=True, check=True, timeout=600)
         return time.perf_counter() - began
 
-    @staticmethod
-    def _stream(conn: Connection, path: Path, share: range) -> str:
-        with path.open("wb") as file, conn.cursor().copy(STREAM, [share.start, share.stop]) as copy:
-            for data in copy:
-                file.write(data)
-        return rf"\copy stream_events (seq, ts, type, market_id, message) from '{path}'"
 
-    @staticmethod
-    def _asked(conn: Connection, what: str) -> int:
-        found = conn.execute(f"select {what} from stream_events").fetchone()  # noqa: S608 - our own words
-        return int(found[0]) if found else 0
+def messages(bench: Bench, tokens: Sequence[Token]) -> list[str]:
+    """Return what the writer has published, as COPY text."""
+    ids = [(each.market_key, each.outcome, each.market_id, each.token_id) for each in tokens]
+    reader = StreamReader(lambda *_: ids)
+    found = []
+    with connect(bench.url, autocommit=True) as conn:
+        for row in conn.execute("select seq_from, seq_to, ts, data from stream_blocks order by seq_from"):
+            block = StoredBlock(*row)
+            found += [
+                f"{event.seq}\t{block.ts.isoformat()}\t{event.type}\t{event.market_id}\t{event.message.decode()}\n"
+                for event in reader.unpack(conn, [block], block.seq_from - 1, block.seq_to).events
+            ]
+    return found
 
 
 def empty(bench: Bench) -> None:

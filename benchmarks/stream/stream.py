@@ -18,6 +18,7 @@ from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import slope
 from benchmarks.ingest.sustained import resident_mb, thinned
+from benchmarks.stream import blocks
 from benchmarks.stream.load import RATE, Load, children, listened, until_open
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
@@ -51,7 +52,8 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
 
 
 def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
-    """Measure our server, then the rivals, with the same clients."""
+    """Measure our blocks, our server, then the rivals, with the same clients."""
+    yield from blocks.run()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65_536), hard))
     try:

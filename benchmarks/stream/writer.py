@@ -6,8 +6,12 @@ import array
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from sql.database import connect
+
+if TYPE_CHECKING:
+    import psycopg
 
 MESSAGE = 300  # bytes of each
 TICK_S = 0.01
@@ -16,11 +20,16 @@ MARKETS = [f"0x{number:064x}" for number in range(200)]
 
 def message(seq: int) -> str:
     """Return a trade's message of constant length."""
+    return f'{{"type":"trade","seq":{seq},{rest(seq)}'
+
+
+def rest(seq: int) -> str:
+    """Return a message without type and number."""
     head = (
-        f'{{"type":"trade","seq":{seq},"ts":{int(time.time() * 1000)},"market_id":"{MARKETS[seq % len(MARKETS)]}",'
+        f'"ts":{int(time.time() * 1000)},"market_id":"{MARKETS[seq % len(MARKETS)]}",'
         '"data":{"price":0.52,"size":12.5,"side":"BUY","padding":"'
     )
-    return head + "x" * (MESSAGE - len(head) - 3) + '"}}'
+    return head + "x" * (MESSAGE - len(f'{{"type":"trade","seq":{seq},') - len(head) - 3) + '"}}'
 
 
 def main(url: str, rate: int, seconds: float, file: Path) -> None:
@@ -38,20 +47,18 @@ def main(url: str, rate: int, seconds: float, file: Path) -> None:
     file.write_bytes(noted.tobytes())
 
 
-def write(conn: object, count: int) -> int:
+def write(conn: psycopg.Connection[Any], count: int) -> int:
     """Write a batch as the feed does, and return its last number."""
-    from sql.queries import feed as queries
+    from orchestration import stream
+    from sql.queries import stream as queries
 
-    with conn.transaction():  # type: ignore[attr-defined]
-        last: int = queries.advance_stream(conn, events=count)
-        rows = ((seq, "trade", MARKETS[seq % len(MARKETS)], message(seq)) for seq in range(last - count + 1, last + 1))
-        with (
-            conn.cursor() as cursor,  # type: ignore[attr-defined]
-            cursor.copy("copy stream_events (seq, type, market_id, message) from stdin") as copy,
-        ):
-            for row in rows:
-                copy.write_row(row)
-    return last
+    first = queries.head(conn) + 1  # nobody else writes
+    messages = [
+        stream.StreamMessage("trade", 0, MARKETS[seq % len(MARKETS)], rest(seq).encode())
+        for seq in range(first, first + count)
+    ]
+    with conn.transaction():
+        return stream.publish(conn, messages, int(time.time() * 1000))
 
 
 if __name__ == "__main__":

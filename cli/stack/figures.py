@@ -17,6 +17,7 @@ TABLES = (
     *("events", "markets", "tokens", "trades", "quotes", "book_events", "live_prices", "live_books"),
     *("candles_1m", "candles_1h", "market_stats_24h", "settlements", "ledger_entries", "stream_events"),
 )
+MESSAGES = "select coalesce(sum(seq_to - seq_from + 1), 0)::bigint from stream_blocks"  # `stream_events`, in blocks
 PAST_INTERVAL_S = 5.0
 COUNTED = (
     *("signals", "leaderboard_wallets_with_profit", "markets_with_14_days_of_candles"),
@@ -100,7 +101,12 @@ class TableCounter:
             began = time.monotonic()
             if not count_all and began < self._due[table]:
                 continue
-            found = conn.execute(sql.SQL("select count(*) from {}").format(sql.Identifier(table))).fetchone()
+            query = (
+                MESSAGES
+                if table == "stream_events"
+                else sql.SQL("select count(*) from {}").format(sql.Identifier(table))
+            )
+            found = conn.execute(query).fetchone()
             self.rows[table] = found[0] if found else 0
             ended = time.monotonic()
             self._due[table] = ended + max(0.9, (ended - began) * len(TABLES) / MAX_COUNTING_SHARE)

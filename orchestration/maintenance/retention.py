@@ -48,7 +48,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
     }
-    oldest = first_event_since(conn, now - timedelta(hours=settings.stream_retention_h))
+    oldest = first_block_since(conn, now - timedelta(hours=settings.stream_retention_h))
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
     dropped["chain_blocks"] = blocks
     dropped["chain_days_held_for_positions"] = held.days
@@ -86,15 +86,15 @@ def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
     return int(last)
 
 
-def first_event_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:
-    """Find the first stream event not older than `instant`: by bisection, as only numbers are indexed."""
+def first_block_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:
+    """Find where the first block not older than `instant` begins: by bisection, as only numbers are indexed."""
     low, high = queries.stream_ends(conn)
     if low is None:
         return None
     high += 1
     while low < high:
         middle = (low + high) // 2
-        found = queries.stream_event_from(conn, seq=middle)
+        found = queries.stream_block_from(conn, seq=middle)
         if found is None or found[1] >= instant:
             high = middle
         else:

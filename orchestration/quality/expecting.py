@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sql.database import MICRO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Severity = Literal["warn", "fail"]
 
@@ -54,6 +57,10 @@ class Suite:
     by: By = "time"
     most: int | None = None
     """With numbers and blocks: max rows per pass; the next pass continues."""
+    stored_in: str | None = None
+    """The table that has the rows, if another: packed."""
+    lay_out: Callable[..., int] | None = None
+    """Copies the new rows into the temporary table, if not the query of the table's name."""
 
     @property
     def takes(self) -> tuple[str, ...]:

@@ -93,8 +93,8 @@ def _judged(
     """Prepare the rows of every suite, as some are found by others', and validate those of the selected suites."""
     passed, reached = PassResult(), {}
     queries.make_room(conn)
-    mismatches = columns.mismatches(conn, [suite.table for suite in SUITES])
-    for suite in (each for each in SUITES if each.table not in mismatches):
+    mismatches = columns.mismatches(conn, [suite.stored_in or suite.table for suite in SUITES])
+    for suite in (each for each in SUITES if (each.stored_in or each.table) not in mismatches):
         began = time.monotonic()
         last = SuiteProgress(*(queries.reached(conn, suite=suite.table) or ()))
         passed.rows[suite.table] = _lay_out(conn, suite, last, now)
@@ -104,7 +104,7 @@ def _judged(
         passed.seconds[suite.table] = time.monotonic() - began
     for suite in suites:
         began = time.monotonic()
-        wrong = mismatches.get(suite.table, [])
+        wrong = mismatches.get(suite.stored_in or suite.table, [])
         rows = passed.rows.get(suite.table, 0)
         passed.results.append(Result(suite, SCHEMA, rows, len(wrong), wrong))
         if not wrong:
@@ -117,7 +117,8 @@ def _lay_out(conn: psycopg.Connection[Any], suite: Suite, last: SuiteProgress, n
     """Copy the new rows into a temporary table, and analyse it for the planner."""
     since = now - LOOK_BACK if last.until is None else max(last.until - OVERLAP, now - MAX_SPAN)
     given = {"since": since, "after": last.after, "seen": last.blocks, "most": suite.most}
-    rows = getattr(queries, suite.table)(conn, **{name: given[name] for name in suite.takes})
+    lay_out = suite.lay_out or getattr(queries, suite.table)
+    rows = lay_out(conn, **{name: given[name] for name in suite.takes})
     conn.execute(sql.SQL("analyze {}").format(sql.Identifier(suite.fresh)))
     return int(rows)
 

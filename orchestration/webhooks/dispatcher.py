@@ -10,6 +10,7 @@ import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby, takewhile
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from orchestration.webhooks.schedule import verdict
 from orchestration.webhooks.subscriptions import Subscriptions, event
 from sql.queries import webhooks as queries
+from sql.stream_reader import StreamReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     import psycopg
 
     from orchestration.webhooks.schedule import Outcome
+
+    WebhookRow = tuple[UUID, int, str, str]  # with the number, type and body of an event
 
 log = logging.getLogger(__name__)
 
@@ -100,6 +104,7 @@ class Dispatcher:
         self._conn, self._attempts, self._clock = conn, attempts, clock
         self._max_waiting, self._at_once = max_waiting, at_once
         self._subscriptions = Subscriptions()
+        self._reader = StreamReader()
         self._version: int | None = None
         self._busy: set[UUID] = set()
         self.counted = DispatchCounts()
@@ -139,39 +144,33 @@ class Dispatcher:
                 self._version = version
             # Events from a time without webhooks need not be read.
             after = max(seen, last if self._subscriptions.since is None else self._subscriptions.since)
-            rows, after = self._missed(after, last)
-            upto = min(last, after + MAX_EVENTS_PER_STEP)
+            rows, upto = self._read(after, last) if after < last else ([], last)
             self.behind = upto < last
             if upto == seen:
                 self.seen_at = self.now
                 return
-            rows += [
-                (wish.webhook_id, found.seq, found.type, found.body)
-                for found in self._events(after, upto)
-                for wish in self._subscriptions.of(found)
-            ]
             if rows:
                 self._add(rows)
             queries.seen(self._conn, seq=upto)
             self.seen_at = queries.published_at(self._conn, seq=upto) if self.behind else self.now
 
-    def _missed(self, after: int, last: int) -> tuple[list[tuple[UUID, int, str, str]], int]:
-        """Record for webhooks the events that were dropped before they were read; return up to where that was."""
-        if after >= last:
-            return [], after
-        first = queries.first_after(self._conn, seq=after)
-        upto = last if first is None else min(last, first - 1)
-        if upto == after:
-            return [], after
-        self.counted.missed += upto - after
-        log.warning("%s events were dropped before they became deliveries", upto - after)
-        return self._subscriptions.missed(after, upto, self._clock()), upto
+    def _read(self, after: int, last: int) -> tuple[list[WebhookRow], int]:
+        """Return the deliveries of the next events, and of the news that some are missing; and up to where they are."""
+        kinds = self._subscriptions.kinds
+        page = self._reader.read(self._conn, after, last, MAX_EVENTS_PER_STEP, lambda _, kind: kind in kinds)
+        rows = [
+            (wish.webhook_id, found.seq, found.type, found.body)
+            for found in map(event, page.events)
+            for wish in self._subscriptions.of(found)
+        ]
+        for begin, end in page.missing:
+            count = end - begin + 1
+            self.counted.missed += count
+            log.warning("%s events were lost before they became deliveries", count)
+            rows += self._subscriptions.missed(begin - 1, end, self._clock())
+        return sorted(rows, key=itemgetter(1)), page.reached
 
-    def _events(self, after: int, upto: int) -> list[Any]:
-        found = queries.events(self._conn, after=after, upto=upto, types=self._subscriptions.kinds)
-        return [event(*row) for row in found]
-
-    def _add(self, rows: Sequence[tuple[UUID, int, str, str]]) -> None:
+    def _add(self, rows: Sequence[WebhookRow]) -> None:
         # Before anything is added: a burst after our own outage is not the receiver's fault.
         why = f"more than {self._max_waiting:,} deliveries were waiting"
         overfull = queries.disable_overfull(self._conn, most=self._max_waiting, reason=why)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from uuid import UUID
 
+    from sql.stream_reader import StreamEvent
+
 MARKET = {"ACTIVE": "reopened", "CLOSED": "closed", "RESOLVED": "resolved"}
 MISSED = "webhook.missed"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}\Z")
@@ -60,29 +62,28 @@ class WebhookEvent:
     body: str
 
 
-def event(  # noqa: PLR0917 (the columns of a row, in its order)
-    seq: int, kind: str, market_id: str | None, wallet: bytes | None, watchers: Sequence[int] | None, message: str
-) -> WebhookEvent:
-    """Parse a row of `webhooks.events`."""
-    said = _message.decode(message)
+def event(stored: StreamEvent) -> WebhookEvent:
+    """Parse an event of the stream."""
+    kind, wallet = stored.type, stored.wallet
+    said = _message.decode(stored.message)
     data = _read(said.data)
     usd = data.value if data.type == "whale_alert" else data.value_usd
     name = {"signal": f"signal.{data.type}", "market": f"market.{_change(data)}"}.get(kind, kind)
     payload = {
         "type": name,
         "timestamp": instant(said.ts),
-        "seq": seq,
-        "market_id": market_id,
+        "seq": stored.seq,
+        "market_id": stored.market_id,
         "data": said.data,
     }
     return WebhookEvent(
-        seq=seq,
+        seq=stored.seq,
         kind=kind,
         type=name,
-        market_id=market_id,
+        market_id=stored.market_id,
         usd=None if usd is None else round(usd * MICRO),
         wallets=frozenset([wallet] if wallet else map(_address, filter(_ADDRESS.match, (data.maker, data.taker)))),
-        watchers=frozenset(watchers or ()),
+        watchers=frozenset(stored.watchers or ()),
         body=msgspec.json.encode(payload).decode(),
     )
 
@@ -157,7 +158,7 @@ class Subscriptions:
             for kind in {name.partition(".")[0] for name in events}:
                 for market_id in [None] if wish.market_ids is None else wish.market_ids:
                     self._found[kind, market_id].append(wish)
-        self.kinds = sorted({kind for kind, _ in self._found})
+        self.kinds = frozenset(kind for kind, _ in self._found)
 
     def missed(self, after: int, upto: int, now: float) -> list[tuple[UUID, int, str, str]]:
         """Return rows that record, for each webhook, stream events that are gone: whether it wanted any is unknown."""

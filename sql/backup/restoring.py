@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from psycopg.abc import Query
+
     from sql.backup.origin import Origin
 
 Existing = Literal["missing", "empty", "full"]
@@ -162,7 +164,9 @@ def _settle(url: str, backup: Origin) -> None:
     """
     age_s = max(0.0, (datetime.now(UTC) - backup.at).total_seconds())
     with database.connect(url, autocommit=True, name="presage restore") as conn:
-        conn.execute("truncate stream_events")
+        for table in ("stream_blocks", "stream_events"):  # the latter in a backup of an earlier release
+            if _one(conn, sql.SQL("select to_regclass({})").format(sql.Literal(table))) is not None:
+                conn.execute(sql.SQL("truncate {}").format(sql.Identifier(table)))
         conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])
         conn.execute("update webhook_head set last_seq = (select last_seq from stream_head)")
         conn.execute("update feed_leases set role = 'gone', ready = false")
@@ -174,7 +178,7 @@ def _drop(admin: psycopg.Connection[Any], name: str) -> None:
     admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(name)))
 
 
-def _one(conn: psycopg.Connection[Any], query: str) -> Any:
+def _one(conn: psycopg.Connection[Any], query: Query) -> Any:
     row = conn.execute(query).fetchone()
     assert row is not None
     return row[0]

@@ -152,10 +152,6 @@ select source, reason, payload from unnest(:sources::text[], :reasons::text[], :
 -- Tokens whose live book is not shown.
 select market_key, outcome from live_books where not verified;
 
--- name: advance_stream(events)$
--- The stream's last number after taking `events` more. Called last in a transaction: the row is held until commit.
-update stream_head set last_seq = last_seq + :events returning last_seq;
-
 -- --- What the feed follows ----------------------------------------------------------------------------------------------------
 
 -- name: followed_tokens()

@@ -16,7 +16,7 @@ create temp table if not exists fresh_book_events as table book_events with no d
 create temp table if not exists fresh_book_anchors as table book_anchors with no data;
 create temp table if not exists fresh_live_prices as table live_prices with no data;
 create temp table if not exists fresh_live_books as table live_books with no data;
-create temp table if not exists fresh_stream_events as table stream_events with no data;
+create temp table if not exists fresh_stream_events (seq bigint, ts timestamptz, type text, market_id text, message text);
 create temp table if not exists fresh_feed_stats as table feed_stats with no data;
 create temp table if not exists fresh_coverage_gaps as table coverage_gaps with no data;
 create temp table if not exists fresh_coverage_days as table coverage_days with no data;
@@ -113,11 +113,9 @@ insert into fresh_live_prices select * from live_prices where updated_at >= :sin
 -- Those that were written since, and are served.
 insert into fresh_live_books select * from live_books where updated_at >= :since and verified;
 
--- name: stream_events(after, most)!
--- One in a hundred of the newest, as they are many, and alike.
-insert into fresh_stream_events
-select * from stream_events
-where seq > greatest(coalesce(:after::bigint, 0), (select last_seq from stream_head) - :most::bigint) and seq %% 100 = 0;
+-- name: new_stream_events(after, most)^
+-- The numbers of events to check: after the first, and up to the second.
+select greatest(coalesce(:after::bigint, 0), last_seq - :most::bigint), last_seq from stream_head;
 
 -- name: feed_stats(since)!
 -- Those since then.

@@ -69,20 +69,17 @@ apart as materialized (
 select * from apart where (select count(*) from apart) > greatest(3, (select count(*) from pairs) / 20);
 
 -- name: stream_gaps()
--- Thousands of the newest numbers of the stream, up to a million, in which some are missing or duplicated.
-select h.low, h.high, held.events, held.seqs
+-- Numbers that are missing among the newest of the stream, up to a million; or that two blocks have.
+select seq_before + 1 as low, seq_from - 1 as high
 from (
-    select greatest(first.seq, part * 1000) as low, least(head.last_seq, part * 1000 + 999) as high
-    from stream_head as head
-    cross join lateral (select min(seq) as seq from stream_events where seq > head.last_seq - 1000000) as first
-    cross join lateral generate_series(
-        (select min(seq) from fresh_stream_events) / 1000, head.last_seq / 1000
-    ) as part
-) as h
-cross join lateral (
-    select count(*) as events, count(distinct seq) as seqs from stream_events where seq between h.low and h.high
-) as held
-where held.events <> h.high - h.low + 1 or held.seqs <> held.events;
+    select lag(seq_to) over (order by seq_from) as seq_before, seq_from
+    from (
+        select b.seq_from, b.seq_to from stream_blocks b, stream_head h where b.seq_from > h.last_seq - 1000000
+        union all
+        select last_seq + 1, null from stream_head where exists (select from fresh_stream_events)
+    ) as block
+) as neighbours
+where seq_from <> seq_before + 1;
 
 -- name: matches_without_taker()
 -- New fills of a match whose taker's own row is not where they say.

@@ -7,16 +7,16 @@ select count(*) from drop_chunks(:hypertable::regclass, older_than => :before::t
 select ts from chain_blocks where number > (select base_block from positions_head) order by number limit 1;
 
 -- name: drop_stream_before(seq)$
--- Drops the chunks of the stream whose every event comes before this one.
-select count(*) from drop_chunks('stream_events', older_than => :seq::bigint);
+-- Drops the chunks of the stream whose every block begins before this number.
+select count(*) from drop_chunks('stream_blocks', older_than => :seq::bigint);
 
 -- name: stream_ends()^
--- The oldest and the newest event kept.
-select min(seq), max(seq) from stream_events;
+-- The first numbers of the oldest and the newest block kept.
+select min(seq_from), max(seq_from) from stream_blocks;
 
--- name: stream_event_from(seq)^
--- The first event at or after this number, and when it happened.
-select seq, ts from stream_events where seq >= :seq order by seq limit 1;
+-- name: stream_block_from(seq)^
+-- The first block that begins at or after this number, and when it was published.
+select seq_from, ts from stream_blocks where seq_from >= :seq order by seq_from limit 1;
 
 -- name: forget_leases(before)!
 -- Deletes leases of runs that ended long ago.

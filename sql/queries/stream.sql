@@ -6,21 +6,45 @@ select last_seq from stream_head;
 
 -- name: oldest()$
 -- The oldest event kept.
-select seq from stream_events order by seq limit 1;
+select seq_from from stream_blocks order by seq_from limit 1;
 
--- name: between(after, upto, limit)
--- Events in order; for wallet activity, also the accounts that watched the wallet then.
-select e.seq, e.type, e.market_id, e.wallet,
-    case when e.wallet is not null then (
-        select array_agg(w.account_id)
-        from wallets_watched w
-        where w.wallet = e.wallet and w.watched_at <= e.ts and (w.unwatched_at is null or w.unwatched_at > e.ts)
-    ) end,
-    e.message
-from stream_events e
-where e.seq > :after and e.seq <= :upto
-order by e.seq
-limit :limit;
+-- name: advance(events)$
+-- The stream's last number after taking `events` more. Called last in a transaction: the row is held until commit.
+update stream_head set last_seq = last_seq + :events returning last_seq;
+
+-- name: add_blocks(seq_from, seq_to, ts, data)*!
+-- Adds blocks.
+insert into stream_blocks (seq_from, seq_to, ts, data) values (:seq_from, :seq_to, :ts, :data);
+
+-- name: between(after, upto)
+-- The blocks with the events after one number and up to another, in order. A block has at most 2,000: both bounds of what is read are known
+-- when the query is planned, so that other chunks are left out.
+select seq_from, seq_to, ts, data
+from stream_blocks
+where seq_from > :after::bigint - 2000 and seq_from <= :upto::bigint and seq_to > :after::bigint
+order by seq_from;
+
+-- name: first_after(seq)$
+-- The first number after another that the stream still has; null if none.
+select greatest(seq_from, :seq::bigint + 1) from stream_blocks
+where seq_from > :seq::bigint - 2000 and seq_to > :seq::bigint
+order by seq_from
+limit 1;
+
+-- name: outcome_ids(market_keys)
+-- The exchange's IDs of outcomes.
+select t.market_key, t.outcome, m.market_id, t.token_id
+from markets m
+join tokens t using (market_key)
+where m.market_key = any(:market_keys::int[]);
+
+-- name: watchers(wallets, instants)
+-- The accounts that watched wallets at some time.
+select given.wallet, given.ts, array_agg(w.account_id)
+from unnest(:wallets::bytea[], :instants::timestamptz[]) as given (wallet, ts)
+join wallets_watched w
+    on w.wallet = given.wallet and w.watched_at <= given.ts and (w.unwatched_at is null or w.unwatched_at > given.ts)
+group by given.wallet, given.ts;
 
 -- name: follow(account_id, wallets, most)!
 -- Follows wallets for a day, as long as events are kept, unless that makes too many for the account.

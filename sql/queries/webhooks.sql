@@ -152,26 +152,9 @@ from webhooks
 where disabled_at is null
 order by number;
 
--- name: events(after, upto, types)
--- Events of some types, with number, type, market, wallet, the accounts that watched it then, message.
-select e.seq, e.type, e.market_id, e.wallet,
-    case when e.wallet is not null then (
-        select array_agg(w.account_id)
-        from wallets_watched w
-        where w.wallet = e.wallet and w.watched_at <= e.ts and (w.unwatched_at is null or w.unwatched_at > e.ts)
-    ) end,
-    e.message
-from stream_events e
-where e.seq > :after and e.seq <= :upto and e.type = any(:types::text[])
-order by e.seq;
-
--- name: first_after(seq)$
--- The first number after another that the stream still has; null if none.
-select seq from stream_events where seq > :seq order by seq limit 1;
-
 -- name: published_at(seq)$
--- When an event was published, by the database's clock.
-select ts from stream_events where seq = :seq;
+-- When an event was published.
+select ts from stream_blocks where seq_from > :seq::bigint - 2000 and seq_from <= :seq order by seq_from desc limit 1;
 
 -- name: queue(webhook_ids, seqs, types, bodies, now)$
 -- Queues deliveries, in this order; existing ones are left alone. Returns how many were new.

@@ -34,7 +34,7 @@ from sql.tables.series import (
     candles_1m,
     candles_due,
     quotes,
-    stream_events,
+    stream_blocks,
     stream_head,
     trades,
 )
@@ -103,7 +103,7 @@ __all__ = [
     "settlements",
     "signals",
     "stage_clocks",
-    "stream_events",
+    "stream_blocks",
     "stream_head",
     "taxonomy_counts",
     "tick_sizes",

@@ -14,11 +14,10 @@ from sqlalchemy import (
     LargeBinary,
     SmallInteger,
     Table,
-    Text,
     text,
 )
 
-from sql.tables.base import NOW, Time, metadata
+from sql.tables.base import Time, metadata
 
 
 def newest(table: str, column: str) -> Index:
@@ -120,17 +119,22 @@ candles_due = Table(
     "stretch may be there several times, so that who adds one waits for nobody. Empty on the Apache licence",
 )
 
-stream_events = Table(
-    "stream_events",
+stream_blocks = Table(
+    "stream_blocks",
     metadata,
-    Column("seq", BigInteger, nullable=False, comment="Gap-free, in commit order"),
-    Column("ts", Time, nullable=False, server_default=NOW),
-    Column("type", Text, nullable=False),
-    Column("market_id", Text),
-    Column("wallet", LargeBinary),
-    Column("message", Text, nullable=False, comment="The JSON text as subscribers get it, seq included"),
-    Index("stream_events_seq_idx", "seq", unique=True),
-    info={"timescale": "hypertable", "time": "seq", "chunk": "1000000"},
+    Column(
+        "seq_from",
+        BigInteger,
+        nullable=False,
+        comment="Number of the first message: one more than the last of the block before",
+    ),
+    Column("seq_to", BigInteger, nullable=False),
+    Column("ts", Time, nullable=False, comment="When it was published"),
+    Column("data", LargeBinary, nullable=False, comment="As packed by sql/stream_blocks.py"),
+    CheckConstraint("seq_to >= seq_from and seq_to < seq_from + 2000", name="width"),
+    Index("stream_blocks_seq_from_idx", "seq_from", unique=True),
+    comment="Stream messages, in a block or more for each transaction; their numbers have no gaps, in commit order",
+    info={"timescale": "hypertable", "time": "seq_from", "chunk": "1000000"},
 )
 
 stream_head = Table(

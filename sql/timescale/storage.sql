@@ -37,5 +37,6 @@ exception
 end
 $$;
 
--- Packs are compressed already: out of line without another attempt.
+-- Packs and blocks are compressed already: out of line without another attempt.
 alter table book_packs alter column data set storage external;
+alter table stream_blocks alter column data set storage external;

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from websockets.sync.client import connect
 
+from orchestration import stream
 from tests.patience import PATIENCE_S
 
 
@@ -46,23 +47,13 @@ def listening(url):
 
 
 def write(conn, events):
-    """Store events as the feed does, numbered last within the transaction; return their numbers."""
+    """Publish events, later than all that was done before, by milliseconds too; return their numbers."""
+    before = now_ms = int(time.time() * 1000)
+    while now_ms == before:
+        now_ms = int(time.time() * 1000)
     with conn.transaction():
-        (last,) = conn.execute(
-            "update stream_head set last_seq = last_seq + %s returning last_seq", [len(events)]
-        ).fetchone()
-        first = last - len(events) + 1
-        with conn.cursor().copy("copy stream_events (seq, type, market_id, wallet, message) from stdin") as copy:
-            for seq, (kind, market_id, data, *wallet) in enumerate(events, start=first):
-                message = {
-                    "type": kind,
-                    "seq": seq,
-                    "ts": int(time.time() * 1000),
-                    "market_id": market_id,
-                    "data": data,
-                }
-                copy.write_row((seq, kind, market_id, wallet[0] if wallet else None, json.dumps(message)))
-    return list(range(first, last + 1))
+        last = stream.publish(conn, [stream.message(kind, now_ms, *event) for kind, *event in events], now_ms)
+    return list(range(last - len(events) + 1, last + 1))
 
 
 def trades(count, market_id="0x" + "1" * 64):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from sql import database
+from tests import stream_rows
 from tests.api.conftest import generous, serving
 from tests.api.listening import trades, write
 from tests.patience import PATIENCE_S
@@ -75,7 +76,7 @@ def test_the_snippet_hears_everything_once_though_its_worker_is_killed(snippet, 
 
 def test_the_snippet_tells_of_a_hole(snippet, server, conn, key):
     written = write(conn, trades(10))
-    conn.execute("delete from stream_events where seq = any(%s)", [written[:5]])
+    stream_rows.remove(conn, written[:5].__contains__)
     with follow(snippet, server, key, after=written[1], count=6) as node:
         guard = threading.Timer(PATIENCE_S, node.kill)
         guard.start()

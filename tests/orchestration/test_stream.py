@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from orchestration import stream
+from tests import stream_rows
 
 
 def test_messages_are_numbered_in_order_and_keep_market_and_wallet(conn):
@@ -16,17 +17,17 @@ def test_messages_are_numbered_in_order_and_keep_market_and_wallet(conn):
     assert stream.publish(conn, told, 1_790_000_000_000) == 2
     assert stream.publish(conn, [], 1_790_000_000_000) == 0
 
-    rows = conn.execute("select seq, type, market_id, wallet, message from stream_events order by seq").fetchall()
-    assert [row[:4] for row in rows] == [
+    rows = stream_rows.rows(conn)
+    assert [(row.seq, row.type, row.market_id, row.wallet) for row in rows] == [
         (1, "onchain_trade", "0xabc", None),
         (2, "wallet_activity", None, b"\x01" * 20),
     ]
-    assert json.loads(rows[0][4]) == {
+    assert json.loads(rows[0].message) == {
         "type": "onchain_trade",
         "seq": 1,
         "ts": 5,
         "market_id": "0xabc",
         "data": {"size": 1.5},
     }
-    assert json.loads(rows[1][4])["market_id"] is None
+    assert json.loads(rows[1].message)["market_id"] is None
     assert conn.execute("select last_seq from stream_head").fetchone() == (2,)

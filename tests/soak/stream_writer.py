@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 import time
 
 import psycopg
+
+from orchestration import stream
 
 TYPES = ("trade", "orderbook", "price", "market", "signal", "onchain_trade", "wallet_activity")
 MARKETS = [f"0x{number:064x}" for number in range(1, 21)]
@@ -19,15 +20,13 @@ def write(conn: psycopg.Connection, dice: random.Random) -> None:
         conn.execute("select 1")
         if dice.random() < 0.3:
             time.sleep(dice.uniform(0, 0.15))  # before the numbers are taken: other writers overtake
-        count = dice.randint(1, 20)
-        (last,) = conn.execute("update stream_head set last_seq = last_seq + %s returning last_seq", [count]).fetchone()
-        with conn.cursor().copy("copy stream_events (seq, type, market_id, wallet, message) from stdin") as copy:
-            for seq in range(last - count + 1, last + 1):
-                kind = dice.choice(TYPES)
-                market = None if dice.random() < 0.05 else dice.choice(MARKETS)
-                wallet = dice.choice(WALLETS) if kind == "wallet_activity" else None
-                message = {"type": kind, "seq": seq, "ts": int(time.time() * 1000), "market_id": market, "data": {}}
-                copy.write_row((seq, kind, market, wallet, json.dumps(message)))
+        messages = []
+        for _ in range(dice.randint(1, 20)):
+            kind = dice.choice(TYPES)
+            market = None if dice.random() < 0.05 else dice.choice(MARKETS)
+            wallet = dice.choice(WALLETS) if kind == "wallet_activity" else None
+            messages.append(stream.message(kind, int(time.time() * 1000), market, {}, wallet))
+        stream.publish(conn, messages, int(time.time() * 1000))
         if dice.random() < 0.1:
             time.sleep(dice.uniform(0, 0.03))  # after: other writers wait
         if dice.random() < 0.1:

@@ -18,6 +18,7 @@ import pytest
 
 from sql import migrate
 from sql.embedded import Cluster
+from tests import stream_rows
 from tests.api.conftest import Server, generous
 from tests.soak.stream_writer import WALLETS
 from tests.soak.subscribers import Row, Subscribers, random_subscriber
@@ -126,10 +127,7 @@ def kill_many(faults: int, pause_s: float) -> tuple[list[str], int]:
             service.end_writing()
             subscribers_thread.reconnecting = False
             with service.connect() as conn:
-                rows = [
-                    Row(*row)
-                    for row in conn.execute("select seq, type, market_id, wallet from stream_events order by seq")
-                ]
+                rows = [Row(row.seq, row.type, row.market_id, row.wallet) for row in stream_rows.rows(conn)]
             assert [row.seq for row in rows] == list(range(1, len(rows) + 1)), "the sequence has holes"
             expected = [[row.seq for row in rows if each.wants(row)] for each in subscribers_thread.subscribers]
             behind_s = caught_up(subscribers_thread, expected)

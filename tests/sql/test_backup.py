@@ -14,15 +14,17 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
 from cli.main import app
-from sql import database
+from orchestration import stream
+from sql import database, migrate
 from sql.backup import BackupError, origin, restore, save, saving
 from sql.tables import metadata
+from tests import stream_rows
 from tests.factories import insert
 from tests.sql import schema
 
 NOW = dt.datetime.now(dt.UTC)
 # What a restore changes: leases are over, books are to be resynced, the stream's numbers jump.
-SETTLED = {"feed_leases", "live_books", "stream_events", "stream_head", "webhook_head", "settings"}
+SETTLED = {"feed_leases", "live_books", "stream_blocks", "stream_head", "webhook_head", "settings"}
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +40,7 @@ def filled(conn, add_market, add_trades):
     insert(conn, "book_events", {**of, "event_id": 1, "seq": 1})
     book = {"bid_prices": [1], "bid_sizes": [1], "ask_prices": [], "ask_sizes": []}
     insert(conn, "live_books", {**of, **book, "seq": 1, "verified": True})
-    insert(conn, "stream_events", {"seq": 7, "type": "trade", "message": "{}"})
+    stream_rows.add(conn, 7, [stream.message("trade", 0, None, {})])
     conn.execute("update stream_head set last_seq = 7")
     insert(conn, "feed_leases", {"run_id": "a", "feed": "polymarket", "role": "leader", "window_ends_at": NOW})
     return market
@@ -151,13 +153,26 @@ def test_what_was_live_when_it_was_made_is_live_no_longer(database_url, elsewher
 
     assert column(elsewhere, "select verified from live_books") == [False]
     assert column(elsewhere, "select role from feed_leases") == ["gone"]
-    assert column(elsewhere, "select count(*) from stream_events") == [0]
+    assert column(elsewhere, "select count(*) from stream_blocks") == [0]
     (head,) = column(elsewhere, "select last_seq from stream_head")
     assert head > 7 + 1_000_000, "a number that a client has seen since is not given to another event"
     assert column(elsewhere, "select last_seq from webhook_head") == [head], "no events are left to look through"
     (told,) = column(elsewhere, "select value from settings where name = 'backup'")
     with database.connect(elsewhere) as conn:
         assert told["license"] == database.license(conn)
+
+
+def test_a_backup_from_before_the_stream_had_blocks_is_restored_and_migrated(database_url, elsewhere, file):
+    migrate.downgrade(database_url, "0009")
+    assert column(database_url, "select seq from stream_events") == [7]
+    save(database_url, file)
+
+    restore(elsewhere, file)
+
+    assert column(elsewhere, "select seq from stream_events") == []
+    migrate.upgrade(elsewhere)
+    assert column(elsewhere, "select count(*) from stream_blocks") == [0]
+    assert contents(elsewhere) == contents(database_url)
 
 
 def test_what_is_not_committed_when_it_begins_is_not_in_it(database_url, elsewhere, file, add_market):

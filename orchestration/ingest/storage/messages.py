@@ -6,8 +6,9 @@ from typing import Literal
 import msgspec
 
 from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, TradeRow, mid
-from orchestration.stream import StreamMessage, message
+from orchestration.stream import outcome_message
 from sql.database import MICRO
+from sql.stream_blocks import MARKET, TOKEN, StreamMessage
 
 
 class BookLevel(msgspec.Struct, gc=False):
@@ -74,14 +75,15 @@ class BookData(msgspec.Struct, gc=False):
 def trade(row: TradeRow) -> StreamMessage:
     """Return the message of a trade."""
     token = row.token
-    return message(
+    return outcome_message(
         "trade",
         row.ts_ms,
-        token.market_id,
+        token.market_key,
+        token.outcome,
         TradeData(
             str(row.trade_id),
-            token.market_id,
-            token.token_id,
+            MARKET,
+            TOKEN,
             token.outcome,
             row.price / MICRO,
             row.size / MICRO,
@@ -96,14 +98,15 @@ def trade(row: TradeRow) -> StreamMessage:
 def price(row: LivePrice, now_ms: int) -> StreamMessage:
     """Return the message of a price."""
     token = row.token
-    return message(
+    return outcome_message(
         "price",
         row.ts_ms,
-        token.market_id,
+        token.market_key,
+        token.outcome,
         PriceData(
-            token.market_id,
+            MARKET,
             token.outcome,
-            token.token_id,
+            TOKEN,
             _number(mid(row.bid, row.ask)),
             _number(row.bid),
             _number(row.ask),
@@ -154,14 +157,15 @@ def _book(  # noqa: PLR0917 (private to this module)
     ask: int | None,
 ) -> StreamMessage:
     token = row.token
-    return message(
+    return outcome_message(
         "orderbook",
         row.ts_ms,
-        token.market_id,
+        token.market_key,
+        token.outcome,
         BookData(
-            token.market_id,
+            MARKET,
             token.outcome,
-            token.token_id,
+            TOKEN,
             kind,
             bids,
             asks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestration.quality import stream_rows
 from orchestration.quality.expecting import (
     PRICE_MAX,
     SIZE_MAX,
@@ -122,7 +123,7 @@ FEED = (
         STAGE,
         "stream_events",
         (
-            no_rows("no_gap", "The last thousand numbers up to the head are complete.", "stream_gaps"),
+            no_rows("no_gap", "The last million numbers up to the head are complete.", "stream_gaps"),
             holds(
                 "message",
                 "The message has the row's number and type.",
@@ -140,6 +141,8 @@ FEED = (
         ),
         by="number",
         most=1_000_000,
+        stored_in="stream_blocks",
+        lay_out=stream_rows.lay_out,
     ),
     Suite(
         "feed_stats",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SMALL, FULL = Size(markets=5000, trades=56_000), Size()
 LARGE = {
-    *("trades", "quotes", "book_events", "candles_1m", "candles_1h", "markets", "tokens", "events", "stream_events"),
+    *("trades", "quotes", "book_events", "candles_1m", "candles_1h", "markets", "tokens", "events", "stream_blocks"),
     *("settlements", "wallet_fills", "ledger_entries", "wallet_activity", "wallet_positions", "signals"),
     *("live_prices", "live_books", "market_stats_24h", "market_activity", "market_rankings"),
 }

@@ -188,7 +188,7 @@ def often():
 
 @given(steps=steps)
 def test_property_any_history_can_be_asked_for_at_any_moment_and_by_steps(shared, often, steps):
-    for table in ("book_events", "book_packs", "book_anchors", "quotes", "live_books", "live_prices", "stream_events"):
+    for table in ("book_events", "book_packs", "book_anchors", "quotes", "live_books", "live_prices", "stream_blocks"):
         shared.execute(f"truncate {table}")
     lived = Lived(shared, 7)
     start = ms = NOW - 200_000

@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from sql import database
+from tests import stream_rows
 from tests.api.conftest import generous, serving
 from tests.api.listening import listening, seqs, trades, write
 from tests.factories import add_market
@@ -162,7 +163,7 @@ def test_a_replay_heeds_the_filter(listen, server_conn):
 
 def test_what_is_no_longer_kept_is_not_promised(listen, server_conn):
     written = write(server_conn, trades(5))
-    server_conn.execute("delete from stream_events where seq < %s", [written[3]])
+    stream_rows.remove(server_conn, lambda seq: seq < written[3])
     with listen(resume_from=10**9) as client:
         assert client.until("replay_completed")[1]["complete"] is False
 

@@ -17,6 +17,7 @@ from websockets.sync.client import connect
 
 from benchmarks.api.load import cpu_s
 from sql import database
+from tests import stream_rows
 from tests.api.conftest import generous, listener, serving
 from tests.api.listening import listening, seqs, trades, write
 from tests.api.raw import PING, PING_COMMAND, Raw, closing, framed
@@ -285,8 +286,8 @@ def test_ten_thousand_messages_are_replayed_in_a_moment(patient, patient_conn):
     plainly = []  # the same, read by whoever has the database
     for _ in range(3):
         began = time.monotonic()
-        rows = patient_conn.execute("select message::text from stream_events where seq > %s order by seq", [first])
-        assert [json.loads(row[0])["seq"] for row in rows.fetchall()] == written
+        rows = stream_rows.rows(patient_conn)
+        assert [json.loads(row.message)["seq"] for row in rows if row.seq > first] == written
         plainly.append(time.monotonic() - began)
     print(f"10,000 messages replayed in {min(took) * 1000:.0f} ms; plainly read in {min(plainly) * 1000:.0f} ms")
     assert min(took) < 10 * min(plainly)
@@ -296,11 +297,31 @@ def test_a_replay_of_what_is_no_longer_kept_says_so(listen, server_conn):
     with listen() as client:
         first = client.hello["seq"]
     written = write(server_conn, trades(30))
-    server_conn.execute("delete from stream_events where seq between %s and %s", [written[10], written[19]])
+    stream_rows.remove(server_conn, written[10:20].__contains__)
     with listen(resume_from=first) as client:
         heard, completed = client.until("replay_completed")
 
     assert seqs(heard) == written[:10] + written[20:]
+    assert completed["complete"] is False
+
+
+def test_messages_that_cannot_be_read_end_a_connection_and_are_not_promised_to_who_comes_back(patient, patient_conn):
+    key = generous(patient_conn, "damaged@example.com")
+    with listening(patient.stream(key)) as client:
+        before = write(patient_conn, trades(5))
+        assert seqs(client.events(5)) == before
+        with patient_conn.transaction():  # so that nobody reads it whole
+            damaged = write(patient_conn, trades(5))
+            stream_rows.spoil(patient_conn, damaged[0])
+        with pytest.raises(ConnectionClosed) as closed:
+            client.next()
+    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (1013, f"events are missing; last_seq={before[-1]}")
+
+    with listening(patient.stream(key, resume_from=before[0])) as client:
+        written = write(patient_conn, trades(3))
+        heard, completed = client.until("replay_completed")
+        heard += client.events(7 - len(heard))
+    assert seqs(heard) == before[1:] + written
     assert completed["complete"] is False
 
 
@@ -309,7 +330,7 @@ def test_a_database_that_is_behind_sends_everyone_away_to_ask_anew(patient, pati
     with listening(patient.stream(key)) as client:
         last = write(patient_conn, trades(5))[-1]
         client.events(5)
-        patient_conn.execute("delete from stream_events where seq > %s", [last - 2])
+        stream_rows.remove(patient_conn, lambda seq: seq > last - 2)
         patient_conn.execute("update stream_head set last_seq = %s", [last - 2])
         with pytest.raises(ConnectionClosed) as closed:
             client.next()

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 
 from api.stream import stored
 from api.stream.stored import WIDTH, EventStore
-from api.stream.subscriber import StreamEvent, Subscriber, SubscriptionFilter
+from api.stream.subscriber import Subscriber, SubscriptionFilter
+from sql.stream_reader import StreamEvent
 
 MARKETS, TYPES, WALLETS = ("a", "b", None), ("trade", "price"), (None, None, None, b"w", b"x")
 
 
 def event(seq, dice=None):
     if dice is None:
-        return StreamEvent(seq, "trade", "a", None, None, f"<{seq}>")
+        return StreamEvent(seq, "trade", "a", None, None, b"<%d>" % seq)
     wallet = dice.choice(WALLETS)
     watchers = None if wallet is None else dice.choice([None, [1], [2, 1]])
-    return StreamEvent(seq, dice.choice(TYPES), dice.choice(MARKETS), wallet, watchers, f"<{seq}>")
+    return StreamEvent(seq, dice.choice(TYPES), dice.choice(MARKETS), wallet, watchers, b"<%d>" % seq)
 
 
 def reader(account_id=1, wants=None, wallets=()):
@@ -100,7 +101,7 @@ def test_pages_are_forgotten_beyond_a_bound(monkeypatch):
 
 
 def test_frames_packed_for_many_filters_count_among_what_is_kept(monkeypatch):
-    events = [StreamEvent(seq, "trade", "a", None, None, f"<{seq:060}>") for seq in range(1, 5001)]
+    events = [StreamEvent(seq, "trade", "a", None, None, b"<%060d>" % seq) for seq in range(1, 5001)]
     monkeypatch.setattr(stored, "MAX_CACHED_BYTES", 5 * WIDTH * 500)  # five pages, each with its frames for one filter
     database = Database(events)
     pages = EventStore(database.between)

@@ -40,7 +40,8 @@ def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
             select 'trades', (select count(*) from trades)
                 - coalesce((select sum((detail ->> 'trades')::int) from coverage_gaps), 0)
             union all select 'quotes', count(*) from quotes
-            union all select 'events', count(*) from book_events union all select 'told', count(*) from stream_events
+            union all select 'events', count(*) from book_events
+            union all select 'told', sum(seq_to - seq_from + 1) from stream_blocks
         """).fetchall()
     )
     for asset, figure in (

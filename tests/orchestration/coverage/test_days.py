@@ -13,6 +13,7 @@ from orchestration.coverage import days, filling, judging, tape
 from orchestration.ingest.exchange import ExchangeClient
 from sql import database
 from sql.queries import coverage as queries
+from tests import stream_rows
 from tests.factories import insert
 from tests.orchestration.coverage.conftest import DAY, MINUTES, NOON
 from upstream.transport.errors import UpstreamError
@@ -55,9 +56,7 @@ def test_a_day_from_before_anything_was_recorded_is_filled_in_whole(db, exchange
     )
     assert told.agrees
     assert gaps(db) == []
-    assert db.execute("select count(*) from stream_events where type = 'trade'").fetchone() == (0,), (
-        "old news is not told"
-    )
+    assert stream_rows.rows(db, "trade") == [], "old news is not told"
 
 
 def test_done_again_it_agrees_and_adds_nothing(db, exchange, traded, held):

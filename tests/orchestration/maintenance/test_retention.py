@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from config.settings import Settings
+from orchestration import stream
 from orchestration.maintenance import retention
+from tests import stream_rows
 from tests.factories import insert
 
 NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
@@ -63,7 +65,7 @@ def test_deliveries_that_were_over_long_ago_are_forgotten_and_those_that_wait_ar
 
 def events(conn, *told):
     for seq, age in told:
-        insert(conn, "stream_events", {"seq": seq, "ts": NOW - age, "type": "trade", "message": "{}"})
+        stream_rows.add(conn, seq, [stream.message("trade", 0, None, {})], NOW - age)
 
 
 def test_stream_events_go_by_number_once_their_whole_chunk_is_old(conn):
@@ -72,12 +74,12 @@ def test_stream_events_go_by_number_once_their_whole_chunk_is_old(conn):
         conn, (5, 3 * day), (1_500_000, 2 * day), (2_000_001, day + hour), (2_000_002, day - hour), (2_000_009, hour)
     )
 
-    found = retention.first_event_since(conn, NOW - day)
+    found = retention.first_block_since(conn, NOW - day)
     dropped = retention.drop_old(conn, SETTINGS, NOW)
 
     assert found == 2_000_002
     assert dropped["stream_events"] == 2
-    assert [row[0] for row in conn.execute("select seq from stream_events order by 1")] == [
+    assert [row.seq for row in stream_rows.rows(conn)] == [
         2_000_001,
         2_000_002,
         2_000_009,
@@ -85,12 +87,12 @@ def test_stream_events_go_by_number_once_their_whole_chunk_is_old(conn):
 
 
 def test_the_first_event_since_an_instant_is_found_at_both_ends(conn):
-    assert retention.first_event_since(conn, NOW) is None
+    assert retention.first_block_since(conn, NOW) is None
 
     events(conn, (7, timedelta(hours=2)), (8, timedelta(hours=1)))
 
-    assert retention.first_event_since(conn, NOW - timedelta(hours=3)) == 7
-    assert retention.first_event_since(conn, NOW) == 9  # all are older: whatever comes next
+    assert retention.first_block_since(conn, NOW - timedelta(hours=3)) == 7
+    assert retention.first_block_since(conn, NOW) == 9  # all are older: whatever comes next
 
 
 def test_what_runs_left_behind_goes_by_rows(conn):

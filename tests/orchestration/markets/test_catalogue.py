@@ -9,6 +9,7 @@ import pytest
 
 from orchestration.markets.catalogue import StoreResult, store
 from sql import database
+from tests import stream_rows
 
 
 def market(number=1, **columns):
@@ -34,7 +35,7 @@ def one(conn, column, number=1):
 
 
 def told(conn):
-    return [json.loads(row[0]) for row in conn.execute("select message from stream_events order by seq")]
+    return [json.loads(row.message) for row in stream_rows.rows(conn)]
 
 
 def test_new_markets_come_in_with_their_tokens(conn):

@@ -14,6 +14,7 @@ from orchestration.markets.discovery import Discovery, DiscoveryState, due
 from orchestration.resources import Database, Exchange
 from sql import database
 from sql.queries import catalogue as queries
+from tests import stream_rows
 from upstream.polymarket.gamma import client as gamma
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
@@ -72,7 +73,7 @@ def test_a_first_walk_brings_all_open_markets_and_tells_nobody(walks, conn, open
     assert statuses(conn) == {"ACTIVE": open_markets}
     assert conn.execute("select count(*) from tokens").fetchone()[0] == 2 * sum(statuses(conn).values())
     assert conn.execute("select count(*) from events").fetchone()[0] > 0
-    assert conn.execute("select count(*) from stream_events").fetchone() == (0,)
+    assert stream_rows.rows(conn) == []
     assert conn.execute("select distinct source from markets").fetchall() == [("simulated",)]
     status, detail = conn.execute("select status, detail from pipeline_status where stage = 'discovery'").fetchone()
     assert status == "fresh"
@@ -114,7 +115,7 @@ def test_a_listing_after_the_first_walk_is_told(walks, conn, newest):
     with walks() as second:
         second.look()
 
-    told = [json.loads(row[0]) for row in conn.execute("select message from stream_events")]
+    told = [json.loads(row.message) for row in stream_rows.rows(conn)]
     assert [message["market_id"] for message in told] == [newest]
     assert (told[0]["data"]["from_status"], told[0]["data"]["cause"]) == (None, "listed")
 
@@ -167,7 +168,7 @@ def test_the_history_is_walked_in_parts_and_once(walks, conn, monkeypatch):
     assert held == {"RESOLVED": 40}
     assert statuses(conn) == {"RESOLVED": 60}
     assert DiscoveryState.read(conn).history_until is not None
-    assert conn.execute("select count(*) from stream_events").fetchone() == (0,)
+    assert stream_rows.rows(conn) == []
 
 
 def test_a_cursor_that_the_exchange_no_longer_knows_starts_the_history_over(walks, conn):

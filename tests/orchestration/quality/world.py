@@ -6,6 +6,8 @@ import itertools
 import secrets
 from datetime import UTC, datetime, timedelta
 
+from orchestration import stream
+from tests import stream_rows
 from tests.factories import add_market, add_trades, insert
 
 CENT = 10_000
@@ -76,9 +78,8 @@ def add_shared_rows(conn):
     for span, rank in itertools.product(("1d", "all"), (1, 2)):
         board = {"span": span, "by": "volume", "rank": rank, "wallet": bytes([rank]) * 20, "volume_usd": 10 - rank}
         insert(conn, "leaderboards", {**board, "trades": 1, "markets": 0, "computed_at": now})
-    for seq in range(1, 3001):
-        message = f'{{"type":"price","seq":{seq},"data":{{}}}}'
-        conn.execute("insert into stream_events values (%s, now(), 'price', null, null, %s)", [seq, message])
+    for seq in range(1, 3001, 100):
+        stream_rows.add(conn, seq, [stream.message("price", 0, None, {})] * 100)
     conn.execute("update stream_head set last_seq = 3000")
     day = {"day": now.date(), "kind": "trades", "listed": 5, "held": 5, "added": 1, "unlisted": 0, "unknown": 0}
     insert(conn, "coverage_days", {**day, "agrees": True})

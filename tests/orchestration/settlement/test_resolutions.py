@@ -9,7 +9,7 @@ import pytest
 
 from orchestration.markets import catalogue
 from orchestration.settlement import judging, resolutions
-from tests import factories
+from tests import factories, stream_rows
 from tests.chain import events
 from tests.orchestration.settlement.plain import Plain
 
@@ -47,7 +47,7 @@ def test_a_market_is_resolved_by_what_the_oracle_reported(
     assert db.execute("select from_status, to_status, cause from market_status_changes").fetchall() == [
         ("ACTIVE", "RESOLVED", "chain_resolution")
     ]
-    told = json.loads(db.execute("select message from stream_events where type = 'market'").fetchone()[0])
+    told = json.loads(stream_rows.rows(db, "market")[0].message)
     assert (told["data"]["status"], told["data"]["cause"]) == ("RESOLVED", "chain_resolution")
     assert told["data"]["outcome_prices"] == [price / 1e6 for price in prices]
 

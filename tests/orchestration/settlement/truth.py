@@ -13,6 +13,7 @@ import msgspec
 from eth_abi import decode as abi
 from eth_utils import keccak
 
+from tests import stream_rows
 from tests.chain import contracts
 from upstream.chain.contracts import POLYGON, followed
 from upstream.chain.decode import decode
@@ -215,7 +216,7 @@ def net(conn):
     """Return what a subscriber of all messages holds: each fill published, less those revoked."""
     held = {}
     seqs = []
-    for seq, text in conn.execute("select seq, message from stream_events where type = 'onchain_trade' order by seq"):
+    for seq, text in ((row.seq, row.message) for row in stream_rows.rows(conn, "onchain_trade")):
         seqs.append(seq)
         message = msgspec.json.decode(text)
         data = message["data"]

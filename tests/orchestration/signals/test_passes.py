@@ -13,6 +13,7 @@ from config import tunables
 from orchestration import stream
 from orchestration.signals import again, passes
 from sql import database
+from tests import stream_rows
 from tests.factories import add_market
 from tests.orchestration.signals.histories import END, MINUTE_MS, History, millis, quiet
 from tests.orchestration.signals.test_signals import EASY, all_columns, set_all, stored, told
@@ -108,10 +109,7 @@ def test_before_the_feed_has_brought_anything_there_is_nothing_to_analyse(conn):
 def test_what_is_told_is_the_record_that_the_api_shows(jumped):
     run_live(jumped)
 
-    (message,) = (
-        json.loads(text)
-        for (text,) in jumped.execute("select message from stream_events where type = 'signal' order by seq")
-    )
+    (message,) = (json.loads(row.message) for row in stream_rows.rows(jumped, "signal"))
     ((record, market_id),) = jumped.execute(
         "select r.record, m.market_id from signal_records r join markets m using (market_key)"
     ).fetchall()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from config import tunables
 from orchestration.signals import again, passes
 from orchestration.signals.measures import Parameters
+from tests import stream_rows
 from tests.orchestration.signals.histories import END, wild
 from tests.orchestration.signals.oracle import Oracle
 
@@ -53,7 +54,7 @@ def all_columns(conn):
 
 
 def told(conn):
-    return conn.execute("select count(*) from stream_events where type = 'signal'").fetchone()[0]
+    return len(stream_rows.rows(conn, "signal"))
 
 
 def live(conn, first=FIRST, until=END, every=7):

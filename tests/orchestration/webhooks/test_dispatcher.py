@@ -15,6 +15,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from orchestration.webhooks import dispatcher
 from orchestration.webhooks.schedule import DELAYS_S
 from sql.queries import webhooks as queries
+from tests import stream_rows
 from tests.factories import insert
 from tests.orchestration.webhooks.receiving import MARKET, add_webhook, deliveries, new_secret, tell, trade
 
@@ -53,7 +54,7 @@ def missed(receiver):
 def test_places_of_the_stream_that_were_dropped_before_they_were_looked_at_are_told_first(conn, receiver, delivering):
     webhook = add_webhook(conn, receiver.url)
     last = tell(conn, *(trade(number) for number in range(5)))
-    conn.execute("delete from stream_events where seq <= %s", [last - 2])
+    stream_rows.remove(conn, lambda seq: seq <= last - 2)
     later = add_webhook(conn, f"{receiver.url}/later", events=["market"])
     work = delivering()
 
@@ -73,7 +74,7 @@ def test_that_nothing_is_left_of_what_happened_is_told_too_and_once(conn, receiv
     work = delivering()
     work.settle()
     last = tell(conn, trade(2), trade(3))
-    conn.execute("delete from stream_events")
+    conn.execute("delete from stream_blocks")
 
     work.settle()
     tell(conn, trade(4))
@@ -81,6 +82,21 @@ def test_that_nothing_is_left_of_what_happened_is_told_too_and_once(conn, receiv
 
     assert missed(receiver) == [{"from_seq": before + 1, "to_seq": last}]
     assert [seen.event["type"] for seen in receiver.seen] == ["trade", "webhook.missed", "trade"]
+
+
+def test_messages_that_cannot_be_read_are_told_as_missed_in_their_place_and_hold_nobody_up(conn, receiver, delivering):
+    add_webhook(conn, receiver.url)
+    before = tell(conn, trade(1))
+    damaged = tell(conn, trade(2), trade(3))
+    tell(conn, trade(4))
+    stream_rows.spoil(conn, damaged)
+    work = delivering()
+
+    work.settle()
+
+    assert [seen.event["type"] for seen in receiver.seen] == ["trade", "webhook.missed", "trade"]
+    assert missed(receiver) == [{"from_seq": before + 1, "to_seq": damaged}]
+    assert work.dispatcher.counted.missed == 2
 
 
 def test_ten_attempts_are_made_at_the_seconds_that_the_standard_names(conn, receiver, delivering):

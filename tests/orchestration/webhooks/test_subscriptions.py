@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from orchestration.webhooks.subscriptions import Subscriptions, event
+from sql.stream_reader import StreamEvent
 
 RAIN, SNOW = "0x" + "1" * 64, "0x" + "2" * 64
 ANN, BOB = b"\xa1" * 20, b"\xb0" * 20
@@ -16,7 +17,7 @@ HOOK = UUID(int=1)
 
 def happened(kind="trade", data=None, *, seq=10, market_id=RAIN, wallet=None, watchers=None):
     message = {"type": kind, "seq": seq, "ts": 1_795_262_400_123, "market_id": market_id, "data": data or {}}
-    return event(seq, kind, market_id, wallet, watchers, json.dumps(message))
+    return event(StreamEvent(seq, kind, market_id, wallet, watchers, json.dumps(message).encode()))
 
 
 def wants(happening, *, events=("trade",), market_ids=None, wallets=None, min_usd=None, since=0, account=1):
@@ -119,6 +120,6 @@ def test_an_event_is_told_once_to_each():
     told = [wish.webhook_id.int for wish in Subscriptions(rows).of(happened())]
 
     assert told == [0, 1, 2]
-    assert Subscriptions(rows).kinds == ["signal", "trade"]
-    assert (Subscriptions().kinds, Subscriptions().since) == ([], None)
+    assert Subscriptions(rows).kinds == {"signal", "trade"}
+    assert (Subscriptions().kinds, Subscriptions().since) == (frozenset(), None)
     assert Subscriptions([(HOOK, 1, ["trade"], None, None, None, since) for since in (9, 5, 7)]).since == 5

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from tests import stream_rows
 from tests.orchestration.quality.corruptions.spoiling import AHEAD, Corruption, delivery, of_block, trade
 
 _ANY = "log_index = 1"
@@ -186,15 +189,17 @@ OTHERS = {
         "unlike",
     ),
     "numbers of the stream that are missing": Corruption(
-        "delete from stream_events where seq between 1201 and 1203", {"stream_events.no_gap"}, "1000"
+        lambda conn: stream_rows.remove(conn, range(1201, 1204).__contains__), {"stream_events.no_gap"}, "1201"
     ),
-    "a message with another number": Corruption(
-        "update stream_events set message = replace(message, '2100', '2101') where seq = 2100",
-        {"stream_events.message"},
-        "2100",
+    "messages that cannot be read": Corruption(
+        lambda conn: stream_rows.spoil(conn, 2100), {"stream_events.message"}, "2001"
     ),
     "a message of a market that nobody knows": Corruption(
-        "update stream_events set market_id = '0xff' where seq = 2200", {"stream_events.market"}, "2200"
+        lambda conn: stream_rows.rewrite(
+            conn, lambda seq, message: replace(message, market="0xff") if seq == 2200 else message
+        ),
+        {"stream_events.market"},
+        "2200",
     ),
     "a median above the 99th percentile": Corruption(
         "update feed_stats set lag_p50_ms = 9", {"feed_stats.lags"}, "polymarket"

@@ -6,16 +6,21 @@ named.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from psycopg import Connection
 
 SEQ = "(as_ms(now()) << 20)"
 AHEAD = "now() + interval '1 day'"
 
 
 class Corruption(NamedTuple):
-    """A statement, and the checks that detect its corruption."""
+    """A statement, or a function of the connection, and the checks that detect its corruption."""
 
-    does: str
+    does: str | Callable[[Connection], None]
     caught_by: set[str]
     of: str = "market"
 
