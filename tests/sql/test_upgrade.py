@@ -31,13 +31,17 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import INT8MULTIRANGE, JSONB, UUID
 
 from sql import database, migrate
+from tests import stream_rows
 from tests.factories import insert
 from tests.sql import schema
 
 ROOT = Path(__file__).parents[2]
 AT = dt.datetime(2026, 11, 1, 12, tzinfo=dt.UTC)
 FIRST = "0001"
-CHOSEN = {"format": "parquet", "status": "RESOLVED"}  # where a column does not accept every value of its type
+MESSAGE = '{"type":"x","seq":1,"ts":0,"market_id":"x","data":{}}'
+# Where a column does not accept every value of its type.
+CHOSEN = {"format": "parquet", "status": "RESOLVED", "message": MESSAGE}
+REPACKED = {"stream_events"}  # since revision 0010 in blocks
 
 # What later migrations consist of: columns, a view over them, an index that must not lock its table for long.
 NEXT = '''
@@ -147,6 +151,11 @@ def held(conn, columns):
     return digests
 
 
+def kept(of_tables):
+    """Return what is of tables that later revisions still have."""
+    return {table: of for table, of in of_tables.items() if table not in REPACKED}
+
+
 def columns_of(conn):
     rows = conn.execute(
         "select table_name, array_agg(column_name::text order by ordinal_position) from information_schema.columns"
@@ -178,7 +187,8 @@ def test_a_database_of_the_first_migration_becomes_todays_and_keeps_every_row(fi
         migrate.upgrade(first)
 
         assert all(count for count, _ in before.values())
-        assert held(old, columns) == before
+        assert held(old, kept(columns)) == kept(before)
+        assert [row.message for row in stream_rows.rows(old)] == [MESSAGE]
         assert schema.describe(old) == schema.describe(conn)
 
 
@@ -190,7 +200,7 @@ def test_an_upgrade_and_its_way_back_keep_every_row(first, later):
 
         migrate.upgrade(first)
 
-        assert held(conn, columns) == before
+        assert held(conn, kept(columns)) == kept(before)
         assert conn.execute("select distinct mood from moods").fetchall() == [("calm",)]
         assert conn.execute("select reported_by from trades").fetchall() == [(None,)]
         valid = conn.execute(

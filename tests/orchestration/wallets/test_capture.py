@@ -50,7 +50,7 @@ def stored(conn):
 
 
 def data(message):
-    return json.loads(message.at(7))
+    return json.loads(b"{" + message.rest)
 
 
 def test_nothing_is_kept_or_told_while_nobody_watches(conn, chain):
@@ -64,7 +64,7 @@ def test_fills_of_a_watched_wallet_are_kept_and_told(conn, chain, watch, market)
     [told] = chain.block(1, match(), match(maker="cid"))
 
     assert stored(conn) == [(address("ann"), 1, False, 1, address("bob"))]
-    assert (told.type, told.market_id, told.wallet) == ("wallet_activity", market["market_id"], address("ann"))
+    assert (told.type, told.market, told.wallet) == ("wallet_activity", market["market_id"], address("ann"))
     record = data(told)["data"]
     assert record["address"] == record["maker"] == HEX["ann"]
     assert record["taker"] == HEX["bob"]
@@ -163,7 +163,7 @@ def test_a_settlement_above_the_threshold_is_a_whale(conn, chain, market):
     [told] = chain.block(2, match(size=62_500))
 
     signal = data(told)["data"]
-    assert (told.type, told.market_id) == ("signal", market["market_id"])
+    assert (told.type, told.market) == ("signal", market["market_id"])
     assert (signal["type"], signal["value"], signal["threshold"], signal["score"]) == ("whale_alert", 25000, 25000, 1)
     assert (signal["direction"], signal["outcome"]) == ("down", 0)
     assert signal["detail"]["wallet"] == HEX["bob"]  # the taker's row is the one counted
