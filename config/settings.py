@@ -56,6 +56,13 @@ class Settings(BaseSettings):
         "exchange", description="Where the data comes from, shown wherever it is served: exchange, tape or simulated."
     )
 
+    live_shards: int = Field(
+        0,
+        ge=0,
+        le=64,
+        description="Parts into which the live feed's markets are divided, each with two runs of its own; 0: one "
+        "per two cores. `presage set live_shards` overrides it while it runs.",
+    )
     live_window_s: int = Field(720, ge=30, description="Seconds until a live run hands over.")
     live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
     live_ring_s: int = Field(15, ge=1, description="Seconds of messages that a standby keeps for its takeover.")

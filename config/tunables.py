@@ -70,6 +70,14 @@ _ALL = (
         for word, status, default in (("warn", "late", late), ("fail", "stale", stale))
     ),
     Tunable(
+        name="live_shards",
+        meaning="Parts into which the live feed's markets are divided; 0: as PRESAGE_LIVE_SHARDS says",
+        unit="shards",
+        default=0,
+        least=0,
+        most=64,
+    ),
+    Tunable(
         name="whale_alert_usd",
         meaning="A settlement of this value or more becomes a whale_alert signal",
         unit="USD",

@@ -76,7 +76,7 @@ def _begin(conn: psycopg.Connection[Any], days: int) -> backfill.BackfillState |
     """Wait for the feeds, then return the stored state, or start a new one; None if the feeds are not ready."""
     until = time.monotonic() + MAX_READY_WAIT_S
     while time.monotonic() < until:
-        live = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
+        live = feed_queries.is_up(conn, family=LIVE)
         chained = not chain.urls(settings.get()) or settlement_queries.heads(conn, feed=FEED) is not None
         if live and chained and (state := backfill.begun(conn, days)) is not None:
             return state
@@ -110,7 +110,7 @@ def backfill_due(context: dg.SensorEvaluationContext, database: Database) -> dg.
     now = datetime.now(UTC)
     with database.connection(autocommit=True, name="presage backfill_due") as conn:
         state = backfill.BackfillState.read(conn)
-        followed = any(feed_queries.leases(conn, feed=LIVE))
+        followed = feed_queries.has_begun(conn, family=LIVE)
         beat_at = queries.beat_at(conn)
     runs = unfinished(context.instance, job.name)
     why = reason_to_wait(state, configured.backfill_days, now, runs=runs, beat_at=beat_at, followed=followed)

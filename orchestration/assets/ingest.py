@@ -1,16 +1,20 @@
 """The live feed: all data from the exchange's sockets, received by two long runs, of which one writes."""
 
+import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
 import dagster as dg
 
-from config import settings
+from config import settings, tunables
 from orchestration.feeds.keeping import WINDOW_TAG, ensure_runs
 from orchestration.feeds.reporter import OBSERVE_S, Reporter
+from orchestration.feeds.runs import SHARD_TAG
+from orchestration.feeds.shards import Shard
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.feed import LiveFeed
 from orchestration.resources import Database, Exchange
+from sql.queries import feed as queries
 
 FEED = "polymarket"
 
@@ -55,9 +59,10 @@ DESCRIPTIONS = {
 def feed(
     context: dg.AssetExecutionContext, database: Database, exchange: Exchange
 ) -> Iterator[dg.MaterializeResult[None]]:
-    """Lead the feed or stand by, until the window is over and a successor is ready."""
+    """Lead a shard of the feed or stand by, until the window is over and a successor is ready."""
+    shard = Shard.parse(context.run.tags.get(SHARD_TAG, "1 of 1"))
     window_s = context.run.tags.get(WINDOW_TAG)
-    reporter = Reporter(context, SHOWN, STANDBY)
+    reporter = Reporter(context, SHOWN, STANDBY, {"shard": str(shard)} if shard.of > 1 else {})
     totals = LiveFeed(
         settings.get(),
         database.url,
@@ -66,6 +71,7 @@ def feed(
         ),
         run_id=context.run.run_id,
         feed=FEED,
+        shard=shard,
         window_s=float(window_s) if window_s else None,
         observe_s=OBSERVE_S,
     ).run(observe=reporter.observe)
@@ -86,9 +92,15 @@ job = dg.define_asset_job(
     job=job,
     minimum_interval_seconds=5,
     default_status=dg.DefaultSensorStatus.RUNNING,
-    description="Keeps two live runs: counts them by their leases, which each renews every second, marks runs without "
-    "a process as failed, and starts missing ones.",
+    description="Keeps two live runs of each shard: counts them by their leases, which each renews every second, marks "
+    "runs without a process as failed, and starts missing ones.",
 )
 def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.SensorResult:
     """Start runs according to leases, never to the status of runs, which outlives their process."""
-    return ensure_runs(context, database, feed=FEED, job=job.name, window_s=settings.get().live_window_s)
+    configured = settings.get()
+    with database.connection(autocommit=True, name="presage live_keeper") as conn:
+        shards = (
+            int(tunables.value(conn, "live_shards")) or configured.live_shards or max(1, (os.cpu_count() or 1) // 2)
+        )
+        queries.want_shards(conn, shards=shards)
+    return ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.live_window_s, shards=shards)

@@ -116,7 +116,7 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
             return dg.SkipReason(chain.OFF)
         queries.switch_on(conn)
         held = queries.heads(conn, feed=FEED)
-        live_is_up = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
+        live_is_up = feed_queries.is_up(conn, family=LIVE)
     if not live_is_up and unfinished(context.instance, "live"):
         return dg.SkipReason("the live feed comes first")
     kept = ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.settlement_window_s)

@@ -67,7 +67,7 @@ def delivery_keeper(context: dg.SensorEvaluationContext, database: Database) -> 
             queries.switch_off(conn, why=OFF)
             return _idle(context)
         queries.switch_on(conn)
-        live_is_up = any(ready for _, _, ready, _, _, _ in feed_queries.leases(conn, feed=LIVE))
+        live_is_up = feed_queries.is_up(conn, family=LIVE)
     if not live_is_up and unfinished(context.instance, "live"):
         return dg.SkipReason("the live feed comes first")
     return ensure_runs(context, database, feed=FEED, job=job.name, window_s=settings.get().webhook_window_s)

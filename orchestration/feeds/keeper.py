@@ -23,6 +23,7 @@ class Run:
     run_id: str
     status: str  # QUEUED, NOT_STARTED, STARTING, STARTED or CANCELING
     since: float  # Unix seconds when it got that status, or was created
+    shard: str = ""  # its tag
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class Decision:
     def start(self) -> int:
         """Number of runs to start."""
         return len(self.windows)
+
+    @property
+    def share(self) -> float:
+        """The window of the next run to start, as a share of the usual one: one run per tick, the shortest first."""
+        return min(self.windows)
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""Keeps two long runs of a feed: shared by the keeper sensors of all feeds."""
+"""Keeps two long runs of a feed, or of each of its shards: shared by the keeper sensors of all feeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import dagster as dg
 
 from orchestration.feeds import keeper
 from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, read_leases
-from orchestration.feeds.runs import finished, mark_failed, unfinished
+from orchestration.feeds.runs import SHARD_TAG, finished, mark_failed, unfinished
+from orchestration.feeds.shards import WHOLE, Shard
 from sql.queries import checks
 
 if TYPE_CHECKING:
@@ -19,24 +20,40 @@ WINDOW_TAG = "presage/window_s"
 
 
 def ensure_runs(
-    context: dg.SensorEvaluationContext, database: Database, *, feed: str, job: str, window_s: float
+    context: dg.SensorEvaluationContext, database: Database, *, feed: str, job: str, window_s: float, shards: int = 1
 ) -> dg.SensorResult:
-    """Start missing runs and mark dead ones failed: by leases, not by Dagster's status, which outlives processes."""
+    """Start missing runs and mark dead ones failed: by leases, not by Dagster's status, which outlives processes.
+
+    Runs of another number of shards are left alone while they live: they leave by themselves once these are ready.
+    """
     now = datetime.now(UTC).timestamp()
+    runs: dict[Shard, list[keeper.Run]] = {shard: [] for shard in Shard.all(shards)}
+    for run in unfinished(context.instance, job):
+        runs.setdefault(Shard.parse(run.shard) if run.shard else WHOLE, []).append(run)
     with database.connection(autocommit=True, name=f"presage keeper of {feed}") as conn:
-        leases = read_leases(conn, feed)
+        leases = {shard: read_leases(conn, shard.feed(feed)) for shard in runs}
         up_s = checks.up_s(conn)
-    ended = finished(context.instance, [lease.run_id for lease in leases if lease.fresh])
-    decision = keeper.decide(leases, unfinished(context.instance, job), now, ended=ended, database_up_s=up_s)
-    for run_id, why in decision.dead:
-        mark_failed(context.instance, run_id, why)
+    fresh = [lease.run_id for held in leases.values() for lease in held if lease.fresh]
+    ended = finished(context.instance, fresh)
+    decisions = {
+        shard: keeper.decide(
+            leases[shard], unended, now, 2 if shard.of == shards else 0, ended=ended, database_up_s=up_s
+        )
+        for shard, unended in runs.items()
+    }
+    for decision in decisions.values():
+        for run_id, why in decision.dead:
+            mark_failed(context.instance, run_id, why)
+    # One per tick: two runs importing at once would delay the first data. Shards that have none come first.
+    shard = max(decisions, key=lambda each: (decisions[each].start, -each.number))
+    decision = decisions[shard]
     if not decision.windows:
         return dg.SensorResult(skip_reason=decision.reason)
-    # One per tick, the shorter window first: two runs importing at once would delay the first data.
-    share_s = min(decision.windows) * window_s
+    share_s = decision.share * window_s
     tags = {
         WINDOW_TAG: f"{share_s:.0f}",
+        **({SHARD_TAG: str(shard)} if shards > 1 else {}),
         "dagster/max_runtime": f"{share_s * MAX_OVERSTAY_WINDOWS + 300:.0f}",
         "presage/why": decision.reason,
     }
-    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{feed} {now:.3f}", tags=tags)])
+    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{shard.feed(feed)} {now:.3f}", tags=tags)])

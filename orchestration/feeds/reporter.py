@@ -22,7 +22,7 @@ class Reporter:
     """Reports a feed's figures to Dagster.
 
     `shown` maps each asset to its figures, empty for all; `standby` is the asset, and its figures, that represents a
-    standby run.
+    standby run; `run` is what to say of the run itself.
     """
 
     def __init__(
@@ -30,9 +30,11 @@ class Reporter:
         context: dg.AssetExecutionContext,
         shown: Mapping[str, Collection[str]],
         standby: tuple[str, Collection[str]],
+        run: Mapping[str, Any] | None = None,
     ) -> None:
         self.led = False
         self._context, self._shown, self._standby = context, shown, standby
+        self._run = run or {}
         self._materialised_at = 0.0
         self._role = ""
 
@@ -48,11 +50,11 @@ class Reporter:
         """Yield the assets' results; a run that never led has none."""
         if self.led:
             for asset, names in self._shown.items():
-                yield dg.MaterializeResult(asset_key=asset, metadata=_figures(totals, names))
+                yield dg.MaterializeResult(asset_key=asset, metadata={**self._run, **_figures(totals, names)})
 
     def _report(self, figures: dict[str, Any]) -> None:
         asset, names = self._standby
-        metadata = _figures(figures, names)
+        metadata = {**self._run, **_figures(figures, names)}
         if figures["role"] != self._role:
             self._role = figures["role"]
             self._context.log.info("%s", metadata)
@@ -66,7 +68,7 @@ class Reporter:
             self._materialised_at = monotonic()
         event_type = dg.AssetMaterialization if due else dg.AssetObservation
         for asset, names in self._shown.items():
-            self._context.log_event(event_type(asset, metadata=_figures(figures, names)))
+            self._context.log_event(event_type(asset, metadata={**self._run, **_figures(figures, names)}))
 
 
 def _figures(figures: dict[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from orchestration.feeds.keeper import Run
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+SHARD_TAG = "presage/shard"  # of a live run; one without it follows every market
+
 UNFINISHED = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -25,7 +27,12 @@ def unfinished(instance: dg.DagsterInstance, job: str) -> list[Run]:
     """Return the runs of a job that have not ended, as far as Dagster knows."""
     records = instance.get_run_records(dg.RunsFilter(job_name=job, statuses=UNFINISHED))
     return [
-        Run(record.dagster_run.run_id, record.dagster_run.status.value, record.update_timestamp.timestamp())
+        Run(
+            record.dagster_run.run_id,
+            record.dagster_run.status.value,
+            record.update_timestamp.timestamp(),
+            record.dagster_run.tags.get(SHARD_TAG, ""),
+        )
         for record in records
     ]
 

@@ -4,6 +4,7 @@ import sys
 
 from config import settings
 from orchestration.feeds import standalone
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.feed import LiveFeed
 
@@ -13,6 +14,7 @@ def main() -> int:
     configured = settings.get()
     parser = standalone.arguments("live", configured.live_window_s)
     parser.add_argument("--feed", default="polymarket")
+    parser.add_argument("--shard", type=Shard.parse, default=WHOLE, metavar="2/4", help="which part of the markets")
     parser.add_argument("--settle", type=float, default=20.0, help="seconds until settled trades are listed")
     given = parser.parse_args()
     exchange = ExchangeClient(
@@ -32,6 +34,7 @@ def main() -> int:
             exchange,
             run_id=given.run_id,
             feed=given.feed,
+            shard=given.shard,
             window_s=given.window,
             settle_s=given.settle,
             observe_s=given.observe,

@@ -1,16 +1,18 @@
 """Commits batches to the database while this run leads, and keeps them in the ring while it is on standby."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from time import monotonic
 from typing import Any
 
 import psycopg
 
-from orchestration.feeds.lease import LeaseRow, another_ready, progress
+from orchestration.feeds.lease import LeaseRow, another_ready
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.lag import Lag
 from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.progress import Progress
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
@@ -25,6 +27,8 @@ RETRY_S = 0.1
 MAX_RETRY_S = 2.0
 
 InThread = Callable[..., Awaitable[Any]]
+# Tokens by the exchange time up to which they are committed, and the one from which on this run may have to write them.
+Committed = Mapping[tuple[int, int], list[TokenState]]
 
 
 class Committer:
@@ -97,15 +101,12 @@ class Committer:
             return False
         return ready or not another_ready(self.leases, self._run_id)
 
-    def stand_by(self) -> None:
-        """Prune the ring to what the leader may not have committed; while that is unknown, the ring grows.
+    def stand_by(self, committed_ms: int) -> None:
+        """Prune the ring to what the leader may not have committed (exchange time); while that is 0, the ring grows.
 
         It always keeps `ring_s` seconds of our clock: a run that takes over replays all of it.
         """
-        if self.leading or self.leases is None:
-            return
-        _, committed_ms = progress(self.leases, self._run_id)
-        if committed_ms:
+        if committed_ms and not self.leading:
             exchange = self._normalizer.exchange
             kept_ms = min(committed_ms, exchange.now_ms() - self._ring_ms) - MARGIN_MS
             self._backlog.prune(exchange.to_local_ms(min(kept_ms, self._standby_filler.needed_since_ms)))
@@ -191,12 +192,9 @@ class Committer:
             self.leases = await self._in_thread(self._leader.leases)
             led_ms = await self._in_thread(self._leader.clock_ms)
             unverified = await self._in_thread(self._leader.unverified)
-            last, mine = progress(self.leases or (), self._run_id), (self.led_ms, self.exchange_ms)
-            _, since_ms = max(last, mine)
-            since_ms = since_ms or await self._in_thread(self._leader.progress_ms)
+            committed = self._committed(await self._in_thread(self._leader.progress, self._run_id))
             now_ms = self._normalizer.exchange.now_ms()
-            cold = self._record_missed(since_ms if mine > last else max(since_ms - MARGIN_MS, 0), now_ms)
-            if cold:
+            if cold := self._record_missed(committed, now_ms):
                 await self._in_thread(self._leader.mark_all_unverified)
         except psycopg.Error:
             self.faults += 1
@@ -204,17 +202,34 @@ class Committer:
             return
         await self._standby_filler.fill_on_takeover(now_ms)
         self._replay_end = self._backlog.end  # all of the ring: rows already stored stay unchanged
-        self._take_over_live_state(unverified, since_ms, cold=cold)
-        self.led_ms, self.exchange_ms = led_ms, since_ms
-        self.led_since_ms = since_ms or now_ms + BEGINNING_MS
+        self._take_over_live_state(unverified, committed, cold=cold)
+        since = [since_ms for since_ms, _ in committed]
+        self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
+        self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
         self.role = "leader"
 
-    def _record_missed(self, since_ms: int, now_ms: int) -> bool:
+    def _committed(self, progress: Progress) -> Committed:
+        """Return the tokens by how far the last leader that held them, perhaps this run, has committed them."""
+        mine = self.led_ms, self.exchange_ms
+        committed: Committed = defaultdict(list)
+        for state in self._normalizer.states.values():
+            last = progress.of(state.token.market_id)
+            _, since_ms = max(last, mine)
+            committed[since_ms, since_ms if mine > last else max(since_ms - MARGIN_MS, 0)].append(state)
+        return committed
+
+    def _record_missed(self, committed: Committed, now_ms: int) -> bool:
         """Record a loss if data after the last commit was not received; return whether it concerns every book."""
-        states = self._normalizer.states
+        missing = 0
+        for (_, since_ms), states in committed.items():
+            missing += self._record_missed_of(states, since_ms, now_ms)
+        return missing == len(self._normalizer.states)
+
+    def _record_missed_of(self, states: list[TokenState], since_ms: int, now_ms: int) -> int:
+        """Record the loss of tokens that are committed up to one instant; return how many miss something."""
         local_ms = self._normalizer.exchange.to_local_ms(since_ms)
-        missing = [state for state in states.values() if not state.complete_since(local_ms)]
-        everything = len(missing) == len(states)
+        missing = [state for state in states if not state.complete_since(local_ms)]
+        incomplete = len(missing)
         if since_ms:
             others = any(lease.alive for lease in self.leases or () if lease.run_id != self._run_id)
             cause = "taken over before every book stood" if others else "no feed running"
@@ -226,15 +241,18 @@ class Committer:
             cause, from_ms, tolerated_ms = BEGINNING, now_ms, BEGINNING_MS
         if missing:
             tokens = [state.token for state in missing]
-            of_all = len(missing) == len(states)
+            of_all = len(missing) == len(self._normalizer.states)
             loss = Loss(cause, from_ms, None, None) if of_all else Loss.of(cause, tokens, from_ms)
             loss.tolerated_ms = tolerated_ms
             self._losses.add(loss)
-        return everything
+        return incomplete
 
-    def _take_over_live_state(self, unverified: set[tuple[int, int]], since_ms: int, *, cold: bool) -> None:
+    def _take_over_live_state(self, unverified: set[tuple[int, int]], committed: Committed, *, cold: bool) -> None:
         """Queue live books that changed lately or are not shown as verified; after a pause, all."""
-        unwritten_after_ms = since_ms - self._book_flush_ms - MARGIN_MS
-        for state in self._normalizer.states.values():
-            shown = not (cold or (state.token.market_key, state.token.outcome) in unverified)
-            self._normalizer.live_books.take_over(state, shown_verified=shown, unwritten_after_ms=unwritten_after_ms)
+        for (since_ms, _), states in committed.items():
+            unwritten_after_ms = since_ms - self._book_flush_ms - MARGIN_MS
+            for state in states:
+                shown = not (cold or (state.token.market_key, state.token.outcome) in unverified)
+                self._normalizer.live_books.take_over(
+                    state, shown_verified=shown, unwritten_after_ms=unwritten_after_ms
+                )

@@ -8,13 +8,13 @@ from typing import Any
 
 from config.settings import Settings
 from orchestration.feeds.base import Feed
-from orchestration.feeds.lease import FeedLease
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.session import LiveSession
 
 
 class LiveFeed(Feed):
-    """One live run: leads the feed or stands by, until its window is over or it is stopped.
+    """One live run: leads its shard of the feed or stands by, until its window is over or it is stopped.
 
     `window_s` overrides the settings' window, `settle_s` is how long the exchange takes to list settled trades, and
     `observe_s` how often `observe` is called.
@@ -28,15 +28,17 @@ class LiveFeed(Feed):
         *,
         run_id: str,
         feed: str = "polymarket",
+        shard: Shard = WHOLE,
         window_s: float | None = None,
         settle_s: float = 20.0,
         observe_s: float = 30.0,
     ) -> None:
-        super().__init__(feed)
+        super().__init__(shard.feed(feed))
+        self._run_id, self._family, self._shard = run_id, feed, shard
         self._settings = settings
         self._url = database_url
         self._exchange = exchange
-        self._lease = FeedLease(database_url, feed, run_id, settings.live_window_s if window_s is None else window_s)
+        self._window_s = settings.live_window_s if window_s is None else window_s
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._end_session: Callable[[], object] = lambda: None
@@ -53,7 +55,10 @@ class LiveFeed(Feed):
             self._settings,
             self._url,
             self._exchange,
-            lease=self._lease,
+            run_id=self._run_id,
+            family=self._family,
+            shard=self._shard,
+            window_s=self._window_s,
             settle_s=self._settle_s,
             observe_s=self._observe_s,
             observed=self._observations.put,

@@ -20,6 +20,7 @@ class LiveFigures:
         self._stored: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._observed: dict[str, int] = dict.fromkeys(COUNTED, 0)
         self._lag = Lag()  # since the last observation
+        self.lag_p99_ms: int | None = None  # of the last row of `feed_stats`
 
     def totals(self) -> dict[str, Any]:
         """Return totals since the run began, and its current state."""
@@ -56,11 +57,12 @@ class LiveFigures:
         """Return a row of `feed_stats`: changes since the last one."""
         lag, self._committer.lag = self._committer.lag, Lag()
         self._lag.merge(lag)
+        self.lag_p99_ms = lag.quantile(0.99)
         return {
             **self._since(self._stored),
             "lag_counts": lag.trimmed(),
             "lag_p50_ms": lag.quantile(0.5),
-            "lag_p99_ms": lag.quantile(0.99),
+            "lag_p99_ms": self.lag_p99_ms,
             "lag_max_ms": lag.max_ms if len(lag) else None,
         }
 

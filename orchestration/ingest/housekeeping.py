@@ -1,14 +1,13 @@
 """The feed's periodic database work, over the lease's connection: heartbeats, tokens, gaps, figures."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from time import monotonic
 from typing import Any
 
-import msgspec
-
-from orchestration.feeds.lease import FeedLease, LeaseRow
+from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.gaps.starts import StartGaps
+from orchestration.ingest.progress import Progress, settled_ms
 from orchestration.ingest.sockets.subscriptions import Catalogue
 from sql.queries import feed as queries
 
@@ -18,25 +17,31 @@ STAGE = "ingestion"
 class Housekeeping:
     """Runs the feed's periodic queries; every call blocks."""
 
-    def __init__(self, lease: FeedLease, *, all_tokens_s: float) -> None:
+    def __init__(self, lease: FeedLease, family: str, shard: Shard = WHOLE, *, all_tokens_s: float) -> None:
         self.lease = lease
-        self._catalogue = Catalogue()
+        self._family, self._shard = family, shard
+        self._catalogue = Catalogue(shard)
         self._all_tokens_s = all_tokens_s
         self._read_all_at = float("-inf")
         self._volumes_at = 0  # Unix seconds
 
-    def beat(self, role: str, detail: dict[str, Any], *, ready: bool, newest_ms: int) -> list[LeaseRow]:
-        """Touch the lease and, as the leader, the stage's clock; return all leases of the feed."""
+    def beat(self, role: str, detail: dict[str, Any], *, ready: bool) -> list[LeaseRow]:
+        """Touch the lease and, as the leader, the stage's clock; return all leases of the shard."""
         leases = self.lease.touch(role, detail, ready=ready)
-        detail = {**detail, "clock_ahead_ms": self.lease.clock_ahead_ms}
         if role == "leader":
-            queries.beat(
-                self.lease.conn,
-                stage=STAGE,
-                last_data_at=datetime.fromtimestamp(newest_ms / 1000, UTC) if newest_ms else None,
-                detail=msgspec.json.encode({"run_id": self.lease.run_id, **detail}).decode(),
+            queries.beat_shards(
+                self.lease.conn, stage=STAGE, family=self._family, shards=self._shard.of, run_id=self.lease.run_id
             )
         return leases
+
+    def superseded(self) -> bool:
+        """Return whether another number of shards is wanted, and those are ready to lead."""
+        return bool(queries.superseded(self.lease.conn, family=self._family, shards=self._shard.of, ready_s=READY_S))
+
+    def committed_ms(self) -> int:
+        """Return the exchange time up to which the shard's markets are committed, by whoever led them; 0: unknown."""
+        rows = queries.progress(self.lease.conn, family=self._family, run_id=self.lease.run_id)
+        return Progress(rows).least_ms(self._shard)
 
     def tokens(self, *, unknown_tokens: bool) -> tuple[list[Sequence[Any]], bool]:
         """Return the tokens to follow, changes or now and then all, and whether it is all."""
@@ -62,7 +67,8 @@ class Housekeeping:
 
     def close_abandoned(self, to_ms: int) -> None:
         """Close gaps left open by former leaders."""
-        queries.close_abandoned_gaps(self.lease.conn, to_ms=to_ms)
+        settled = settled_ms(self.lease.conn, self._family, self._shard)
+        queries.close_abandoned_gaps(self.lease.conn, to_ms=to_ms, settled_ms=settled, **self._shard.columns())
 
     def stats(self, **figures: Any) -> None:
         """Insert a row of `feed_stats`."""

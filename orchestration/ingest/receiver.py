@@ -5,6 +5,7 @@ from time import time
 from typing import Any
 
 from config.settings import Settings
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.gaps.from_standby import BUSY_RATE
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.gaps.starts import StartGaps
@@ -19,10 +20,10 @@ from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket,
 class Receiver:
     """Normalizes the messages of all sockets. `fetch` fetches books over REST."""
 
-    def __init__(self, settings: Settings, socket_url: str, fetch: Fetch, *, run_id: str) -> None:
+    def __init__(self, settings: Settings, socket_url: str, fetch: Fetch, *, run_id: str, shard: Shard = WHOLE) -> None:
         self.normalizer = Normalizer(oldest_event_days=settings.books_retention_days)
-        self.losses = Losses(run_id)
-        self.starts = StartGaps(run_id, self.normalizer)
+        self.losses = Losses(run_id, shard)
+        self.starts = StartGaps(run_id, self.normalizer, shard)
         self.subscriptions = Subscriptions(
             socket_url,
             self.normalizer,
@@ -34,6 +35,7 @@ class Receiver:
         self.resync = BookResync(
             self.normalizer, self.subscriptions, self.losses, fetch, silence_s=settings.live_silence_s
         )
+        self._shard = shard
         self._began_s = int(time())
         self._busy: list[SocketListener] = []
 
@@ -48,7 +50,8 @@ class Receiver:
         except Exception as fault:  # noqa: BLE001 (one bad frame must not stop the feed)
             newest_ms = 0
             self.normalizer.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
-        if self.normalizer.news:
+        if self.normalizer.news:  # they reach every socket, whatever it is subscribed to
+            self.normalizer.news = [news for news in self.normalizer.news if self._shard.holds(news.market)]
             self.subscriptions.anticipate(news for news in self.normalizer.news if isinstance(news, NewMarket))
         return newest_ms
 
@@ -67,6 +70,10 @@ class Receiver:
     def busy_newest_ms(self) -> list[int]:
         """Return each busy socket's newest timestamp."""
         return [listener.newest_ms for listener in self._busy]
+
+    def rate(self) -> float:
+        """Return the messages received per second, on average over a minute."""
+        return round(sum(listener.pulse.rate for listener in self.subscriptions.listeners), 1)
 
     def obstacle(self) -> dict[str, Any]:
         """Return what prevents receiving, and since when."""

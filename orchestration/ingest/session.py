@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 
 from config.settings import Settings
-from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, successor
+from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
+from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
@@ -50,13 +51,17 @@ class LiveSession:
         url: str,
         exchange: ExchangeClient,
         *,
-        lease: FeedLease,
+        run_id: str,
+        family: str,
+        shard: Shard,
+        window_s: float,
         settle_s: float,
         observe_s: float,
         observed: Callable[[dict[str, Any]], None],
     ) -> None:
         self.ending = asyncio.Event()
-        self._lease = lease
+        self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
+        self._superseded = False  # by runs of another number of shards
         self._flush_s = settings.live_flush_ms / 1000
         self._settle_s = settle_s
         self._observe_s = observe_s
@@ -72,11 +77,11 @@ class LiveSession:
         }
         self.backlog = Backlog(settings.live_buffer_mb * 1_000_000)
         self.receiver = Receiver(
-            settings, exchange.socket_url, partial(self._run_in, "http", exchange.books), run_id=lease.run_id
+            settings, exchange.socket_url, partial(self._run_in, "http", exchange.books), run_id=run_id, shard=shard
         )
-        self.housekeeping = Housekeeping(lease, all_tokens_s=ALL_TOKENS_S)
-        self.leader = LeaderConnection(url, lease.feed)
-        self.filler = GapFiller(url, lease.feed, lease.run_id, exchange)
+        self.housekeeping = Housekeeping(lease, family, shard, all_tokens_s=ALL_TOKENS_S)
+        self.leader = LeaderConnection(url, family, shard)
+        self.filler = GapFiller(url, family, run_id, exchange, shard)
         self.news = MarketNews(url, exchange)
         self.standby_filler = StandbyGapFiller(
             self.receiver.normalizer,
@@ -84,6 +89,7 @@ class LiveSession:
             self.backlog,
             self.filler,
             partial(self._run_in, "filler"),
+            shard=shard,
         )
         self.committer = Committer(
             self.receiver.normalizer,
@@ -92,7 +98,7 @@ class LiveSession:
             self.leader,
             self.standby_filler,
             in_thread=partial(self._run_in, "leader"),
-            run_id=lease.run_id,
+            run_id=run_id,
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
         )
@@ -133,7 +139,7 @@ class LiveSession:
             began = monotonic()
             await self.committer.tick(
                 ready=self.receiver.ready,
-                may_lead=self.receiver.subscriptions.loaded,
+                may_lead=self.receiver.subscriptions.loaded and not self._superseded,
                 socket_newest_ms=self.receiver.busy_newest_ms(),
             )
             if self._step_down.is_set():
@@ -173,19 +179,22 @@ class LiveSession:
             committer.role,
             self._detail(now),
             ready=self.receiver.ready,
-            newest_ms=committer.newest_ms if self.receiver.subscriptions.of_token else 0,
         )
+        self._superseded = await self._run_in("housekeeping", self.housekeeping.superseded)
         exchange.assume(exchange.local_ms() - self._lease.database_ms())
         disconnected = self.receiver.resync.disconnected_s() > MAX_DISCONNECTED_S
         if committer.leading and disconnected and another_ready(committer.leases or (), self._lease.run_id):
             self._step_down.set()  # between two ticks
-        committer.stand_by()
         if not committer.leading:
             self._stats_at = now
+            committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
         age = now - self._began
-        if age > self._lease.window_s and (
-            age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
-            or (committer.leading and successor(committer.leases, self._lease.run_id))
+        if self._superseded or (
+            age > self._lease.window_s
+            and (
+                age > self._lease.window_s * MAX_OVERSTAY_WINDOWS
+                or (committer.leading and successor(committer.leases or (), self._lease.run_id))
+            )
         ):
             self.ending.set()
         if committer.leading:
@@ -203,6 +212,13 @@ class LiveSession:
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    def _committed_ms(self) -> int:
+        """Return how far the shard's leader has committed or, where it has none, whoever led its markets."""
+        leases = self.committer.leases or []
+        if any(lease.alive and lease.role == "leader" for lease in leases):
+            return progress(leases, self._lease.run_id)[1]
+        return self.housekeeping.committed_ms()
 
     async def _save_losses(self) -> None:
         losses = self.receiver.losses
@@ -260,9 +276,7 @@ class LiveSession:
                 await self._save_losses()
                 self._written_ms = self.committer.committed_ms()
             now = monotonic()
-            await self._run_in(
-                "housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False, newest_ms=0
-            )
+            await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)
         await self._run_in("leader", self.leader.resign)
         await self.receiver.subscriptions.stop()
         self._observed(self.figures.observation())
@@ -278,6 +292,9 @@ class LiveSession:
         ready_since = self.receiver.resync.ready_since
         return {
             **self.receiver.obstacle(),
+            "newest_ms": self.committer.newest_ms if self.receiver.subscriptions.of_token else 0,
+            "rate": self.receiver.rate(),
+            "lag_p99_ms": self.figures.lag_p99_ms,
             "written_ms": self._written_ms,
             "led_ms": self.committer.led_ms,
             "heard_after_ms": self.receiver.normalizer.exchange.ahead_ms,  # by our own clock, the usual delay included

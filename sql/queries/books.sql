@@ -122,7 +122,12 @@ order by i.ordinality;
 -- Time ranges in which book events may have been missed, and were not received elsewhere.
 select as_ms(from_ts), as_ms(to_ts), cause
 from coverage_gaps
-where kind = 'books' and filled_at is null and (market_key is null or market_key = :market_key)
+where kind = 'books' and filled_at is null
+    and (
+        market_key = :market_key
+        or market_key is null
+        and in_shard((select m.market_id from markets m where m.market_key = :market_key), shard, shards)
+    )
     and from_ts <= :until::timestamptz and coalesce(to_ts, 'infinity') > :since::timestamptz
 order by from_ts;
 

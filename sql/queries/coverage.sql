@@ -27,7 +27,7 @@ left join (select kind, count(*) as filled from coverage_gaps where filled_at is
 -- The same of one market, as far as it existed, and its first and last row.
 with market as (
     select
-        outcomes, token_ids,
+        market_id, outcomes, token_ids,
         tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end)) as life
     from (select *, coalesce(created_at, first_seen_at) as listed_at from markets where market_key = :market_key) as m
 ),
@@ -60,7 +60,7 @@ ends (kind, first, last) as materialized (
     ) as s
 ),
 known as materialized (
-    select h.kind, h.stage, h.held * m.life as held, e.first, e.last
+    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id
     from coverage_held h
     cross join market m
     join ends e using (kind)
@@ -80,7 +80,8 @@ cross join lateral (
         count(*) filter (where r.status = 'lost') as lost, count(*) filter (where r.status = 'filled') as filled,
         range_agg(gap_span(r.from_ts, r.to_ts)) filter (where r.status <> 'filled') as missing
     from coverage_gap_records r
-    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null) and h.held && gap_span(r.from_ts, r.to_ts)
+    where r.kind = h.kind and (r.market_key = :market_key or r.market_key is null and in_shard(h.market_id, r.shard, r.shards))
+        and h.held && gap_span(r.from_ts, r.to_ts)
 ) as g;
 
 -- name: gaps(kind, status, since, until, before_ts, before_place, limit)
@@ -117,7 +118,7 @@ cross join lateral (
         select * from coverage_gap_records where market_key = :market_key
         union all
         select * from coverage_gap_records
-        where market_key is null and from_ts < coalesce(m.closed_at, 'infinity')
+        where market_key is null and in_shard(m.market_id, shard, shards) and from_ts < coalesce(m.closed_at, 'infinity')
             and coalesce(to_ts, 'infinity') >= coalesce(m.created_at, m.first_seen_at)
     ) as r
     where (:kind::text is null or kind = :kind::text) and (:status::text is null or status = :status::text)
@@ -157,11 +158,9 @@ where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
 -- name: remember_since()!
 -- Stores since when the live feed has recorded: its figures contain that, and they are dropped some day.
 insert into settings (name, value)
-select 'recorded_since', to_jsonb(as_ms(ts))
-from feed_stats
-where feed = 'polymarket' and messages > 0
-order by ts
-limit 1
+select 'recorded_since', to_jsonb(as_ms(since))
+from recorded_since() as since
+where since is not null
 on conflict (name) do nothing;
 
 -- name: recorded_since()$
@@ -169,9 +168,9 @@ on conflict (name) do nothing;
 select (value #>> '{}')::bigint from settings where name = 'recorded_since';
 
 -- name: gaps_left(settled_s, most)
--- Gaps in the trades that have ended and that nobody has filled in: id, market (null: all), from and to in ms, markets that an
--- earlier attempt did not know.
-select gap_id, market_key, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null')
+-- Gaps in the trades that have ended and that nobody has filled in: id, market (null: all of a shard), shard, shards, from and to in ms,
+-- markets that an earlier attempt did not know.
+select gap_id, market_key, shard, shards, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null')
 from coverage_gaps
 where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settled_s::float8)
     and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
@@ -217,21 +216,25 @@ with added as materialized (
 ),
 known as materialized (  -- trade by trade against gap by gap, hundreds of thousands of both would take hours
     select
-        market_key,
+        market_key, shard, shards,
         -- The exchange's timestamps are in seconds.
         range_agg(tstzrange(from_ts - interval '2 seconds', greatest(from_ts, coalesce(to_ts, 'infinity')) + interval '2 seconds', '[]')) as spans
     from coverage_gaps
     where kind = 'trades' and from_ts <= (select max(ts) from added) + interval '2 seconds'
         and coalesce(to_ts, 'infinity') >= (select min(ts) from added) - interval '2 seconds'
-    group by market_key
+    group by market_key, shard, shards
 )
 insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
 select
     'trades', a.market_key, min(a.ts), max(a.ts), :cause, now(), :filled_by, jsonb_build_object('trades', count(*))
 from added a
 left join known of_market on of_market.market_key = a.market_key
-left join known of_all on of_all.market_key is null
-where not coalesce(of_market.spans @> a.ts, false) and not coalesce(of_all.spans @> a.ts, false)
+where not coalesce(of_market.spans @> a.ts, false) and not exists (
+    select
+    from known of_all
+    where of_all.market_key is null and of_all.spans @> a.ts
+        and (of_all.shard is null or in_shard((select m.market_id from markets m where m.market_key = a.market_key), of_all.shard, of_all.shards))
+)
 group by a.market_key;
 
 -- name: close_counted(filled_by)!

@@ -130,9 +130,12 @@ from (
 ) as held
 where b.market_key = held.market_key and b.outcome = held.outcome;
 
--- name: disavow_all_books()!
--- All live books: nobody was there to keep them.
-update live_books set verified = false, updated_at = now() where verified;
+-- name: disavow_all_books(shard, shards)!
+-- All live books of a shard: nobody was there to keep them.
+update live_books b
+set verified = false, updated_at = now()
+from markets m
+where b.verified and m.market_key = b.market_key and shard_of(m.market_id, :shards) = :shard;
 
 -- name: insert_ticks(market_keys, outcomes, instants, before, tick_sizes)!
 -- Changes of how fine prices are, that are not there yet.
@@ -154,29 +157,31 @@ select market_key, outcome from live_books where not verified;
 
 -- --- What the feed follows ----------------------------------------------------------------------------------------------------
 
--- name: followed_tokens()
--- Every token to follow, with what is known of its price.
+-- name: followed_tokens(shard, shards)
+-- Every token of a shard to follow, with what is known of its price.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0)
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where m.status = 'ACTIVE' and m.order_book;
+where m.status = 'ACTIVE' and m.order_book and shard_of(m.market_id, :shards) = :shard;
 
 -- name: catalogue_cursor()^
 -- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
 select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);
 
--- name: tokens_since(market_key, change_id)
--- The tokens of markets that came, or changed state, since a cursor; and whether to follow them.
+-- name: tokens_since(market_key, change_id, shard, shards)
+-- The tokens of a shard's markets that came, or changed state, since a cursor; and whether to follow them.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
        m.status = 'ACTIVE' and m.order_book
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where m.market_key > :market_key
-    or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id);
+where shard_of(m.market_id, :shards) = :shard and (
+    m.market_key > :market_key
+    or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id)
+);
 
 -- name: activity_computed_at()$
 -- When the markets' recent activity was computed: Unix seconds.
@@ -195,6 +200,54 @@ select pg_try_advisory_lock(hashtextextended('presage.feed.' || :feed, 0));
 -- name: resign(feed)$
 -- Gives the lead up.
 select pg_advisory_unlock(hashtextextended('presage.feed.' || :feed, 0));
+
+-- name: others_lead(family, shards)$
+-- Whether a session leads a shard of another number of shards: by its lock, which ends with the session.
+select exists (
+    select
+    from generate_series(1, 64) as n
+    cross join lateral generate_series(1, n) as k
+    cross join lateral hashtextextended('presage.feed.' || feed_of(:family, k, n), 0) as name
+    join pg_locks l on l.classid = ((name >> 32) & 4294967295)::oid and l.objid = (name & 4294967295)::oid
+    where n <> :shards and l.locktype = 'advisory' and l.objsubid = 1 and l.granted
+        and l.database = (select oid from pg_database where datname = current_database())
+);
+
+-- name: want_shards(shards)!
+-- Stores how many shards there are to be: runs of another number leave once these are ready.
+insert into settings (name, value)
+values ('live_shards', to_jsonb(:shards::int))
+on conflict (name) do update set value = excluded.value, updated_at = now()
+where settings.value <> excluded.value;
+
+-- name: superseded(family, shards, ready_s)$
+-- Whether another number of shards is wanted, and a run of each of those could lead at once.
+select coalesce(bool_and(exists (
+    select
+    from feed_leases l
+    where l.feed = feed_of(:family, n, wanted) and l.role <> 'gone' and l.ready and l.beat_at > now() - interval '10 seconds'
+        and (l.detail ->> 'ready_for_s')::float8 >= :ready_s
+)), false)
+from (select (value #>> '{}')::int as wanted from settings where name = 'live_shards') as s
+cross join lateral generate_series(1, wanted) as n
+where wanted <> :shards;
+
+-- name: is_up(family)$
+-- Whether a run of any shard could lead, or leads.
+select exists (
+    select from feed_leases where (feed = :family or starts_with(feed, :family || '/')) and ready and beat_at > now() - interval '1 day'
+);
+
+-- name: has_begun(family)$
+-- Whether a run of any shard held a lease within a day.
+select exists (select from feed_leases where (feed = :family or starts_with(feed, :family || '/')) and beat_at > now() - interval '1 day');
+
+-- name: settled_ms(family, shards)$
+-- Up to when (ms) the leaders of all shards have committed; null while a shard has no leader with every book.
+select case when count(distinct l.feed) = :shards then min((l.detail ->> 'written_ms')::bigint) end
+from generate_series(1, :shards) as n
+join feed_leases l on l.feed = feed_of(:family, n, :shards)
+where l.role = 'leader' and l.ready and l.beat_at > now() - interval '10 seconds';
 
 -- name: clock()$
 -- The database's clock, in ms.
@@ -215,32 +268,34 @@ from feed_leases
 where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;
 
--- name: progress_ms(feed)$
--- Up to when (ms) what the last leader heard is committed, however long ago that was; 0: none has ever led.
-select coalesce(
-    (
-        select (detail ->> 'written_ms')::bigint
-        from feed_leases
-        where feed = :feed and (detail ->> 'written_ms')::bigint > 0
-        order by coalesce((detail ->> 'led_ms')::bigint, 0) desc, 1 desc
-        limit 1
-    ),
-    (select (detail ->> 'written_ms')::bigint from stage_clocks where stage = 'ingestion'),
-    0
-);
+-- name: progress(family, run_id)
+-- Each shard's last leader but this run, however long ago it led: shard, shards, when it took the lead (ms), and up to when (ms) what it
+-- heard is committed. What the stage's clock says is the last row, of every market and before all: leases are forgotten some day.
+select * from (
+    select distinct on (feed)
+        coalesce(substring(feed from '/(\d+)of\d+$')::int, 1), coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards,
+        coalesce((detail ->> 'led_ms')::bigint, 0) as led_ms, (detail ->> 'written_ms')::bigint as written_ms
+    from feed_leases
+    where (feed = :family or starts_with(feed, :family || '/')) and run_id <> :run_id and (detail ->> 'written_ms')::bigint > 0
+    order by feed, led_ms desc, written_ms desc
+) as leaders
+union all
+select 1, 1, 0, coalesce((detail ->> 'written_ms')::bigint, 0) from stage_clocks where stage = 'ingestion';
 
 -- --- Gaps ---------------------------------------------------------------------------------------------------------------------
 
--- name: open_gaps(losses, kinds, market_keys, from_ms, to_ms, causes, run_id)
--- One row a loss, kind and market (null: all); gives the ids of those that are still open, with the numbers of their losses.
+-- name: open_gaps(losses, kinds, market_keys, from_ms, to_ms, causes, run_id, shard, shards)
+-- One row a loss, kind and market (null: all of the shard); gives the ids of those that are still open, with the numbers of their losses.
 with given as (
     select nextval(pg_get_serial_sequence('coverage_gaps', 'gap_id')) as gap_id, l.*
     from unnest(:losses::int[], :kinds::text[], :market_keys::int[], :from_ms::bigint[], :to_ms::bigint[], :causes::text[])
         as l (loss, kind, market_key, from_ms, to_ms, cause)
 ), saved as (
-    insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id)
+    insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
     overriding system value
-    select gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id
+    select
+        gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id,
+        case when market_key is null and :shards > 1 then :shard end, case when market_key is null and :shards > 1 then :shards end
     from given
 )
 select loss, gap_id from given where to_ms is null;
@@ -253,49 +308,71 @@ set to_ts = greatest(from_ts, to_timestamp(c.to_ms / 1000.0)), filled_by = c.fil
 from unnest(:gap_ids::bigint[], :to_ms::bigint[], :filled_by::text[]) as c (gap_id, to_ms, filled_by)
 where g.gap_id = c.gap_id and g.to_ts is null;
 
--- name: close_abandoned_gaps(to_ms)!
--- Gaps left open by runs that lead no longer: whoever leads now holds every book since `to_ms`.
+-- name: close_abandoned_gaps(to_ms, shard, shards, settled_ms)!
+-- Gaps left open by runs that lead no longer: whoever leads now holds every book of the shard since `to_ms`. Those of another number of
+-- shards end where all have committed (`settled_ms`; null: some have not, or it is not for this shard to say).
 update coverage_gaps g
-set to_ts = greatest(from_ts, to_timestamp(:to_ms::bigint / 1000.0))
-where to_ts is null and not exists (
+set to_ts = greatest(from_ts, to_timestamp(case when falls_here then :to_ms::bigint else :settled_ms::bigint end / 1000.0))
+from (
+    select g.gap_id, gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards) as falls_here
+    from coverage_gaps g
+    left join markets m using (market_key)
+    where g.to_ts is null
+) as left_open
+where g.gap_id = left_open.gap_id and g.to_ts is null and coalesce(falls_here, :settled_ms::bigint is not null) and not exists (
     select from feed_leases l
     where l.run_id = g.run_id and l.role = 'leader' and l.beat_at > now() - interval '10 seconds'
 );
 
 -- name: gaps_to_fill(run_id, besides)
--- Recent gaps that other runs left, besides those of some causes: id, market (null: all), from, to (null: open).
-select gap_id, market_key, as_ms(from_ts), as_ms(to_ts)
+-- Recent gaps that other runs left, besides those of some causes: id, market (null: all of a shard), shard, shards (null: of every one),
+-- from, to (null: open).
+select gap_id, market_key, shard, shards, as_ms(from_ts), as_ms(to_ts)
 from coverage_gaps
 where filled_at is null and run_id is distinct from :run_id and created_at > now() - interval '2 minutes'
     and from_ts > now() - interval '1 hour' and cause <> all(:besides::text[])
 order by from_ts;
 
--- name: starts_seen()^
--- The newest market, and the newest change of state, whose start was seen to (null: none yet); the newest there are; and whether discovery
--- walks the catalogue for the first time.
+-- name: starts_seen(shard, shards)^
+-- The newest market, and the newest change of state, whose start was seen to in a shard (null: none yet); the newest there are; and
+-- whether discovery walks the catalogue for the first time. Of another number of shards, the least that all have seen counts.
 select
-    (s.value ->> 'market_key')::int, (s.value ->> 'change_id')::bigint,
+    (coalesce(case when s.value -> 'shards' = to_jsonb(:shards::int) then s.value #> array['seen', :shard::text] end, s.value) ->> 'market_key')::int,
+    (coalesce(case when s.value -> 'shards' = to_jsonb(:shards::int) then s.value #> array['seen', :shard::text] end, s.value) ->> 'change_id')::bigint,
     coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0),
     coalesce(d.value ? 'tried_at' and not d.value ? 'full_at', false)
 from (select) as one
 left join settings s on s.name = 'followed'
 left join settings d on d.name = 'discovery';
 
--- name: note_seen(market_key, change_id)!
--- The start of these and all older ones was seen to.
+-- name: note_seen(market_key, change_id, shard, shards)!
+-- The start of these and all older ones was seen to in a shard. `market_key` and `change_id` themselves say what all shards have seen.
+with mine as (
+    select jsonb_build_object(:shard::text, jsonb_build_object('market_key', :market_key::int, 'change_id', :change_id::bigint)) as seen
+),
+held as (
+    select case
+        when value -> 'shards' = to_jsonb(:shards::int) then value -> 'seen'
+        else (select jsonb_object_agg(n::text, value - '{shards,seen}'::text[]) from generate_series(1, :shards) as n)
+    end as seen
+    from settings
+    where name = 'followed'
+    for update
+),
+noted as (select coalesce((select seen from held), '{}') || seen as seen from mine)
 insert into settings (name, value)
-values ('followed', jsonb_build_object('market_key', :market_key::int, 'change_id', :change_id::bigint))
+select 'followed', jsonb_build_object('shards', :shards::int, 'seen', seen, 'market_key', least.market_key, 'change_id', least.change_id)
+from noted
+cross join lateral (
+    select min((value ->> 'market_key')::int) as market_key, min((value ->> 'change_id')::bigint) as change_id from jsonb_each(seen)
+) as least
 on conflict (name) do update set value = excluded.value, updated_at = now();
 
--- name: new_markets(after_key, after_change, upto_key, upto_change, market_keys, since_ms)
--- Markets of the order book that are new, are open again, or are named: key, id, tokens, since when (ms) something of them may be missing,
+-- name: new_markets(after_key, after_change, upto_key, upto_change, market_keys, since_ms, shard, shards)
+-- Markets of a shard, of the order book that are new, are open again, or are named: key, id, tokens, since when (ms) something of them may be missing,
 -- and when they were over (null: they are not). Nothing is missing from before the feed began to record; `since_ms` where that is not known.
 with recorded as (
-    select to_timestamp(coalesce(
-        (select (value #>> '{}')::bigint from settings where name = 'recorded_since'),
-        (select as_ms(ts) from feed_stats where feed = 'polymarket' and messages > 0 order by ts limit 1),
-        :since_ms::bigint
-    ) / 1000.0) as since
+    select coalesce(recorded_since(), to_timestamp(:since_ms::bigint / 1000.0)) as since
 ),
 found as (
     select market_key, coalesce(created_at, first_seen_at) as began
@@ -318,7 +395,7 @@ lives as (
         case when m.status <> 'ACTIVE' then coalesce(m.closed_at, m.resolved_at, m.end_time, m.created_at, m.first_seen_at) end as ended
     from found f
     join markets m using (market_key)
-    where m.order_book
+    where m.order_book and shard_of(m.market_id, :shards) = :shard
     group by m.market_key
 )
 select
@@ -329,11 +406,13 @@ cross join recorded r
 where l.ended is null or l.ended > r.since
 order by l.market_key;
 
--- name: open_starts(kinds, market_keys, from_ms, to_ms, cause, run_id)
--- A gap a kind and start of a market (null: of all markets); gives their ids and markets. One that is over, and lies in a gap of all markets
+-- name: open_starts(kinds, market_keys, from_ms, to_ms, cause, run_id, shard, shards)
+-- A gap a kind and start of a market (null: of all of the shard); gives their ids and markets. One that is over, and lies in a gap of all markets
 -- that no standby may fill any more with what it heard, is none of its own.
-insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id)
-select k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id
+insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
+select
+    k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id,
+    case when s.market_key is null and :shards > 1 then :shard end, case when s.market_key is null and :shards > 1 then :shards end
 from unnest(:kinds::text[]) as k (kind)
 cross join (
     select market_key, to_timestamp(from_ms / 1000.0) as from_ts, to_timestamp(to_ms / 1000.0) as to_ts
@@ -342,6 +421,7 @@ cross join (
 where not exists (
     select from coverage_gaps g
     where g.kind = k.kind and g.market_key is null and g.filled_at is null
+        and (g.shard is null or g.shard = :shard and g.shards = :shards)
         and g.from_ts <= s.from_ts and coalesce(g.to_ts, 'infinity') >= s.to_ts
         and (g.created_at < now() - interval '2 minutes' or g.from_ts < now() - interval '1 hour')
 )
@@ -351,15 +431,21 @@ returning gap_id, market_key;
 -- Gaps in which nothing was missed after all.
 delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
 
--- name: trade_gaps_to_fill(settle_s)
--- Closed gaps in the trades of the last week that nobody has filled yet, tried at most so often: id, market, from, to, markets that an
--- earlier attempt did not know (null: all is to be fetched), attempts.
+-- name: trade_gaps_to_fill(settle_s, shard, shards, settled_ms)
+-- Closed gaps in the trades of the last week that nobody has filled yet and that fall to a shard, tried at most so often: id, market, shard,
+-- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), attempts. Those of another number of shards
+-- fall to whoever knows that all have committed them (`settled_ms`).
 select
-    gap_id, market_key, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null'),
+    gap_id, market_key, g.shard, g.shards, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null'),
     coalesce((detail ->> 'attempts')::int, 0)
-from coverage_gaps
+from coverage_gaps g
+left join markets m using (market_key)
 where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settle_s::float8)
     and created_at > now() - interval '7 days'
+    and coalesce(
+        gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards),
+        to_ts < to_timestamp((:settled_ms::bigint - 2000) / 1000.0), false
+    )
     and coalesce((detail ->> 'attempts')::int, 0) < 8
     and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
 order by from_ts
@@ -402,6 +488,63 @@ set beat_at = now(),
     last_data_at = greatest(last_data_at, case when :last_data_at::timestamptz is not null then least(:last_data_at::timestamptz, now()) end),
     detail = coalesce(:detail::jsonb, detail - '{reason,since}'::text[])
 where stage = :stage;
+
+-- name: beat_shards(stage, family, shards, run_id)!
+-- The live feed's clock, by the leases of all shards: as alive and as fresh as the worst of them. The leader of the first shard that has
+-- one touches it. A shard without markets delays nothing. While one has no leader, beat, newest data and `written_ms` stay as they were.
+with leaders as (
+    select distinct on (n)
+        n, l.run_id, l.beat_at, l.detail, (l.detail ->> 'tokens')::int = 0 as idle, nullif((l.detail ->> 'newest_ms')::bigint, 0) as newest_ms
+    from generate_series(1, :shards) as n
+    left join feed_leases l
+        on l.feed = feed_of(:family, n, :shards) and l.role = 'leader' and l.beat_at > now() - interval '10 seconds'
+    order by n, l.beat_at desc nulls last
+),
+runs as (
+    select jsonb_agg(jsonb_build_object(
+        'shard', n || ' of ' || :shards, 'run_id', l.run_id, 'role', l.role, 'ready', l.ready, 'rate', l.detail -> 'rate',
+        'lag_p99_ms', l.detail -> 'lag_p99_ms', 'backlog_events', l.detail -> 'backlog_events'
+    ) order by n, l.role, l.run_id) as shards
+    from generate_series(1, :shards) as n
+    left join feed_leases l
+        on l.feed = feed_of(:family, n, :shards) and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+),
+hindered as (
+    select 'shard ' || n || ' of ' || :shards || ' has no leader' as reason, null::jsonb as since, n, 0 as rank from leaders where run_id is null
+    union all
+    select case when :shards > 1 then 'shard ' || n || ' of ' || :shards || ': ' else '' end || (detail ->> 'reason'), detail -> 'since', n, 1
+    from leaders
+    where detail ? 'reason' and (not idle or (select bool_and(idle) from leaders))
+    order by rank, n
+    limit 1
+),
+worst as (
+    select
+        count(run_id) = :shards as whole, min(beat_at) as beat_at,
+        to_timestamp(case when bool_and(idle or newest_ms is not null) then min(newest_ms) end / 1000.0) as newest,
+        case when :shards = 1 then (array_agg(detail order by n))[1] || jsonb_build_object('run_id', min(run_id)) else jsonb_strip_nulls(jsonb_build_object(
+            'tokens', sum((detail ->> 'tokens')::bigint), 'sockets', sum((detail ->> 'sockets')::bigint), 'rate', sum((detail ->> 'rate')::float8),
+            'backlog_events', sum((detail ->> 'backlog_events')::bigint), 'backlog_kb', sum((detail ->> 'backlog_kb')::bigint),
+            'written_ms', min((detail ->> 'written_ms')::bigint), 'newest_ms', min(newest_ms), 'led_ms', max((detail ->> 'led_ms')::bigint),
+            'lag_p99_ms', max((detail ->> 'lag_p99_ms')::int), 'heard_after_ms', max((detail ->> 'heard_after_ms')::bigint),
+            'ready_for_s', min((detail ->> 'ready_for_s')::float8), 'clock_ahead_ms', max((detail ->> 'clock_ahead_ms')::bigint)
+        )) end - '{reason,since}'::text[] as detail
+    from leaders
+)
+update stage_clocks as s
+set beat_at = case when w.whole then w.beat_at else s.beat_at end,
+    -- (`least` passes over a null, so it needs the case.)
+    last_data_at = greatest(s.last_data_at, case when w.whole and w.newest is not null then least(w.newest, now()) end),
+    detail = w.detail || jsonb_build_object('shards', r.shards)
+        || jsonb_build_object('written_ms', case when w.whole then w.detail else s.detail end -> 'written_ms')
+        || coalesce((
+            select jsonb_build_object('reason', reason, 'since', coalesce(
+                since, case when s.detail ->> 'reason' = reason then s.detail -> 'since' end, to_jsonb(as_unix(now()))
+            ))
+            from hindered
+        ), '{}')
+from worst w, runs r
+where s.stage = :stage and :run_id = (select run_id from leaders where run_id is not null order by n limit 1);
 
 -- name: hinder(stage, reason)!
 -- A stage cannot go on, and says why: `detail.reason`, and since when by the Unix seconds of `detail.since`, until it beats again.

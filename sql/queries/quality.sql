@@ -90,7 +90,7 @@ insert into fresh_trades
 select * from trades where ts >= :since
 union
 select t.* from coverage_gaps g
-join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)
+join trades t on t.ts >= g.from_ts and t.ts <= g.to_ts and (g.market_key is null or t.market_key = g.market_key)  -- of other shards, too
 where g.kind = 'trades' and g.filled_at >= :since and g.from_ts < :since;
 
 -- name: quotes(since)!

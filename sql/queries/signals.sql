@@ -82,20 +82,20 @@ way as materialized (
 -- What was missed, in milliseconds, as it was known to be missing then, whether it could be filled in later or not.
 missed as materialized (
     select
-        market_key,
+        market_key, shard, shards,
         coalesce(sum(day_ms) filter (where kind = 'trades'), 0)::bigint as trades_day_ms,
         coalesce(sum(hour_ms) filter (where kind = 'trades'), 0)::bigint as trades_ms,
         coalesce(sum(hour_ms) filter (where kind = 'books'), 0)::bigint as books_ms
     from (
         select
-            market_key, kind,
+            market_key, shard, shards, kind,
             as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '24 hours')) as day_ms,
             greatest(0, as_ms(least(to_ts, :at)) - as_ms(greatest(from_ts, :at::timestamptz - interval '70 minutes'))) as hour_ms
         from coverage_gaps
         where from_ts < :at and (to_ts is null or to_ts > :at::timestamptz - interval '24 hours')
             and (filled_at is null or filled_at > :at)
     ) as gaps
-    group by market_key
+    group by market_key, shard, shards
 )
 select
     b.market_key, b.market_id, b.trades, b.value,
@@ -104,16 +104,17 @@ select
     w.minutes, w.first, w.last, w.high, w.low,
     s.spread_ms, s.two_sided_ms, sb.spread_ms, sb.two_sided_ms,
     l.lean_sum, l.books, lb.lean_sum, lb.books,
-    coalesce(o.trades_day_ms, 0) + coalesce(a.trades_day_ms, 0),
-    coalesce(o.trades_ms, 0) + coalesce(a.trades_ms, 0),
-    coalesce(o.books_ms, 0) + coalesce(a.books_ms, 0),
+    coalesce(g.trades_day_ms, 0), coalesce(g.trades_ms, 0), coalesce(g.books_ms, 0),
     as_ms(:at) - as_ms(f.since), case when b.end_time > f.since then as_ms(b.end_time) - as_ms(f.since) end
 from busy b
 left join life f using (market_key)
 left join day d using (market_key)
 left join way w using (market_key)
-left join missed o on o.market_key = b.market_key
-left join missed a on a.market_key is null
+left join lateral (
+    select sum(trades_day_ms)::bigint as trades_day_ms, sum(trades_ms)::bigint as trades_ms, sum(books_ms)::bigint as books_ms
+    from missed
+    where market_key = b.market_key or market_key is null and in_shard(b.market_id, shard, shards)
+) as g on true
 left join lateral (
     select bid, ask, mid from quotes
     where market_key = b.market_key and outcome = 0 and ts >= :at::timestamptz - interval '24 hours' and ts < :at

@@ -75,7 +75,7 @@ coverage_gaps = Table(
     metadata,
     Column("gap_id", BigInteger, Identity(always=True), primary_key=True),
     Column("kind", Text, nullable=False, comment="trades or books"),
-    Column("market_key", Integer, comment="Null: every market of the feed"),
+    Column("market_key", Integer, comment="Null: every market of the feed, or of the shard"),
     Column("from_ts", Time, nullable=False),
     Column("to_ts", Time, comment="Null: still open"),
     Column("cause", Text, nullable=False),
@@ -84,6 +84,8 @@ coverage_gaps = Table(
     Column("filled_by", Text),
     Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("shard", Integer, comment="With `shards`: only markets of this shard, of so many; null: of every one"),
+    Column("shards", Integer),
     Index("coverage_gaps_from_ts_idx", text("from_ts desc"), text("gap_id desc")),
     Index("coverage_gaps_market_idx", "market_key", text("from_ts desc")),
     # Missing stretches, and how much has been filled: each read from its index alone.

@@ -30,6 +30,37 @@ return json_build_object(
     'filled_at', as_unix(filled_at), 'filled_by', filled_by, 'added', added, 'fault', fault, 'from_block', from_block, 'to_block', to_block
 )::text;
 
+-- Whether a gap is for a shard to close and to fill: that of a market, or of a shard of as many. Null: of another number of shards.
+create function gap_falls_to(market_id text, of_shard integer, of_shards integer, shard integer, shards integer) returns boolean
+language sql immutable parallel safe
+return case
+    when market_id is not null then shard_of(market_id, shards) = shard
+    when coalesce(of_shards, 1) = shards then coalesce(of_shard, 1) = shard
+end;
+
+-- Since when the live feed has recorded: since each shard of one number of shards has received something. Null: it never did.
+create function recorded_since() returns timestamptz
+language sql stable parallel safe
+as $$
+    select coalesce(
+        (select to_timestamp((value #>> '{}')::bigint / 1000.0) from settings where name = 'recorded_since'),
+        (
+            select min(since)
+            from (
+                select shards, max(first) as since
+                from (
+                    select coalesce(substring(feed from '/\d+of(\d+)$')::int, 1) as shards, min(ts) as first
+                    from feed_stats
+                    where (feed = 'polymarket' or starts_with(feed, 'polymarket/')) and messages > 0
+                    group by feed
+                ) as feeds
+                group by shards
+                having count(*) = shards
+            ) as begun
+        )
+    );
+$$;
+
 -- What a gap spans; one that goes on, up to now.
 create function gap_span(from_ts timestamptz, to_ts timestamptz) returns tstzrange
 language sql stable parallel safe

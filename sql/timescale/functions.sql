@@ -25,6 +25,21 @@ create function as_unix(ts timestamptz) returns bigint
 language sql stable strict parallel safe
 return floor(extract(epoch from ts))::bigint;
 
+-- Which of so many shards of the live feed a market belongs to: by the last digits of its condition id.
+create function shard_of(market_id text, shards integer) returns integer
+language sql immutable strict parallel safe
+return case when market_id ~ '[0-9a-f]{7}$' then ('x' || right(market_id, 7))::bit(28)::integer % shards + 1 else 1 end;
+
+-- Whether what is said of a shard concerns a market; what is said of none concerns every market.
+create function in_shard(market_id text, shard integer, shards integer) returns boolean
+language sql immutable parallel safe
+return shard is null or shard_of(market_id, shards) = shard;
+
+-- The name of a shard's feed: the family's own while it is the only one.
+create function feed_of(family text, shard integer, shards integer) returns text
+language sql immutable strict parallel safe
+return case when shards = 1 then family else family || '/' || shard::text || 'of' || shards::text end;
+
 -- A record with more fields after its own.
 create function extended(record json, more json) returns text
 language sql immutable strict parallel safe

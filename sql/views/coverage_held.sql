@@ -7,11 +7,7 @@ with live as (
         )) as recorded
     from (
         select
-            coalesce(
-                (select to_timestamp((value #>> '{}')::bigint / 1000.0) from settings where name = 'recorded_since'),
-                (select ts from feed_stats where feed = 'polymarket' and messages > 0 order by ts limit 1)
-            ) as since,
-            last_data_at, detail
+            recorded_since() as since, last_data_at, detail
         from stage_clocks
         where stage = 'ingestion'
     ) as began

@@ -6,9 +6,11 @@ from typing import Any
 
 import msgspec
 
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.gaps.naming import TokenResolver
 from orchestration.ingest.gaps.starts import LISTED, READING
+from orchestration.ingest.progress import settled_ms
 from orchestration.ingest.storage.rows import TradeRow, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from sql import database
@@ -27,23 +29,28 @@ class CoverageGap(msgspec.Struct, frozen=True):
     """Rows of `coverage_gaps` that share their span."""
 
     gap_ids: tuple[int, ...]
-    market_keys: frozenset[int] | None  # None: every market
+    market_keys: frozenset[int] | None  # None: every market of the shard
+    shard: Shard
     from_ms: int
     to_ms: int | None  # None: still open
     unknown: frozenset[str] = frozenset()  # condition ids left by an earlier attempt: all else is filled
 
 
 def group_gaps(rows: Iterable[Sequence[Any]]) -> list[CoverageGap]:
-    """Group rows (id, market, from, to[, unknown markets]) by span: a loss is written as a row per market and kind."""
+    """Group rows (id, market, shard, shards, from, to[, unknown markets]) by shard and span.
+
+    A loss is written as a row per market and kind.
+    """
     spans: dict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
     for row in rows:
-        from_ms, to_ms, *unknown = row[2:]
-        spans[from_ms, to_ms, frozenset(unknown[0] or ()) if unknown else frozenset()].append(row)
+        number, shards, from_ms, to_ms, *unknown = row[2:]
+        shard = WHOLE if number is None else Shard(number, shards)
+        spans[shard, from_ms, to_ms, frozenset(unknown[0] or ()) if unknown else frozenset()].append(row)
     gaps = []
-    for (from_ms, to_ms, left), members in spans.items():
+    for (shard, from_ms, to_ms, left), members in spans.items():
         keys = {row[1] for row in members}
         gap_ids = tuple(row[0] for row in members)
-        gaps.append(CoverageGap(gap_ids, None if None in keys else frozenset(keys), from_ms, to_ms, left))
+        gaps.append(CoverageGap(gap_ids, None if None in keys else frozenset(keys), shard, from_ms, to_ms, left))
     return gaps
 
 
@@ -56,10 +63,10 @@ def unknown_markets_fault(unknown: Counter[str]) -> str:
 class GapFiller:
     """Writes missed rows, over a connection of its own; every call blocks."""
 
-    def __init__(self, url: str, feed: str, run_id: str, exchange: ExchangeClient) -> None:
+    def __init__(self, url: str, family: str, run_id: str, exchange: ExchangeClient, shard: Shard = WHOLE) -> None:
         self.run_id = run_id
+        self._family, self._shard = family, shard
         self._url = url
-        self._feed = feed
         self._exchange = exchange
         self._writer: Writer | None = None
         self.stopped = False  # set to end a fill early
@@ -68,7 +75,9 @@ class GapFiller:
     def writer(self) -> Writer:
         """The writer, on a new connection if the last one was lost."""
         if self._writer is None or self._writer.conn.closed:
-            conn = database.connect(self._url, autocommit=True, name=f"presage feed {self._feed}: gaps")
+            conn = database.connect(
+                self._url, autocommit=True, name=f"presage feed {self._shard.feed(self._family)}: gaps"
+            )
             self._writer = Writer(conn)
         return self._writer
 
@@ -88,11 +97,13 @@ class GapFiller:
         added = 0
         attempts: dict[int, int] = {}
         rows = []
-        for gap_id, market_key, from_ms, to_ms, unknown, tried in queries.trade_gaps_to_fill(
-            self.writer.conn, settle_s=settle_s
+        conn = self.writer.conn
+        settled = settled_ms(conn, self._family, self._shard)
+        for *row, tried in queries.trade_gaps_to_fill(
+            conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()
         ):
-            attempts[gap_id] = tried
-            rows.append((gap_id, market_key, from_ms, to_ms, unknown))
+            attempts[row[0]] = tried
+            rows.append(row)
         resolver = TokenResolver(self._exchange)
         for gap in group_gaps(rows):
             next_s = RETRY_S * 2 ** attempts[gap.gap_ids[0]]
@@ -121,8 +132,7 @@ class GapFiller:
         while (named or gap.market_keys is None) and from_ms < end_ms and not self.stopped:
             to_ms = min(from_ms + MAX_SPAN_MS, end_ms)
             found = self._exchange.listed(markets, from_ms, to_ms)
-            if named:
-                found = [trade for trade in found if trade.market in named]
+            found = [trade for trade in found if (trade.market in named if named else gap.shard.holds(trade.market))]
             tokens = resolver.tokens(conn, found)
             unknown.update(trade.market for trade in found if trade.token_id not in tokens)
             listed += len(found)

@@ -6,6 +6,7 @@ from typing import Any
 
 import psycopg
 
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, CoverageGap, GapFiller
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import Subscriptions
@@ -28,6 +29,8 @@ class StandbyGapFiller:
         backlog: Backlog,
         filler: GapFiller,
         in_filler: Callable[..., Awaitable[Any]],
+        *,
+        shard: Shard = WHOLE,
     ) -> None:
         self.needed_since_ms = NEVER  # the ring must keep everything since then
         self._normalizer = normalizer
@@ -35,6 +38,7 @@ class StandbyGapFiller:
         self._backlog = backlog
         self._filler = filler
         self._in_filler = in_filler
+        self._shard = shard
         self._tried: set[tuple[int, ...]] = set()
 
     async def fill_closed_gaps(self, now_ms: int) -> None:
@@ -61,7 +65,11 @@ class StandbyGapFiller:
         tokens = {state.token.token_id for state in states if state.complete_since_ms is not None}
         received = self._backlog.window(tokens, gap.from_ms - MARGIN_MS, to_ms + MARGIN_MS)
         local_ms = self._normalizer.exchange.to_local_ms(gap.from_ms)
-        whole = bool(states) and self._backlog.since_ms <= local_ms
+        if gap.market_keys is None or self._shard.of == 1:
+            whole = bool(states) and self._shard.covers(gap.shard)
+        else:  # markets of another shard may share its span
+            whole = gap.market_keys <= {state.token.market_key for state in states}
+        whole = whole and self._backlog.since_ms <= local_ms
         whole = whole and all(state.complete_since(local_ms) for state in states)
         if whole or len(received):
             await self._in_filler(self._filler.from_ring, gap, received, to_ms, whole=whole)
@@ -69,7 +77,9 @@ class StandbyGapFiller:
 
     def _states(self, gap: CoverageGap) -> list[TokenState]:
         states = self._normalizer.states.values()
-        return [state for state in states if gap.market_keys is None or state.token.market_key in gap.market_keys]
+        if gap.market_keys is None:
+            return [state for state in states if gap.shard.holds(state.token.market_id)]
+        return [state for state in states if state.token.market_key in gap.market_keys]
 
     def _still_listening(self, states: Iterable[TokenState], to_ms: int) -> bool:
         """Return whether the busy sockets among those of these tokens received data after an instant."""

@@ -8,12 +8,13 @@ from typing import Any, Self
 import msgspec
 import psycopg
 
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.clock import steady_s
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 
 KINDS = ("books", "trades")
-MAX_MARKETS_PER_LOSS = 2_000  # a loss of more is written as one of all markets
+MAX_MARKETS_PER_LOSS = 2_000  # a loss of more is written as one of all markets of the shard
 MAX_UNSAVED = 1_000  # closed losses waiting to be written; beyond it neighbours are joined
 LOSSES_PER_JOIN = 10  # neighbouring losses joined into one
 UNCHANGED = "nothing missed: books unchanged"
@@ -24,7 +25,7 @@ class Loss(msgspec.Struct, eq=False):
 
     cause: str
     from_ms: int
-    token_ids: frozenset[str] | None  # None: every token of the feed
+    token_ids: frozenset[str] | None  # None: every token of the shard
     market_keys: frozenset[int] | None
     kinds: tuple[str, ...] = KINDS
     to_ms: int | None = None
@@ -65,8 +66,9 @@ class Saving(msgspec.Struct):
 class Losses:
     """This run's losses that are not fully written yet."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, shard: Shard = WHOLE) -> None:
         self.run_id = run_id
+        self._shard = shard
         self.all: list[Loss] = []
         self._join_at = MAX_UNSAVED
 
@@ -127,6 +129,7 @@ class Losses:
                 to_ms=to_ms,
                 causes=causes,
                 run_id=self.run_id,
+                **self._shard.columns(),
             )
             for nth, gap_id in written:
                 saving.new[nth][0].gap_ids.append(gap_id)

@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.listener import OnLost, OnMessages, OnOpened, SocketListener
 from orchestration.ingest.storage.rows import Token
@@ -23,15 +24,16 @@ QUIET_S = 10.0  # and until its socket has delivered what was sent before, or de
 class Catalogue:
     """Reads from the catalogue which tokens to follow; every call blocks."""
 
-    def __init__(self) -> None:
+    def __init__(self, shard: Shard = WHOLE) -> None:
+        self._shard = shard
         self.first: tuple[int, int] | None = None  # its cursor when it was first read
         self._cursor = (0, 0)
 
     def all(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
-        """Return all tokens."""
+        """Return all tokens of the shard."""
         self._cursor = queries.catalogue_cursor(conn)  # first: what is added in between is read twice
         self.first = self.first or self._cursor
-        return [(*row, True) for row in queries.followed_tokens(conn)]
+        return [(*row, True) for row in queries.followed_tokens(conn, **self._shard.columns())]
 
     def changes(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
         """Return tokens added or changed since the last read."""
@@ -39,7 +41,7 @@ class Catalogue:
         if cursor == self._cursor:
             return []
         (market_key, change_id), self._cursor = self._cursor, cursor
-        return list(queries.tokens_since(conn, market_key=market_key, change_id=change_id))
+        return list(queries.tokens_since(conn, market_key=market_key, change_id=change_id, **self._shard.columns()))
 
 
 class Subscriptions:

@@ -7,6 +7,8 @@ from contextlib import suppress
 import psycopg
 
 from orchestration.feeds.lease import LeaseRow, connect_for_leadership, read_leases
+from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.progress import Progress
 from orchestration.ingest.storage.rows import LiveBook, Refusal, Token, WriteBatch
 from orchestration.ingest.storage.writer import Writer, WriteResult
 from sql.queries import feed as queries
@@ -15,10 +17,11 @@ REFUSED = (psycopg.DataError, psycopg.errors.CheckViolation, struct.error)  # re
 
 
 class LeaderConnection:
-    """Holds or requests the lead of a feed. Every call blocks."""
+    """Holds or requests the lead of a shard of a feed. Every call blocks."""
 
-    def __init__(self, url: str, feed: str) -> None:
-        self.feed = feed
+    def __init__(self, url: str, family: str, shard: Shard = WHOLE) -> None:
+        self.feed = shard.feed(family)
+        self._family, self._shard = family, shard
         self._url = url
         self._writer: Writer | None = None
 
@@ -28,10 +31,20 @@ class LeaderConnection:
         return self._writer is None or self._writer.conn.closed
 
     def try_lead(self) -> bool:
-        """Try to take the lead; return whether this run has it."""
+        """Try to take the lead; return whether this run has it.
+
+        It may not while a run leads a shard of another number of shards. Of two such runs that try at once, each first
+        takes its own lock and then looks: both may fail, and never both succeed.
+        """
         if self._writer is None or self._writer.conn.closed:
             self._writer = Writer(connect_for_leadership(self._url, self.feed, statement_timeout=60_000))
-        return bool(queries.try_lead(self._writer.conn, feed=self.feed))
+        conn = self._writer.conn
+        if not queries.try_lead(conn, feed=self.feed):
+            return False
+        if not queries.others_lead(conn, family=self._family, shards=self._shard.of):
+            return True
+        queries.resign(conn, feed=self.feed)
+        return False
 
     def leases(self) -> list[LeaseRow]:
         """Return all current leases of the feed."""
@@ -43,10 +56,10 @@ class LeaderConnection:
         assert self._writer is not None
         return int(queries.clock(self._writer.conn))
 
-    def progress_ms(self) -> int:
-        """Return the exchange time up to which any run, even one long ended, has committed; 0 if none ever led."""
+    def progress(self, run_id: str) -> Progress:
+        """Return how far all other runs, even ones long ended, have committed."""
         assert self._writer is not None
-        return int(queries.progress_ms(self._writer.conn, feed=self.feed))
+        return Progress(queries.progress(self._writer.conn, family=self._family, run_id=run_id))
 
     def unverified(self) -> set[tuple[int, int]]:
         """Return the outcomes whose live book is not verified."""
@@ -54,9 +67,9 @@ class LeaderConnection:
         return set(queries.unverified_books(self._writer.conn))
 
     def mark_all_unverified(self) -> None:
-        """Mark every live book unverified until it is written again."""
+        """Mark every live book of the shard unverified until it is written again."""
         assert self._writer is not None
-        queries.disavow_all_books(self._writer.conn)
+        queries.disavow_all_books(self._writer.conn, **self._shard.columns())
 
     def write(
         self, batch: WriteBatch, books: Sequence[LiveBook], unverified: Sequence[Token], *, replay: bool

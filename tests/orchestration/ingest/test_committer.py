@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from orchestration.feeds.lease import FeedLease
+from orchestration.feeds.lease import progress as progress_of
 from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.storage.backlog import Backlog
@@ -286,7 +287,7 @@ def test_a_standby_takes_over_from_a_leader_whose_clock_is_wrong_without_losing_
             if nth < 80:
                 progress = {"written_ms": first.committed_ms(), "led_ms": first.led_ms}
                 second.leases = lease.touch("leader", progress, ready=True)
-            second.stand_by()
+            second.stand_by(progress_of(second.leases, "me")[1])
         tick(second)
         tick(second)
     lease.close()

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from config.settings import Settings
-from orchestration.feeds.lease import FeedLease
+from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.session import BEHIND_MS, FETCH_S, LiveSession
 
@@ -16,7 +16,10 @@ async def gap_calls(*, behind_ms):
         Settings(_env_file=None),
         "postgresql://127.0.0.1:9/none",
         ExchangeClient(NOWHERE, NOWHERE, "ws://127.0.0.1:9/", NOWHERE),
-        lease=FeedLease("postgresql://127.0.0.1:9/none", "polymarket", "me", 60.0),
+        run_id="me",
+        family="polymarket",
+        shard=WHOLE,
+        window_s=60.0,
         settle_s=1.0,
         observe_s=1.0,
         observed=lambda _: None,

@@ -168,7 +168,7 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
         for outcome, token in enumerate(row["token_ids"])
     ]
     subscriptions(lambda made: made.apply(tokens, whole=True, fresh=False))
-    housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), all_tokens_s=300.0)
+    housekeeping = Housekeeping(FeedLease(database_url, "all", "run", 60.0), "all", all_tokens_s=300.0)
 
     def stored_volumes():
         volumes = subscriptions.of._normalizer.volumes_24h_usd

@@ -1,0 +1,50 @@
+"""How far the last leader of each market's shard has committed, whatever the number of shards was then."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+
+from orchestration.feeds.shards import Shard, shard_of
+from sql.queries import feed as queries
+
+Position = tuple[int, int]  # when a leader took the lead (ms; 0: unknown), and up to when what it received is committed
+NOTHING = (0, 0)
+
+
+class Progress:
+    """Positions of the last leader of each shard, of every number of shards that there was."""
+
+    def __init__(self, rows: Iterable[tuple[int, int, int, int]]) -> None:
+        """Take rows of shard, number of shards, and position."""
+        self._positions: dict[int, dict[int, Position]] = defaultdict(dict)
+        for number, shards, led_ms, written_ms in rows:
+            held = self._positions[shards]
+            held[number] = max((led_ms, written_ms), held.get(number, NOTHING))
+
+    def of(self, market_id: str) -> Position:
+        """Return the position of the last leader that held a market: later than those of all others that did."""
+        return max(
+            (held.get(shard_of(market_id, shards), NOTHING) for shards, held in self._positions.items()),
+            default=NOTHING,
+        )
+
+    def least_ms(self, shard: Shard) -> int:
+        """Return up to when everything of a shard is committed for certain; 0: nothing may be.
+
+        The number of shards of whichever leader was last tells; of its shards, those that never led count as 0.
+        """
+        last = max(self._positions, key=lambda shards: max(self._positions[shards].values()), default=shard.of)
+        held = self._positions.get(last, {})
+        numbers = [shard.number] if last == shard.of else range(1, last + 1)
+        return min(held.get(number, NOTHING)[1] for number in numbers)
+
+
+def settled_ms(conn: psycopg.Connection[Any], family: str, shard: Shard) -> int | None:
+    """Return up to when all shards have committed, if gaps of other numbers of shards are for this one to handle.
+
+    They are for the first. None: they are not, or a shard has no leader with every book.
+    """
+    settled: int | None = queries.settled_ms(conn, family=family, shards=shard.of) if shard.number == 1 else None
+    return settled
