@@ -436,19 +436,19 @@ delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is nu
 -- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), attempts. Those of another number of shards
 -- fall to whoever knows that all have committed them (`settled_ms`).
 select
-    gap_id, market_key, g.shard, g.shards, as_ms(from_ts), as_ms(to_ts), nullif(detail -> 'unknown_markets', 'null'),
-    coalesce((detail ->> 'attempts')::int, 0)
+    g.gap_id, g.market_key, g.shard, g.shards, as_ms(g.from_ts), as_ms(g.to_ts), nullif(g.detail -> 'unknown_markets', 'null'),
+    coalesce((g.detail ->> 'attempts')::int, 0)
 from coverage_gaps g
-left join markets m using (market_key)
-where kind = 'trades' and filled_at is null and to_ts < now() - make_interval(secs => :settle_s::float8)
-    and created_at > now() - interval '7 days'
+left join markets m on m.market_key = g.market_key
+where g.kind = 'trades' and g.filled_at is null and g.to_ts < now() - make_interval(secs => :settle_s::float8)
+    and g.created_at > now() - interval '7 days'
     and coalesce(
         gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards),
-        to_ts < to_timestamp((:settled_ms::bigint - 2000) / 1000.0), false
+        g.to_ts < to_timestamp((:settled_ms::bigint - 2000) / 1000.0), false
     )
-    and coalesce((detail ->> 'attempts')::int, 0) < 8
-    and coalesce((detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
-order by from_ts
+    and coalesce((g.detail ->> 'attempts')::int, 0) < 8
+    and coalesce((g.detail ->> 'next_at')::float8, 0) < date_part('epoch', now())
+order by g.from_ts
 limit 200;
 
 -- name: mark_filled(gap_ids, to_ms, filled_by, detail)!

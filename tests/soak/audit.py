@@ -53,8 +53,14 @@ class Gaps:
         self._spans: dict[str | None, list[tuple[int, int, bool]]] = defaultdict(list)
         rows = conn.execute(
             """select t.token_id, as_ms(g.from_ts), as_ms(coalesce(g.to_ts, now())), g.filled_at is not null
-            from coverage_gaps g left join tokens t using (market_key)
-            where g.kind = %s and (g.market_key is null or t.token_id is not null)""",
+            from coverage_gaps g
+            left join lateral (
+                select token_id from tokens where market_key = g.market_key
+                union all
+                select token_id from tokens join markets m using (market_key)
+                where g.market_key is null and g.shard is not null and in_shard(m.market_id, g.shard, g.shards)
+            ) as t on true
+            where g.kind = %s and (t.token_id is not null or coalesce(g.market_key, g.shard) is null)""",
             [kind],
         )
         for token, from_ms, to_ms, filled in rows:

@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from config.settings import Settings
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.feed import LiveFeed
 from orchestration.markets import catalogue
@@ -70,15 +71,15 @@ class World:
             markets = list(Gamma(client, self.sandbox.gamma_url).markets())
         catalogue.store(self.conn, [market.row(self.sandbox.source.source) for market in markets], cause="discovered")
 
-    def feed(self, *, window_s=600.0, settle_s=30.0, **settings):
+    def feed(self, *, shard=WHOLE, window_s=600.0, settle_s=30.0, **settings):
         """Start a feed in this process."""
-        running = ThreadFeed(self, window_s, settle_s, settings)
+        running = ThreadFeed(self, shard, window_s, settle_s, settings)
         self.feeds.append(running)
         return running
 
-    def process(self, *, window_s=600.0, clock_ahead_s=None, **settings):
+    def process(self, *, shard=WHOLE, window_s=600.0, clock_ahead_s=None, **settings):
         """Start a feed in a process of its own, which may have a clock of its own."""
-        running = ProcessFeed(self, window_s, settings, clock_ahead_s)
+        running = ProcessFeed(self, shard, window_s, settings, clock_ahead_s)
         self.feeds.append(running)
         return running
 
@@ -88,6 +89,24 @@ class World:
             " where beat_at > now() - interval '3 s' and role <> 'gone'"
         )
         return {run_id: (role, ready, detail) for run_id, role, ready, detail in rows}
+
+    def leaders(self, shards):
+        """Return the run that leads each of so many shards, and its lease's detail, once all have a ready one."""
+        rows = self.conn.execute(
+            "select feed, run_id, detail from feed_leases"
+            " where beat_at > now() - interval '3 s' and role = 'leader' and ready order by beat_at"
+        )
+        held = {feed: (run_id, detail) for feed, run_id, detail in rows}
+        feeds = [shard.feed("polymarket") for shard in Shard.all(shards)]
+        return [held[feed] for feed in feeds] if held.keys() >= set(feeds) else []
+
+    def shards_caught_up(self, shards, more_ms=0):
+        """Wait until everything sent by now (plus `more_ms`) is committed by every shard; return now."""
+        now = now_ms()
+        wait_until(
+            lambda: min((int(detail["written_ms"]) for _, detail in self.leaders(shards)), default=0) > now + more_ms
+        )
+        return now
 
     def leader(self):
         return next((run_id for run_id, (role, ready, _) in self.leases().items() if role == "leader" and ready), None)
@@ -186,7 +205,7 @@ def now_ms():
 class ThreadFeed:
     """A feed in a thread of this process."""
 
-    def __init__(self, world, window_s, settle_s, settings):
+    def __init__(self, world, shard, window_s, settle_s, settings):
         self.run_id = f"thread-{uuid.uuid4().hex[:8]}"
         self.observations, self.totals, self.fault = [], {}, None
         self._stopped = threading.Event()
@@ -196,6 +215,7 @@ class ThreadFeed:
             world.url,
             world.exchange(),
             run_id=self.run_id,
+            shard=shard,
             window_s=window_s,
             settle_s=settle_s,
             observe_s=0.5,
@@ -225,7 +245,7 @@ class ThreadFeed:
 class ProcessFeed:
     """A feed in a process of its own."""
 
-    def __init__(self, world, window_s, settings, clock_ahead_s=None):
+    def __init__(self, world, shard, window_s, settings, clock_ahead_s=None):
         program = ["orchestration.ingest"]
         if clock_ahead_s is not None:
             program = ["tests.orchestration.ingest.skewed_clock", str(clock_ahead_s)]
@@ -234,7 +254,7 @@ class ProcessFeed:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", *program, "--run-id", self.run_id, "--window", str(window_s)),
-                *("--observe", "1", "--settle", "1"),
+                *("--observe", "1", "--settle", "1", "--shard", f"{shard.number}/{shard.of}"),
             ],
             cwd=ROOT,
             stdout=subprocess.PIPE,
