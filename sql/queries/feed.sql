@@ -295,7 +295,7 @@ with given as (
     overriding system value
     select
         gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id,
-        case when market_key is null and :shards > 1 then :shard end, case when market_key is null and :shards > 1 then :shards end
+        case when market_key is null and :shards::int > 1 then :shard::int end, case when market_key is null and :shards::int > 1 then :shards::int end
     from given
 )
 select loss, gap_id from given where to_ms is null;
@@ -412,7 +412,7 @@ order by l.market_key;
 insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
 select
     k.kind, s.market_key, s.from_ts, case when s.to_ts is not null then greatest(s.from_ts, s.to_ts) end, :cause, :run_id,
-    case when s.market_key is null and :shards > 1 then :shard end, case when s.market_key is null and :shards > 1 then :shards end
+    case when s.market_key is null and :shards::int > 1 then :shard::int end, case when s.market_key is null and :shards::int > 1 then :shards::int end
 from unnest(:kinds::text[]) as k (kind)
 cross join (
     select market_key, to_timestamp(from_ms / 1000.0) as from_ts, to_timestamp(to_ms / 1000.0) as to_ts
@@ -421,7 +421,7 @@ cross join (
 where not exists (
     select from coverage_gaps g
     where g.kind = k.kind and g.market_key is null and g.filled_at is null
-        and (g.shard is null or g.shard = :shard and g.shards = :shards)
+        and (g.shard is null or g.shard = :shard::int and g.shards = :shards::int)
         and g.from_ts <= s.from_ts and coalesce(g.to_ts, 'infinity') >= s.to_ts
         and (g.created_at < now() - interval '2 minutes' or g.from_ts < now() - interval '1 hour')
 )
@@ -502,7 +502,7 @@ with leaders as (
 ),
 runs as (
     select jsonb_agg(jsonb_build_object(
-        'shard', n || ' of ' || :shards, 'run_id', l.run_id, 'role', l.role, 'ready', l.ready, 'rate', l.detail -> 'rate',
+        'shard', n || ' of ' || :shards::int, 'run_id', l.run_id, 'role', l.role, 'ready', l.ready, 'rate', l.detail -> 'rate',
         'lag_p99_ms', l.detail -> 'lag_p99_ms', 'backlog_events', l.detail -> 'backlog_events'
     ) order by n, l.role, l.run_id) as shards
     from generate_series(1, :shards) as n
@@ -510,9 +510,9 @@ runs as (
         on l.feed = feed_of(:family, n, :shards) and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
 ),
 hindered as (
-    select 'shard ' || n || ' of ' || :shards || ' has no leader' as reason, null::jsonb as since, n, 0 as rank from leaders where run_id is null
+    select 'shard ' || n || ' of ' || :shards::int || ' has no leader' as reason, null::jsonb as since, n, 0 as rank from leaders where run_id is null
     union all
-    select case when :shards > 1 then 'shard ' || n || ' of ' || :shards || ': ' else '' end || (detail ->> 'reason'), detail -> 'since', n, 1
+    select case when :shards::int > 1 then 'shard ' || n || ' of ' || :shards::int || ': ' else '' end || (detail ->> 'reason'), detail -> 'since', n, 1
     from leaders
     where detail ? 'reason' and (not idle or (select bool_and(idle) from leaders))
     order by rank, n

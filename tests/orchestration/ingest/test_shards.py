@@ -82,6 +82,7 @@ def test_a_killed_shard_misses_only_its_own_markets_and_says_so(world):
 
     rows = world.conn.execute("select distinct market_key, shard, shards from coverage_gaps").fetchall()
     assert rows == [(None, 2, 2)]
+    world.sandbox.call(world.sandbox.log.flush)
     report = audit(world.url, world.log, from_ms=began, to_ms=until)
     report.assert_clean()
     assert report.missing["level changes"] > 0, "what nobody received of the killed shard"
