@@ -31,7 +31,7 @@ def database(settings: Settings) -> list[Finding]:
                 checks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
                     checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
-                    checks += [pipeline.lag, pipeline.losses, pipeline.clocks]
+                    checks += [pipeline.lag, pipeline.shards, pipeline.losses, pipeline.clocks]
                 for check in checks:
                     found += _run_check(check, conn, settings)
     except Exception as error:  # noqa: BLE001 - other checks are still worth reporting

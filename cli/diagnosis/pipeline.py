@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.diagnosis import Finding, Status
 from sql.queries import diagnosis as queries
+from sql.queries import pipeline as pipeline_queries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,20 @@ def lag(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
             found += f", {_duration(lag_s)} behind"
         bad = STATUS[status] != "ok"
         yield Finding("lag", STATUS[status], found, REMEDIES.get(stage, START_REMEDY) if bad else "")
+
+
+def shards(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    """Check that each shard of the live feed has a leader and a standby; of a single one, the stage's lag tells."""
+    found = list(pipeline_queries.shards(conn))
+    if len(found) == 1:
+        return
+    for name, led, standby, *_ in found:
+        if not led:
+            yield Finding("shards", "fail", f"shard {name} has no leader", REMEDIES["ingestion"])
+        elif not standby:
+            yield Finding("shards", "warn", f"shard {name} has no standby that is ready", REMEDIES["ingestion"])
+    if all(led and standby for _, led, standby, *_ in found):
+        yield Finding("shards", "ok", f"{len(found)} shards, each with a leader and a ready standby")
 
 
 def losses(conn: psycopg.Connection[Any]) -> Iterator[Finding]:

@@ -46,6 +46,13 @@ GAUGES = {
 }
 REFUSED = {"second": Counter.REFUSED_SECOND, "month": Counter.REFUSED_MONTH}
 STATES = ("fresh", "late", "stale", "missing", "off")
+SHARDS = {  # in the order of the query's columns
+    "presage_shard_led": "1 if a run leads a shard of the live feed",
+    "presage_shard_standby": "1 if another run of a shard could take over at once",
+    "presage_shard_messages_per_second": "Messages that a shard's leader receives, on average over a minute",
+    "presage_shard_backlog_events": "Events that a shard's leader has received and not written yet",
+    "presage_shard_lag_p99_seconds": "99th percentile of a shard's lag, from the exchange's timestamp to the commit",
+}
 POOLS = {"reads": Counter.READS_BUSY, "writes": Counter.WRITES_BUSY, "events": Counter.EVENTS_BUSY}
 
 
@@ -56,6 +63,7 @@ class PipelineSnapshot:
     stages: list[tuple[str, str, float | None]] | None = None
     head: int = 0
     clocks: list[tuple[str, float]] = field(default_factory=list)
+    shards: list[tuple[Any, ...]] = field(default_factory=list)
 
 
 class MetricsCollector(Collector):
@@ -158,7 +166,7 @@ class MetricsCollector(Collector):
         )
         for feed, ahead_s in known.clocks:
             clocks.add_metric([feed], ahead_s)
-        yield from (lag, fresh, state, clocks)
+        yield from (lag, fresh, state, clocks, *_shards(known.shards))
         yield CounterMetricFamily(
             "presage_stream_events", "Stream events ever written: the newest event's seq", known.head
         )
@@ -177,5 +185,14 @@ class MetricsCollector(Collector):
             return PipelineSnapshot()
 
 
-def _read_pipeline(conn: Any) -> tuple[list[tuple[str, str, float | None]], int, list[tuple[str, float]]]:
-    return list(pipeline.lags(conn)), stream.head(conn) or 0, list(pipeline.clocks(conn))
+def _shards(known: list[tuple[Any, ...]]) -> Iterator[Metric]:
+    families = [GaugeMetricFamily(name, about, labels=["shard"]) for name, about in SHARDS.items()]
+    for shard, *figures in known:
+        for family, figure in zip(families, figures, strict=True):
+            if figure is not None:
+                family.add_metric([shard], figure)
+    return iter(families)
+
+
+def _read_pipeline(conn: Any) -> tuple[list[Any], int, list[Any], list[Any]]:
+    return list(pipeline.lags(conn)), stream.head(conn) or 0, list(pipeline.clocks(conn)), list(pipeline.shards(conn))

@@ -8,10 +8,14 @@ import dagster as dg
 import pytest
 from dagster._core.storage.runs.schema import RunsTable
 
+from config import tunables
+from config.settings import Settings
 from orchestration.assets import candles, markets
 from orchestration.assets import ingest as live
 from orchestration.feeds import keeping
 from orchestration.feeds.keeper import Run
+from orchestration.feeds.runs import SHARD_TAG
+from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.resources import Database
 from tests.factories import insert
 
@@ -33,9 +37,9 @@ def tick(instance, database_url):
 def add_run(instance):
     """Add a run to Dagster's storage, without any process."""
 
-    def add(job, status, ago=0.0):
+    def add(job, status, ago=0.0, **tags):
         run_id = str(uuid.uuid4())
-        run = dg.DagsterRun(job_name=job, run_id=run_id, status=dg.DagsterRunStatus[status])
+        run = dg.DagsterRun(job_name=job, run_id=run_id, status=dg.DagsterRunStatus[status], tags=tags)
         created = datetime.now(UTC) - timedelta(seconds=ago)
         instance.run_storage.add_historical_run(run, run_creation_time=created)
         backdate = (
@@ -48,9 +52,9 @@ def add_run(instance):
     return add
 
 
-def lease(conn, run_id, silent_s=0.0, role="leader"):
+def lease(conn, run_id, silent_s=0.0, role="leader", shard=WHOLE):
     beat = datetime.now(UTC) - timedelta(seconds=silent_s)
-    row = {"run_id": run_id, "feed": live.FEED, "role": role, "beat_at": beat, "window_ends_at": beat}
+    row = {"run_id": run_id, "feed": shard.feed(live.FEED), "role": role, "beat_at": beat, "window_ends_at": beat}
     insert(conn, "feed_leases", row)
 
 
@@ -91,6 +95,43 @@ def test_the_keeper_does_not_count_runs_that_have_ended(tick, add_run, conn, lon
         lease(conn, run_id, silent_s=1)
 
     assert len(tick(live.live_keeper).run_requests) == 1
+
+
+def test_the_keeper_starts_a_run_of_each_shard_and_then_the_standbys(tick, add_run, conn):
+    tunables.set_(conn, "live_shards", "3")
+    started = []
+    for _ in range(6):
+        (request,) = tick(live.live_keeper).run_requests
+        started.append(request.tags[SHARD_TAG])
+        add_run("live", "STARTING", **{SHARD_TAG: request.tags[SHARD_TAG]})
+
+    assert started == ["1 of 3", "2 of 3", "3 of 3"] * 2
+    assert tick(live.live_keeper).run_requests == []
+    assert conn.execute("select value from settings where name = 'live_shards'").fetchone() == (3,)
+
+
+def test_the_keeper_leaves_runs_of_another_number_of_shards_alone_and_buries_their_dead(
+    tick, add_run, conn, instance, long_uptime
+):
+    old, dead = add_run("live", "STARTED", 600), add_run("live", "STARTED", 600)
+    lease(conn, old)
+    lease(conn, dead, silent_s=60)
+    tunables.set_(conn, "live_shards", "2")
+    new = add_run("live", "STARTED", 60, **{SHARD_TAG: "1 of 2"})
+    lease(conn, new, role="standby", shard=Shard(1, 2))
+
+    (request,) = tick(live.live_keeper).run_requests
+
+    assert request.tags[SHARD_TAG] == "2 of 2"
+    assert [instance.get_run_by_id(run).status.value for run in (old, dead, new)] == ["STARTED", "FAILURE", "STARTED"]
+
+
+def test_without_a_number_there_is_a_shard_for_each_two_cores(tick, conn, monkeypatch):
+    for cores, setting, shards in ((1, 0, 1), (9, 0, 4), (9, 2, 2)):
+        monkeypatch.setattr(live.os, "cpu_count", lambda cores=cores: cores)
+        monkeypatch.setattr(live.settings, "get", lambda setting=setting: Settings(_env_file=None, live_shards=setting))
+        tick(live.live_keeper)
+        assert conn.execute("select value from settings where name = 'live_shards'").fetchone() == (shards,)
 
 
 def test_discovery_starts_at_once_on_an_empty_database_and_not_twice(tick, add_run):
