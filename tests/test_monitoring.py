@@ -60,8 +60,9 @@ def metrics(new_database):
         key = generous(conn, "someone@example.com")
         conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
         conn.execute(
-            "insert into feed_leases (run_id, feed, role, window_ends_at, detail) values ('run', 'polymarket', 'leader',"
-            " now(), jsonb_build_object('rate', 5.0, 'backlog_events', 0, 'lag_p99_ms', 250))"
+            "insert into feed_leases (run_id, feed, role, window_ends_at, detail)"
+            " values ('run', 'polymarket', 'leader', now(),"
+            " jsonb_build_object('rate', 5.0, 'backlog_events', 0, 'lag_p99_ms', 250))"
         )
         for path in ("/v1/markets", "/v1/nothing"):
             client.simulate_get(path, headers={"X-API-Key": key})

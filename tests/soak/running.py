@@ -16,6 +16,8 @@ import psycopg
 
 from cli.stack import guard
 from cli.stack.readiness import fetch
+from config import tunables
+from orchestration.feeds.shards import Shard
 from sql.embedded import Cluster
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 class LiveLease(NamedTuple):
     """The lease of a live run."""
 
+    feed: str
     run_id: str
     role: str
     ready: bool
@@ -36,6 +39,7 @@ class RunningDemo:
 
     def __init__(self, data_dir: Path, *options: str, **environment: str) -> None:
         self.data_dir = data_dir
+        self.shards = int(environment.setdefault("PRESAGE_LIVE_SHARDS", "1"))  # that the live feed is to have
         self.truth = data_dir / "truth.jsonl"
         self.json = data_dir / "out.json"
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -77,8 +81,10 @@ class RunningDemo:
         try:
             with self.connect() as conn:
                 rows = conn.execute(
-                    """select run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8 from feed_leases
-                    where feed = 'polymarket' and role <> 'gone' and beat_at > now() - interval '5 s'"""
+                    """select feed, run_id, role, ready, pid, extract(epoch from now() - beat_at)::float8
+                    from feed_leases
+                    where (feed = 'polymarket' or starts_with(feed, 'polymarket/'))
+                        and role <> 'gone' and beat_at > now() - interval '5 s'"""
                 ).fetchall()
         except psycopg.Error:
             return []
@@ -88,11 +94,20 @@ class RunningDemo:
         return next(lease for lease in self.leases() if lease.role == role)
 
     def whole(self) -> bool:
-        """Return whether a leader and a ready standby exist, and every service runs."""
+        """Return whether each shard has a leader and a ready standby, no other run exists, and every service runs."""
         leases = [lease for lease in self.leases() if guard.alive(lease.pid)]
-        roles = sorted(lease.role for lease in leases if lease.ready)
+        ready = sorted((lease.feed, lease.role) for lease in leases if lease.ready)
+        expected = sorted(
+            (shard.feed("polymarket"), role) for shard in Shard.all(self.shards) for role in ("leader", "standby")
+        )
         services = self.running()["services"].values()
-        return roles == ["leader", "standby"] and len(leases) == 2 and all(s["state"] == "up" for s in services)
+        return ready == expected and len(leases) == len(expected) and all(s["state"] == "up" for s in services)
+
+    def want_shards(self, shards: int) -> None:
+        """Change the number of shards, as `presage set live_shards` does."""
+        self.shards = shards
+        with self.connect() as conn:
+            tunables.set_(conn, "live_shards", str(shards))
 
     def wait_until(self, what: Any, within_s: float) -> float:
         """Wait for a condition; return the seconds it took."""

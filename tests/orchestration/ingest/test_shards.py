@@ -3,6 +3,7 @@ import pytest
 from orchestration.feeds.shards import Shard
 from orchestration.ingest import session
 from orchestration.ingest.committer import MARGIN_MS
+from orchestration.ingest.gaps.losses import UNCHANGED as NOTHING_MISSED
 from sql.queries import feed as queries
 from tests.orchestration.ingest.live_world import (
     MIN_COMPARED,
@@ -133,3 +134,26 @@ def test_runs_of_another_number_of_shards_wait_until_all_are_ready(world):
     wait_until(lambda: [run_id for run_id, _ in world.leaders(2)] == [first.run_id, second.run_id])
     wait_until(lambda: old.over)
     assert world.gaps() == []
+
+
+def test_whatever_is_killed_while_the_number_of_shards_changes_nothing_is_lost_without_a_record(world):
+    queries.want_shards(world.conn, shards=1)
+    old = world.process()
+    wait_until(lambda: world.leader() == old.run_id)
+    began = world.shards_caught_up(1, MARGIN_MS)
+    queries.want_shards(world.conn, shards=2)
+    one, two = Shard.all(2)
+    world.feed(shard=one, settle_s=1)
+    killed, standby = world.process(shard=two), world.feed(shard=two, settle_s=1)
+    wait_until(lambda: world.ready(killed) and world.ready(standby))
+
+    old.kill()
+    wait_until(lambda: world.leaders(2))
+    killed.kill()
+    wait_until(lambda: (leaders := world.leaders(2)) and leaders[1][0] == standby.run_id)
+    world.wait_until_sent(now_ms(), more_than=20)
+    until = world.shards_caught_up(2)
+    wait_until(lambda: world.filled("trades") <= {"data_api", f"run {standby.run_id}", NOTHING_MISSED})
+
+    world.sandbox.call(world.sandbox.log.flush)
+    audit(world.url, world.log, from_ms=began, to_ms=until).assert_clean()
