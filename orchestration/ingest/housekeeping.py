@@ -7,7 +7,7 @@ from typing import Any
 from orchestration.feeds.lease import READY_S, FeedLease, LeaseRow
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.gaps.starts import StartGaps
-from orchestration.ingest.progress import Progress, settled_ms
+from orchestration.ingest.progress import Progress, Turn, settled_ms, turn
 from orchestration.ingest.sockets.subscriptions import Catalogue
 from sql.queries import feed as queries
 
@@ -34,9 +34,11 @@ class Housekeeping:
             )
         return leases
 
-    def superseded(self) -> bool:
-        """Return whether another number of shards is wanted, and those are ready to lead."""
-        return bool(queries.superseded(self.lease.conn, family=self._family, shards=self._shard.of, ready_s=READY_S))
+    def turn(self) -> Turn:
+        """Return whether it is this number of shards' turn to lead."""
+        shards = self._shard.of
+        wanted, ready, others = queries.turn(self.lease.conn, family=self._family, shards=shards, ready_s=READY_S)
+        return turn(shards, wanted, ready=ready, others=others)
 
     def committed_ms(self) -> int:
         """Return the exchange time up to which the shard's markets are committed, by whoever led them; 0: unknown."""

@@ -1,8 +1,8 @@
-"""How far the last leader of each market's shard has committed, whatever the number of shards was then."""
+"""Progress of a feed over changes of its number of shards: how far each market is committed, and whose turn it is."""
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
@@ -48,3 +48,23 @@ def settled_ms(conn: psycopg.Connection[Any], family: str, shard: Shard) -> int 
     """
     settled: int | None = queries.settled_ms(conn, family=family, shards=shard.of) if shard.number == 1 else None
     return settled
+
+
+class Turn(NamedTuple):
+    """Whether a run may lead, and whether it has to leave, by the number of shards that it belongs to."""
+
+    may_lead: bool
+    over: bool
+
+
+def turn(shards: int, wanted: int | None, *, ready: bool, others: bool) -> Turn:
+    """Return whether it is the turn of runs of one number of shards; `others` of another number are alive.
+
+    The wanted ones lead once a run of each is `ready`, or nobody else is there; until then the present ones do, and
+    after that they leave. The lock decides in the end: a wanted run that tries too early would only be in the way.
+    """
+    if wanted == shards:
+        return Turn(may_lead=ready or not others, over=False)
+    if wanted is None:
+        return Turn(may_lead=not others, over=False)
+    return Turn(may_lead=not ready, over=ready)

@@ -21,6 +21,7 @@ from orchestration.ingest.gaps.from_data_api import GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.news import MarketNews
+from orchestration.ingest.progress import Turn
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
@@ -61,7 +62,7 @@ class LiveSession:
     ) -> None:
         self.ending = asyncio.Event()
         self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
-        self._superseded = False  # by runs of another number of shards
+        self._turn = Turn(may_lead=False, over=False)
         self._flush_s = settings.live_flush_ms / 1000
         self._settle_s = settle_s
         self._observe_s = observe_s
@@ -139,7 +140,7 @@ class LiveSession:
             began = monotonic()
             await self.committer.tick(
                 ready=self.receiver.ready,
-                may_lead=self.receiver.subscriptions.loaded and not self._superseded,
+                may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
                 socket_newest_ms=self.receiver.busy_newest_ms(),
             )
             if self._step_down.is_set():
@@ -180,7 +181,7 @@ class LiveSession:
             self._detail(now),
             ready=self.receiver.ready,
         )
-        self._superseded = await self._run_in("housekeeping", self.housekeeping.superseded)
+        self._turn = await self._run_in("housekeeping", self.housekeeping.turn)
         exchange.assume(exchange.local_ms() - self._lease.database_ms())
         disconnected = self.receiver.resync.disconnected_s() > MAX_DISCONNECTED_S
         if committer.leading and disconnected and another_ready(committer.leases or (), self._lease.run_id):
@@ -189,7 +190,7 @@ class LiveSession:
             self._stats_at = now
             committer.stand_by(await self._run_in("housekeeping", self._committed_ms))
         age = now - self._began
-        if self._superseded or (
+        if self._turn.over or (
             age > self._lease.window_s
             and (
                 age > self._lease.window_s * MAX_OVERSTAY_WINDOWS

@@ -170,7 +170,7 @@ def _settle(url: str, backup: Origin) -> None:
         conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])
         conn.execute("update webhook_head set last_seq = (select last_seq from stream_head)")
         conn.execute("update feed_leases set role = 'gone', ready = false")
-        feed.disavow_all_books(conn)
+        feed.disavow_all_books(conn, shard=1, shards=1)
         conn.execute("analyze")
 
 

@@ -220,17 +220,28 @@ values ('live_shards', to_jsonb(:shards::int))
 on conflict (name) do update set value = excluded.value, updated_at = now()
 where settings.value <> excluded.value;
 
--- name: superseded(family, shards, ready_s)$
--- Whether another number of shards is wanted, and a run of each of those could lead at once.
-select coalesce(bool_and(exists (
-    select
-    from feed_leases l
-    where l.feed = feed_of(:family, n, wanted) and l.role <> 'gone' and l.ready and l.beat_at > now() - interval '10 seconds'
-        and (l.detail ->> 'ready_for_s')::float8 >= :ready_s
-)), false)
-from (select (value #>> '{}')::int as wanted from settings where name = 'live_shards') as s
-cross join lateral generate_series(1, wanted) as n
-where wanted <> :shards;
+-- name: turn(family, shards, ready_s)^
+-- How many shards are wanted (null: nobody has said), whether a run of each of those could lead at once, and whether a run of another
+-- number than `shards` is alive.
+select
+    s.wanted,
+    s.wanted is not null and not exists (
+        select
+        from generate_series(1, s.wanted) as n
+        where not exists (
+            select
+            from feed_leases l
+            where l.feed = feed_of(:family, n, s.wanted) and l.role <> 'gone' and l.ready and l.beat_at > now() - interval '10 seconds'
+                and (l.detail ->> 'ready_for_s')::float8 >= :ready_s
+        )
+    ),
+    exists (
+        select
+        from feed_leases l
+        where (l.feed = :family or starts_with(l.feed, :family || '/')) and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+            and l.feed <> all (array(select feed_of(:family, n, :shards) from generate_series(1, :shards) as n))
+    )
+from (select (select (value #>> '{}')::int from settings where name = 'live_shards') as wanted) as s;
 
 -- name: is_up(family)$
 -- Whether a run of any shard could lead, or leads.

@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.feeds.lease import FeedLease
 from orchestration.feeds.lease import progress as progress_of
+from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import BEGINNING, BEGINNING_MS, MARGIN_MS, Committer
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.storage.backlog import Backlog
@@ -68,6 +69,24 @@ def test_a_row_that_cannot_be_stored_goes_to_quarantine_and_the_others_are_store
     assert (written.trades, refused) == (8, 1)
     assert conn.execute("select count(*) from trades").fetchone() == (8,)
     assert str(1 << 70) in conn.execute("select payload from quarantine").fetchone()[0]
+
+
+def test_shards_lead_beside_each_other_and_never_beside_another_number_of_shards(database_url, leader):
+    def connection(shard):
+        return closing(LeaderConnection(database_url, "polymarket", shard))
+
+    with connection(Shard(1, 2)) as first, connection(Shard(2, 2)) as second, connection(Shard(2, 3)) as third:
+        assert leader.try_lead()
+        assert not first.try_lead()
+        leader.resign()
+        assert first.try_lead()
+        assert second.try_lead()
+        assert not leader.try_lead()
+        assert not third.try_lead()
+        first.resign()
+        assert not leader.try_lead()
+        second.resign()
+        assert third.try_lead()
 
 
 def test_only_one_leads_until_it_resigns(database_url, leader):

@@ -7,6 +7,7 @@ from psycopg.types.json import Jsonb
 
 from cli.diagnosis import pipeline as doctor
 from orchestration.feeds.shards import Shard
+from orchestration.ingest.progress import Turn, turn
 from sql.queries import feed as queries
 from sql.queries import pipeline
 from tests.factories import insert
@@ -138,17 +139,27 @@ def test_metrics_and_doctor_tell_each_shard(conn, lease):
     assert list(doctor.shards(conn)) == []
 
 
-def test_runs_are_superseded_once_each_wanted_shard_has_a_run_that_is_ready(conn, lease):
-    def superseded(shards):
-        return queries.superseded(conn, family="polymarket", shards=shards, ready_s=3.0)
+def test_the_wanted_shards_lead_once_each_has_a_run_that_is_ready_and_the_others_leave(conn, lease):
+    def found(shards):
+        wanted, ready, others = queries.turn(conn, family="polymarket", shards=shards, ready_s=3.0)
+        return turn(shards, wanted, ready=ready, others=others)
 
-    assert not superseded(1), "nobody has said how many shards there are to be"
+    one, two = Shard.all(2)
+    lead, wait, leave = (
+        Turn(may_lead=True, over=False),
+        Turn(may_lead=False, over=False),
+        Turn(may_lead=False, over=True),
+    )
+    lease("old", Shard())
+    assert (found(1), found(2)) == (lead, wait), "nobody has said how many shards there are to be"
     queries.want_shards(conn, shards=2)
-    lease("a", Shard(1, 2), "standby", ready_for_s=10)
-    assert not superseded(1)
-    lease("b", Shard(2, 2), "standby", ready_for_s=2)
-    assert not superseded(1)
-    lease("b", Shard(2, 2), "standby", ready_for_s=4)
-    assert (superseded(1), superseded(3), superseded(2)) == (True, True, False)
-    lease("b", Shard(2, 2), "standby", ready_for_s=4, silent_s=11)
-    assert not superseded(1)
+    lease("a", one, "standby", ready_for_s=10)
+    assert (found(1), found(2)) == (lead, wait)
+    lease("b", two, "standby", ready_for_s=2)
+    assert (found(1), found(2)) == (lead, wait)
+    lease("b", two, "standby", ready_for_s=4)
+    assert (found(1), found(2), found(3)) == (leave, lead, leave)
+    lease("b", two, "standby", ready_for_s=4, silent_s=11)
+    assert (found(1), found(2)) == (lead, wait)
+    lease("old", Shard(), silent_s=11)
+    assert found(2) == lead, "nobody else is there"
