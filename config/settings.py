@@ -8,12 +8,15 @@ A setting `name` is read from the environment as `PRESAGE_NAME` (three well-know
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
 
 
 class Settings(BaseSettings):
@@ -61,7 +64,7 @@ class Settings(BaseSettings):
         ge=0,
         le=64,
         description="Parts into which the live feed's markets are divided, each with two runs of its own; 0: one "
-        "per two cores. `presage set live_shards` overrides it while it runs.",
+        "per two cores, at most 8. `presage set live_shards` overrides it while it runs.",
     )
     live_window_s: int = Field(720, ge=30, description="Seconds until a live run hands over.")
     live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
@@ -224,6 +227,11 @@ class Settings(BaseSettings):
     exports_retention_days: int = Field(30, ge=1, description="Days that exports are kept.")
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
+
+    @property
+    def usual_shards(self) -> int:
+        """Return into how many shards the live feed is divided while no tunable says otherwise."""
+        return self.live_shards or min(max(1, (os.cpu_count() or 1) // 2), MAX_SHARDS_BY_CORES)
 
     @property
     def exports_folder(self) -> Path:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MIN_SERVER_VERSION = 15  # PostgreSQL: `nulls not distinct`, `merge`, and what TimescaleDB still supports
 DAGSTER_CONNECTIONS = 40  # daemon, webserver, code server and four live runs, with what each keeps open
+SHARD_CONNECTIONS = 8  # of the two runs of each further shard of the live feed
 
 
 def database(settings: Settings) -> list[Finding]:
@@ -63,6 +64,7 @@ def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
         " (select count(*) from pg_stat_activity where backend_type = 'client backend')",
     )
     wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
+    wanted += SHARD_CONNECTIONS * (settings.usual_shards - 1)
     found = f"{used} of {allowed} connections in use; all our processes together need up to {wanted}"
     if allowed < wanted:
         return Finding("connections", "warn", found, "raise max_connections, or lower PRESAGE_API_POOL")

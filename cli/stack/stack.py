@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cli.stack import readiness, sources
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, StartError, tail
+from config import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,6 +196,8 @@ class Stack:
                 "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
                 "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
                 "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc",
+                # A shard of its few markets would often be quiet, and count as late.
+                "PRESAGE_LIVE_SHARDS": str(settings.get().live_shards or 1),
             }
         return environment
 

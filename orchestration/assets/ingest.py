@@ -1,6 +1,5 @@
 """The live feed: all data from the exchange's sockets, received by two long runs, of which one writes."""
 
-import os
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
@@ -99,8 +98,6 @@ def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.S
     """Start runs according to leases, never to the status of runs, which outlives their process."""
     configured = settings.get()
     with database.connection(autocommit=True, name="presage live_keeper") as conn:
-        shards = (
-            int(tunables.value(conn, "live_shards")) or configured.live_shards or max(1, (os.cpu_count() or 1) // 2)
-        )
+        shards = int(tunables.value(conn, "live_shards")) or configured.usual_shards
         queries.want_shards(conn, shards=shards)
     return ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.live_window_s, shards=shards)

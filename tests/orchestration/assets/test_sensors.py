@@ -127,8 +127,8 @@ def test_the_keeper_leaves_runs_of_another_number_of_shards_alone_and_buries_the
 
 
 def test_without_a_number_there_is_a_shard_for_each_two_cores(tick, conn, monkeypatch):
-    for cores, setting, shards in ((1, 0, 1), (9, 0, 4), (9, 2, 2)):
-        monkeypatch.setattr(live.os, "cpu_count", lambda cores=cores: cores)
+    for cores, setting, shards in ((1, 0, 1), (9, 0, 4), (64, 0, 8), (9, 2, 2)):
+        monkeypatch.setattr("config.settings.os.cpu_count", lambda cores=cores: cores)
         monkeypatch.setattr(live.settings, "get", lambda setting=setting: Settings(_env_file=None, live_shards=setting))
         tick(live.live_keeper)
         assert conn.execute("select value from settings where name = 'live_shards'").fetchone() == (shards,)
