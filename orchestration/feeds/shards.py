@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -53,6 +54,11 @@ class Shard(NamedTuple):
     def covers(self, other: Shard) -> bool:
         """Return whether every market of another shard belongs to this one."""
         return other.of % self.of == 0 and (other.number - self.number) % self.of == 0
+
+    def meet(self, other: Shard) -> Shard:
+        """Return the shard, of a larger number, of the markets that belong to both; there must be some."""
+        of = math.lcm(self.of, other.of)
+        return next(both for both in self.all(of) if self.covers(both) and other.covers(both))
 
 
 WHOLE = Shard()

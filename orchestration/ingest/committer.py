@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 
 from orchestration.feeds.lease import LeaseRow, another_ready
+from orchestration.feeds.shards import Shard
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.lag import Lag
@@ -27,8 +28,9 @@ RETRY_S = 0.1
 MAX_RETRY_S = 2.0
 
 InThread = Callable[..., Awaitable[Any]]
-# Tokens by the exchange time up to which they are committed, and the one from which on this run may have to write them.
-Committed = Mapping[tuple[int, int], list[TokenState]]
+# Tokens by the exchange time up to which they are committed, the one from which on this run may have to write them, and
+# the shard whose leader committed them.
+Committed = Mapping[tuple[int, int, Shard], list[TokenState]]
 
 
 class Committer:
@@ -203,7 +205,7 @@ class Committer:
         await self._standby_filler.fill_on_takeover(now_ms)
         self._replay_end = self._backlog.end  # all of the ring: rows already stored stay unchanged
         self._take_over_live_state(unverified, committed, cold=cold)
-        since = [since_ms for since_ms, _ in committed]
+        since = [since_ms for since_ms, _, _ in committed]
         self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
         self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
         self.role = "leader"
@@ -213,20 +215,25 @@ class Committer:
         mine = self.led_ms, self.exchange_ms
         committed: Committed = defaultdict(list)
         for state in self._normalizer.states.values():
-            last = progress.of(state.token.market_id)
-            _, since_ms = max(last, mine)
-            committed[since_ms, since_ms if mine > last else max(since_ms - MARGIN_MS, 0)].append(state)
+            last, shard = progress.of(state.token.market_id)
+            if mine > last:
+                committed[self.exchange_ms, self.exchange_ms, self._losses.shard].append(state)
+            else:
+                committed[last[1], max(last[1] - MARGIN_MS, 0), shard].append(state)
         return committed
 
     def _record_missed(self, committed: Committed, now_ms: int) -> bool:
         """Record a loss if data after the last commit was not received; return whether it concerns every book."""
         missing = 0
-        for (_, since_ms), states in committed.items():
-            missing += self._record_missed_of(states, since_ms, now_ms)
+        for (_, since_ms, shard), states in committed.items():
+            missing += self._record_missed_of(states, shard, since_ms, now_ms)
         return missing == len(self._normalizer.states)
 
-    def _record_missed_of(self, states: list[TokenState], since_ms: int, now_ms: int) -> int:
-        """Record the loss of tokens that are committed up to one instant; return how many miss something."""
+    def _record_missed_of(self, states: list[TokenState], shard: Shard, since_ms: int, now_ms: int) -> int:
+        """Record the loss of tokens that one shard's leader committed up to an instant; return how many miss something.
+
+        If all do, it is a loss of every market that it held, and not only of those that are still followed.
+        """
         local_ms = self._normalizer.exchange.to_local_ms(since_ms)
         missing = [state for state in states if not state.complete_since(local_ms)]
         incomplete = len(missing)
@@ -241,15 +248,18 @@ class Committer:
             cause, from_ms, tolerated_ms = BEGINNING, now_ms, BEGINNING_MS
         if missing:
             tokens = [state.token for state in missing]
-            of_all = len(missing) == len(self._normalizer.states)
-            loss = Loss(cause, from_ms, None, None) if of_all else Loss.of(cause, tokens, from_ms)
+            loss = Loss.of(cause, tokens, from_ms)
+            if len(missing) == len(self._normalizer.states) and self._losses.shard.meet(shard) == self._losses.shard:
+                loss = Loss(cause, from_ms, None, None)
+            elif len(missing) == len(states):
+                loss.market_keys, loss.shard = None, self._losses.shard.meet(shard)
             loss.tolerated_ms = tolerated_ms
             self._losses.add(loss)
         return incomplete
 
     def _take_over_live_state(self, unverified: set[tuple[int, int]], committed: Committed, *, cold: bool) -> None:
         """Queue live books that changed lately or are not shown as verified; after a pause, all."""
-        for (since_ms, _), states in committed.items():
+        for (since_ms, _, _), states in committed.items():
             unwritten_after_ms = since_ms - self._book_flush_ms - MARGIN_MS
             for state in states:
                 shown = not (cold or (state.token.market_key, state.token.outcome) in unverified)

@@ -11,6 +11,7 @@ from sql.queries import feed as queries
 
 Position = tuple[int, int]  # when a leader took the lead (ms; 0: unknown), and up to when what it received is committed
 NOTHING = (0, 0)
+NOBODY = (NOTHING, Shard())
 
 
 class Progress:
@@ -23,11 +24,15 @@ class Progress:
             held = self._positions[shards]
             held[number] = max((led_ms, written_ms), held.get(number, NOTHING))
 
-    def of(self, market_id: str) -> Position:
-        """Return the position of the last leader that held a market: later than those of all others that did."""
+    def of(self, market_id: str) -> tuple[Position, Shard]:
+        """Return the position of the last leader that held a market, and its shard."""
         return max(
-            (held.get(shard_of(market_id, shards), NOTHING) for shards, held in self._positions.items()),
-            default=NOTHING,
+            (
+                (held[number], Shard(number, shards))
+                for shards, held in self._positions.items()
+                if (number := shard_of(market_id, shards)) in held
+            ),
+            default=NOBODY,
         )
 
     def least_ms(self, shard: Shard) -> int:

@@ -295,18 +295,18 @@ select 1, 1, 0, coalesce((detail ->> 'written_ms')::bigint, 0) from stage_clocks
 
 -- --- Gaps ---------------------------------------------------------------------------------------------------------------------
 
--- name: open_gaps(losses, kinds, market_keys, from_ms, to_ms, causes, run_id, shard, shards)
--- One row a loss, kind and market (null: all of the shard); gives the ids of those that are still open, with the numbers of their losses.
+-- name: open_gaps(losses, kinds, market_keys, of_shard, of_shards, from_ms, to_ms, causes, run_id)
+-- One row a loss, kind and market (null: all of a shard, or of every one); gives the ids of those that are still open, with the numbers of their losses.
 with given as (
     select nextval(pg_get_serial_sequence('coverage_gaps', 'gap_id')) as gap_id, l.*
-    from unnest(:losses::int[], :kinds::text[], :market_keys::int[], :from_ms::bigint[], :to_ms::bigint[], :causes::text[])
-        as l (loss, kind, market_key, from_ms, to_ms, cause)
+    from unnest(
+        :losses::int[], :kinds::text[], :market_keys::int[], :of_shard::int[], :of_shards::int[], :from_ms::bigint[], :to_ms::bigint[],
+        :causes::text[]
+    ) as l (loss, kind, market_key, shard, shards, from_ms, to_ms, cause)
 ), saved as (
     insert into coverage_gaps (gap_id, kind, market_key, from_ts, to_ts, cause, run_id, shard, shards)
     overriding system value
-    select
-        gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id,
-        case when market_key is null and :shards::int > 1 then :shard::int end, case when market_key is null and :shards::int > 1 then :shards::int end
+    select gap_id, kind, market_key, to_timestamp(from_ms / 1000.0), to_timestamp(to_ms / 1000.0), cause, :run_id, shard, shards
     from given
 )
 select loss, gap_id from given where to_ms is null;

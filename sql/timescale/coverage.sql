@@ -30,12 +30,12 @@ return json_build_object(
     'filled_at', as_unix(filled_at), 'filled_by', filled_by, 'added', added, 'fault', fault, 'from_block', from_block, 'to_block', to_block
 )::text;
 
--- Whether a gap is for a shard to close and to fill: that of a market, or of a shard of as many. Null: of another number of shards.
+-- Whether a gap is for a shard to close and to fill: all of its markets are. Null: it concerns markets of several shards.
 create function gap_falls_to(market_id text, of_shard integer, of_shards integer, shard integer, shards integer) returns boolean
 language sql immutable parallel safe
 return case
     when market_id is not null then shard_of(market_id, shards) = shard
-    when coalesce(of_shards, 1) = shards then coalesce(of_shard, 1) = shard
+    when coalesce(of_shards, 1) % shards = 0 then (coalesce(of_shard, 1) - shard) % shards = 0
 end;
 
 -- Since when the live feed has recorded: since each shard of one number of shards has received something. Null: it never did.

@@ -18,7 +18,7 @@ create function gap_falls_to(market_id text, of_shard integer, of_shards integer
 language sql immutable parallel safe
 return case
     when market_id is not null then shard_of(market_id, shards) = shard
-    when coalesce(of_shards, 1) = shards then coalesce(of_shard, 1) = shard
+    when coalesce(of_shards, 1) % shards = 0 then (coalesce(of_shard, 1) - shard) % shards = 0
 end;
 
 create function recorded_since() returns timestamptz

@@ -26,11 +26,12 @@ class Loss(msgspec.Struct, eq=False):
     cause: str
     from_ms: int
     token_ids: frozenset[str] | None  # None: every token of the shard
-    market_keys: frozenset[int] | None
+    market_keys: frozenset[int] | None  # None: every market of `shard`
     kinds: tuple[str, ...] = KINDS
     to_ms: int | None = None
     missed: bool = True  # False: the books were unchanged when they were synced again
     tolerated_ms: int = 0  # a shorter loss is no gap
+    shard: Shard | None = None  # None: that of the run
     gap_ids: list[int] = []
     closed_in_database: bool = False
     saving: bool = False  # it is being or was written: what was written may not change any more
@@ -68,7 +69,7 @@ class Losses:
 
     def __init__(self, run_id: str, shard: Shard = WHOLE) -> None:
         self.run_id = run_id
-        self._shard = shard
+        self.shard = shard
         self.all: list[Loss] = []
         self._join_at = MAX_UNSAVED
 
@@ -118,18 +119,20 @@ class Losses:
     def write(self, conn: psycopg.Connection[Any], saving: Saving) -> None:
         """Write losses, each kind in one statement; blocks."""
         if saving.new:
-            rows = [(nth, *row) for nth, (loss, to_ms) in enumerate(saving.new) for row in _rows(loss, to_ms)]
-            numbers, kinds, market_keys, from_ms, to_ms, causes = (list(column) for column in zip(*rows, strict=True))
+            rows = [(nth, *row) for nth, (loss, to_ms) in enumerate(saving.new) for row in self._rows(loss, to_ms)]
+            columns = (list(column) for column in zip(*rows, strict=True))
+            numbers, kinds, market_keys, of_shard, of_shards, from_ms, to_ms, causes = columns
             written = queries.open_gaps(
                 conn,
                 losses=numbers,
                 kinds=kinds,
                 market_keys=market_keys,
+                of_shard=of_shard,
+                of_shards=of_shards,
                 from_ms=from_ms,
                 to_ms=to_ms,
                 causes=causes,
                 run_id=self.run_id,
-                **self._shard.columns(),
             )
             for nth, gap_id in written:
                 saving.new[nth][0].gap_ids.append(gap_id)
@@ -161,6 +164,13 @@ class Losses:
         """Return the start of the earliest loss that is not closed and written; None: all are."""
         return min((loss.from_ms for loss in self.all), default=None)
 
+    def _rows(self, loss: Loss, to_ms: int | None) -> Iterable[tuple[Any, ...]]:
+        few = loss.market_keys is not None and len(loss.market_keys) <= MAX_MARKETS_PER_LOSS
+        keys: list[int | None] = [*sorted(loss.market_keys)] if few and loss.market_keys else [None]
+        shard = loss.shard or self.shard
+        of = (None, None) if keys != [None] or shard == WHOLE else shard
+        return [(kind, key, *of, loss.from_ms, to_ms, loss.cause) for kind in loss.kinds for key in keys]
+
     def _join(self) -> None:
         """Join neighbouring unwritten losses of one cause, to bound memory."""
         waiting: dict[tuple[str, tuple[str, ...]], list[Loss]] = defaultdict(list)
@@ -185,10 +195,6 @@ def _joined(losses: Sequence[Loss]) -> Loss:
         token_ids = None if token_ids is None or loss.token_ids is None else token_ids | loss.token_ids
         market_keys = None if market_keys is None or loss.market_keys is None else market_keys | loss.market_keys
     from_ms, to_ms = first.from_ms, max(loss.to_ms or 0 for loss in losses)
-    return Loss(first.cause, from_ms, token_ids, market_keys, first.kinds, to_ms)
-
-
-def _rows(loss: Loss, to_ms: int | None) -> Iterable[tuple[str, int | None, int, int | None, str]]:
-    few = loss.market_keys is not None and len(loss.market_keys) <= MAX_MARKETS_PER_LOSS
-    market_keys: list[int | None] = [*sorted(loss.market_keys)] if few and loss.market_keys else [None]
-    return [(kind, key, loss.from_ms, to_ms, loss.cause) for kind in loss.kinds for key in market_keys]
+    joined = Loss(first.cause, from_ms, token_ids, market_keys, first.kinds, to_ms)
+    joined.shard = first.shard if all(loss.shard == first.shard for loss in losses) else None
+    return joined

@@ -59,6 +59,12 @@ def test_a_shard_covers_another_if_it_holds_all_of_its_markets(of, other_of, dat
     assert shard.covers(other) == all(market % of + 1 == shard.number for market in theirs)
 
 
+def test_where_two_shards_meet_is_a_shard_too():
+    assert Shard(1, 2).meet(Shard(3, 3)) == Shard(3, 6)
+    assert WHOLE.meet(Shard(3, 3)) == Shard(3, 3).meet(Shard(3, 3)) == Shard(3, 3)
+    assert Shard(4, 4).meet(Shard(2, 2)) == Shard(4, 4)
+
+
 def test_a_shard_is_read_as_it_is_given_and_as_it_is_written():
     assert Shard.parse("2/4") == Shard.parse("2 of 4") == Shard(2, 4)
     assert str(Shard(2, 4)) == "2 of 4"
@@ -74,11 +80,11 @@ def market(number):
 def test_the_last_leader_that_held_a_market_says_how_far_it_is_committed():
     progress = Progress([(1, 1, 10, 100), (1, 2, 20, 250), (2, 2, 21, 240), (1, 1, 5, 999)])
 
-    assert progress.of(market(0)) == (20, 250)
-    assert progress.of(market(1)) == (21, 240)
+    assert progress.of(market(0)) == ((20, 250), Shard(1, 2))
+    assert progress.of(market(1)) == ((21, 240), Shard(2, 2))
     again = Progress([(1, 1, 30, 300), (1, 2, 20, 250), (2, 2, 21, 240)])
-    assert again.of(market(0)) == again.of(market(1)) == (30, 300)
-    assert Progress([]).of(market(0)) == NOTHING
+    assert again.of(market(0)) == again.of(market(1)) == ((30, 300), WHOLE)
+    assert Progress([]).of(market(0)) == (NOTHING, WHOLE)
 
 
 def test_a_ring_is_kept_from_what_the_last_leaders_have_committed():

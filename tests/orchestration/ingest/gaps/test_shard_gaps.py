@@ -70,9 +70,9 @@ def test_each_gap_is_filled_by_exactly_one_shard(conn, markets):
     assert (first, second) == ({of_markets[0], of_shards[0]}, {of_markets[1], of_shards[1]})
     assert fills(conn, Shard(1, 2), settled_ms) == first | others, "all have committed what lies in them"
     assert fills(conn, Shard(1, 2), settled_ms - 2_000) == first
-    everything = {*of_markets, *of_shards, *others}
-    assert fills(conn, WHOLE) == everything - others - {*of_shards} | {min(others)}
-    assert fills(conn, WHOLE, settled_ms) == everything
+    assert fills(conn, WHOLE) == {*of_markets, *of_shards, *others}
+    finer = gap(conn, shard=Shard(4, 6))
+    assert fills(conn, Shard(2, 2)) == second | {finer}, "all of its markets are in this one"
 
 
 def test_no_shard_closes_what_another_may_still_miss(conn, markets):
