@@ -208,15 +208,6 @@ def replay(
         command.run(url, command.span(since, until, speed), port)
 
 
-def _existing_shards(shards: int) -> int:
-    """Refuse several shards while the live feed has one only."""
-    from config.settings import Settings
-
-    if shards > 1 and "live_shards" not in Settings.model_fields:
-        raise typer.BadParameter("the live feed of this version has one shard only")
-    return shards
-
-
 def _possible_burst(burst: tuple[float, float] | None) -> tuple[float, float] | None:
     if burst is not None and (burst[0] < 1 or burst[1] <= 0):
         raise typer.BadParameter("TIMES is at least 1, and SECONDS above 0")
@@ -247,7 +238,7 @@ def bench(
         int,
         typer.Option(
             min=1,
-            callback=_existing_shards,
+            max=64,
             help="Shards of the live feed, each with leader and standby, for `capacity`.",
         ),
     ] = 1,

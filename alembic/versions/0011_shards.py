@@ -6,7 +6,7 @@ from alembic import op
 
 from sql import timescale
 
-revision, down_revision = "0011", "0009"
+revision, down_revision = "0011", "0010"
 
 FOLDER = Path(__file__).with_suffix("")
 

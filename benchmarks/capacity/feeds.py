@@ -61,7 +61,7 @@ class Feeds:
                 name = f"{run} run of shard {shard}"
                 self.programs[shard, run] = Program(
                     name,
-                    [*command, *(("--shard", str(shard)) if several else ())],
+                    [*command, *(("--shard", f"{shard + 1}/{self._shards}") if several else ())],
                     folder / f"{name}.log",
                     environment={**environment, **several},
                     directory=ROOT,

@@ -116,20 +116,6 @@ def test_options_that_cannot_be_served_are_named():
         assert option in refused.output
 
 
-def test_shards_are_refused_while_the_feed_has_none(monkeypatch):
-    from config.settings import Settings
-
-    monkeypatch.setattr(
-        Settings, "__pydantic_fields__", {n: f for n, f in Settings.model_fields.items() if n != "live_shards"}
-    )
-
-    refused = CliRunner().invoke(app, ["bench", "capacity", "--shards", "2"], env={"COLUMNS": "200"})
-
-    assert refused.exit_code == 2
-    assert "the live feed of this version has one shard only" in refused.output
-    assert "--shards" in refused.output
-
-
 BUSY = "import time\nwhile time.process_time() < 0.3: pass\n"
 WITH_CHILDREN = f"""
 import subprocess, sys
