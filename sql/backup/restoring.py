@@ -12,7 +12,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sql import database, migrate
 from sql.backup import origin, programs
 from sql.backup.errors import BackupError
-from sql.queries import feed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -170,7 +169,7 @@ def _settle(url: str, backup: Origin) -> None:
         conn.execute("update stream_head set last_seq = last_seq + %s", [round((age_s + 60) * EVENTS_A_SECOND)])
         conn.execute("update webhook_head set last_seq = (select last_seq from stream_head)")
         conn.execute("update feed_leases set role = 'gone', ready = false")
-        feed.disavow_all_books(conn, shard=1, shards=1)
+        conn.execute("update live_books set verified = false, updated_at = now() where verified")
         conn.execute("analyze")
 
 
