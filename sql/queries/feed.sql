@@ -19,7 +19,7 @@ create temp table if not exists new_state (
 ) on commit delete rows;
 
 -- name: fill_alone()!
--- One who fills gaps at a time: two sources give the same trade another instant, so each has to see what the other has committed.
+-- One who fills gaps or replays at a time: two sources give the same trade another instant, so each has to see what the other has committed.
 select pg_advisory_xact_lock(hashtextextended('presage.fill', 0));
 
 -- name: insert_trades()

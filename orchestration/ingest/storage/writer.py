@@ -88,8 +88,8 @@ class Writer:
     ) -> WriteResult:
         """Write a batch and the live state; all of it or, when this raises, nothing.
 
-        `replay`: many rows may be stored already. `fill`: rows of the past, so no live state is written, no prices and
-        books are published, and trades stored under another timestamp are skipped. `publish=False`: publish nothing to
+        `replay`: many rows may be stored already. `fill`: rows of the past, so no live state is written, and no prices
+        and books are published. Both skip trades stored under another timestamp. `publish=False`: publish nothing to
         the stream, for old data.
         """
         if not replay:
@@ -112,7 +112,7 @@ class Writer:
         """Write a batch; `direct` copies into the tables: half again as fast, but raises if a row is stored already."""
         now_ms = int(self._clock() * 1000)
         with self.conn.transaction(), self.conn.cursor() as cursor:
-            if fill:
+            if not direct:
                 queries.fill_alone(self.conn)
             trades, outgoing = self._trades(cursor, batch.trades, direct=direct, fill=fill)
             changes = self._changes(cursor, batch.changes, direct=direct)
@@ -158,12 +158,12 @@ class Writer:
             _send(cursor, TRADES, pieces())
             return rows, outgoing
         _send(cursor, NEW_TRADES, map(copy_format.trades, _pieces(rows)))
+        span = {
+            "earliest": _instant(min(row.ts_ms for row in rows)),
+            "latest": _instant(max(row.ts_ms for row in rows)),
+        }
+        queries.forget_known_trades(self.conn, **span)  # in a replay, those of a gap that was filled meanwhile
         if fill:
-            span = {
-                "earliest": _instant(min(row.ts_ms for row in rows)),
-                "latest": _instant(max(row.ts_ms for row in rows)),
-            }
-            queries.forget_known_trades(self.conn, **span)
             queries.forget_hashless_trades(self.conn, **span)
         ids = {trade_id for (trade_id,) in queries.insert_trades(self.conn)}
         inserted = _inserted(rows, ids, lambda row: row.trade_id)

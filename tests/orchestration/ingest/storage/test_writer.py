@@ -293,6 +293,21 @@ def test_a_fill_knows_trades_that_another_source_gave_another_instant(writer, co
     assert conn.execute("select price from trades order by price").fetchall() == [(410_000,), (420_000,), (430_000,)]
 
 
+def test_a_replay_knows_trades_of_a_gap_that_was_filled_from_another_source(writer, conn):
+    listed = trade(YES, 410_000, ts_ms=NOW, tx_hash="0x" + "12" * 32)
+    writer.write(normalized([listed]).cut_batch(), fill=True)
+    received = [
+        trade(YES, 410_000, ts_ms=NOW + 345, tx_hash="0x" + "12" * 32),
+        trade(YES, 420_000, ts_ms=NOW + 345, tx_hash="0x" + "34" * 32),
+    ]
+
+    assert writer.write(normalized(received).cut_batch(), replay=True).trades == 1
+    assert conn.execute("select price, as_ms(ts) from trades order by price").fetchall() == [
+        (410_000, NOW),
+        (420_000, NOW + 345),
+    ]
+
+
 def test_what_was_refused_is_kept_with_its_payload(writer, conn):
     writer.write(WriteBatch(refusals=[Refusal("market_socket", "impossible price 0", '{"a": 1}')]))
 
