@@ -57,6 +57,7 @@ def main() -> int:
     parser.add_argument("--workers", default="2", help="of pytest-xdist")
     parser.add_argument("paths", nargs="*", help="tests, instead of the usual ones")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # ends what it has started, as an interrupt does
     passes = under_load(given) if given.load else at_hours(given)
     print(
         "\n"
