@@ -106,11 +106,16 @@ def _run(name: str, arguments: list[str], clock: dict[str, str]) -> Pass:
         timer = threading.Timer(MAX_PASS_S, os.killpg, (process.pid, signal.SIGKILL))
         timer.start()
         assert process.stdout is not None
-        for line in filter(str.strip, process.stdout):
-            last = line.strip("= \n")
-            if not PASSED.search(line):
-                print(line, end="", flush=True)
-        timer.cancel()
+        try:
+            for line in filter(str.strip, process.stdout):
+                last = line.strip("= \n")
+                if not PASSED.search(line):
+                    print(line, end="", flush=True)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        finally:
+            timer.cancel()
     seconds = time.monotonic() - began
     ended = f"ended after {MAX_PASS_S} s, at {last}"
     return Pass(name, seconds, process.returncode == 0, ended if process.returncode < 0 else last)
