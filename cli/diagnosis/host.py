@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from config.settings import Settings
 
 GB = 1 << 30
-SHOWN = ("dagster", "falcon", "gunicorn", "gevent", "psycopg", "sqlalchemy", "alembic", "msgspec", "websockets")
+SHOWN = ("dagster", "falcon", "gunicorn", "gevent", "psycopg", "sqlalchemy", "alembic", "msgspec", "picows")
 
 
 def python() -> Finding:

@@ -6,11 +6,13 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import msgspec
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from picows import WSError
+from picows.websockets.asyncio.client import ClientConnection, connect
+from picows.websockets.exceptions import ConnectionClosed, WebSocketException
+from python_socks import ProxyError
 
 from upstream.polymarket.book import Book, Level
 from upstream.polymarket.market_channel.frames import parse, parse_incrementally
@@ -49,6 +51,8 @@ __all__ = [
 
 MAX_FRAME = 32 << 20
 """Bytes: 500 deep books in one array are well below."""
+CLOSE_S = 1.0
+"""Seconds that a peer has to answer the closing handshake."""
 LARGE_FRAME = 256 << 10
 """Bytes: larger frames are parsed in pieces, so that the event loop is never blocked for long."""
 
@@ -91,13 +95,13 @@ class MarketSocket:
 
     async def __aenter__(self) -> Self:
         try:
-            async with asyncio.timeout(self._open_timeout_s):
+            async with asyncio.timeout(self._open_timeout_s + CLOSE_S):  # TCP: the handshake has its own
                 self._connection = await connect(
                     self.url,
                     user_agent_header=USER_AGENT,
-                    open_timeout=None,
+                    open_timeout=self._open_timeout_s,
                     ping_interval=None,  # the exchange expects PING as text; protocol pings would prove nothing
-                    close_timeout=1,
+                    close_timeout=CLOSE_S,
                     max_size=self._max_frame,
                     max_queue=self._max_queue,
                     compression=None,  # short frames gain little, and it costs event loop time
@@ -108,7 +112,7 @@ class MarketSocket:
         except TimeoutError:
             await self._abort()
             raise SocketLost(f"not open within {self._open_timeout_s:g} s") from None
-        except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed, EOFError) as fault:
+        except (OSError, WSError, WebSocketException, ProxyError, EOFError) as fault:
             await self._abort()
             raise SocketLost(f"cannot be opened: {fault or type(fault).__name__}") from fault
         except BaseException:
@@ -175,7 +179,7 @@ class MarketSocket:
         if self._connection is None:
             raise SocketLost(self._lost or "not open")
         try:
-            return await self._connection.recv(decode=False)
+            return cast("bytes", await self._connection.recv(decode=False))
         except ConnectionClosed as closed:
             raise SocketLost(self._lost or _reason(closed)) from closed
 
@@ -208,17 +212,16 @@ class MarketSocket:
             await asyncio.sleep(max(0.01, min(next_ping, stale_at) - self._clock()))
 
     async def _abort(self) -> None:
-        """Abort the connection without the closing handshake, which a dead peer would not answer."""
+        """Abort the connection after CLOSE_S, in which a dead peer does not answer the closing handshake."""
         if self._connection is not None:
-            self._connection.transport.abort()
-            await asyncio.sleep(0)
+            await self._connection.close()
 
 
 def _reason(closed: ConnectionClosed) -> str:
     if closed.rcvd is not None:
-        return f"closed by the exchange: {closed.rcvd.code} {closed.rcvd.reason}".rstrip()
+        return f"closed by the exchange: {closed.rcvd.code} {closed.rcvd.reason or ''}".rstrip()
     if closed.sent is not None:
-        return f"closed by us: {closed.sent.code} {closed.sent.reason}".rstrip()
+        return f"closed by us: {closed.sent.code} {closed.sent.reason or ''}".rstrip()
     return "connection broken off"
 
 
