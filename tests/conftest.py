@@ -12,6 +12,7 @@ import itertools
 import os
 import re
 import shutil
+import signal
 import tempfile
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
@@ -62,7 +63,13 @@ SLOWEST = (
     "tests/deployment/test_compose.py",
     "tests/replay/test_exact.py",
     "tests/api/metering/test_metering_servers.py",
+    "tests/orchestration/ingest/test_feed.py",
+    "tests/orchestration/ingest/test_shards.py",
 )
+
+# A shell that runs the tests in the background ignores interrupts; the programs that they start and interrupt must not.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
