@@ -9,7 +9,7 @@ from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.disagreements import Disagreements
 from orchestration.ingest.live_books import LiveBookQueue
 from orchestration.ingest.order_book import EMPTY_ASK
-from orchestration.ingest.plausible import MAX_AHEAD_MS, instant_fault, trade_fault
+from orchestration.ingest.plausible import EPOCH_MS, MAX_AHEAD_MS, instant_fault, trade_fault
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import (
     Change,
@@ -131,11 +131,14 @@ class Normalizer:
         for message in messages:
             if type(message) is LevelChange:
                 ts_ms = pushed = message.ts_ms
-                group = groups.setdefault(message.asset_id, [])
-                if group and group[-1].ts_ms != ts_ms:
+                group = groups.get(message.asset_id)
+                if group is None:
+                    groups[message.asset_id] = [message]
+                elif group[-1].ts_ms == ts_ms:
+                    group.append(message)
+                else:
                     self._changes(group)
-                    group = groups[message.asset_id] = []
-                group.append(message)
+                    groups[message.asset_id] = [message]
             else:
                 for group in groups.values():
                     self._changes(group)
@@ -201,71 +204,59 @@ class Normalizer:
             self.counts.unknown_kinds += 1
         return 0
 
-    def _changes(  # noqa: C901 (kept flat: this is the busiest code in the project)
+    def _changes(  # noqa: C901, PLR0912 (kept flat: this is the busiest code in the project)
         self, group: list[LevelChange]
     ) -> None:
         """Apply one token's changes from one message; its best prices hold after the last change."""
-        first, final = group[0], group[-1]
-        state = self.states.get(first.asset_id)
+        final = group[-1]
+        state = self.states.get(final.asset_id)
         if state is None:
-            self._unknown_token(first.asset_id, group)
+            self._unknown_token(final.asset_id, group)
             return
-        counts, ts_ms = self.counts, first.ts_ms
+        counts, ts_ms = self.counts, final.ts_ms
         counts.messages += len(group)
-        if fault := instant_fault(ts_ms, self._now_ms):
+        if not EPOCH_MS < ts_ms < self._now_ms + MAX_AHEAD_MS:
             for change in group:
-                self._refuse(SOURCE, fault, change)
+                self._refuse(SOURCE, instant_fault(ts_ms, self._now_ms), change)
             return
-        contents = [(change.hash, change.side, change.price, change.size) for change in group]
+        contents = [(final.hash, final.side, final.price, final.size)]
+        if len(group) > 1:
+            contents = [(change.hash, change.side, change.price, change.size) for change in group]
         if ts_ms == state.latest_ms and contents == state.latest:
             counts.repeats += len(group)
             return
         state.latest, state.latest_ms = contents, ts_ms
 
-        book, token = state.book, state.token
-        token_id = token.token_id
-        placed: list[tuple[LevelChange, int, int, bool]] = []
-        previous: object = None
-        for change, what in zip(group, contents, strict=True):
+        book, token, batch = state.book, state.token, self._batch
+        placed: list[tuple[tuple[str, int, int, int], int, int, bool]] = []
+        previous = None
+        for what in contents:
             if what == previous:
                 counts.repeats += 1
                 continue
             previous = what
             hash_, side, price, size = what
-            event_id = ids.change_id(token_id, ts_ms, hash_, side, price, size, state.nth(what, ts_ms))
-            state.seq = state.next_seq(ts_ms)
-            placed.append((change, event_id, state.seq, book.change(side, price, size, ts_ms, hash_)))
+            nth = state.nth(what, ts_ms)
+            state.seq = seq = state.next_seq(ts_ms)
+            placed.append((what, nth, seq, book.change(side, price, size, ts_ms, hash_)))
         state.book_ms = max(state.book_ms, ts_ms)
+        bid, ask = book.best_bid, book.best_ask
         if book.state == "verified":
             if book.verify(final.best_bid, final.best_ask):
                 state.verified_ms = ts_ms
                 self.live_books.changed(state, len(group), self._local_ms)
             else:
                 self._mark_mismatched(state)
-        publish = book.state == "verified"
-        bid, ask, depth = book.best_bid, book.best_ask, book.depth
-        add = self._batch.changes.append
-        for change, event_id, seq, applied in placed:
-            add(
-                Change(
-                    token,
-                    ts_ms,
-                    event_id,
-                    seq,
-                    change.side,
-                    change.price,
-                    change.size,
-                    change.hash,
-                    publish and applied,
-                    bid,
-                    ask,
-                    depth,
-                    state.tick_size,
-                )
-            )
-        self._batch.newest_ms = max(self._batch.newest_ms, ts_ms)
+        publish, depth, tick_size = book.state == "verified", book.depth, state.tick_size
+        add = batch.changes.append
+        for (hash_, side, price, size), nth, seq, applied in placed:
+            shown = publish and applied
+            add(Change(token, ts_ms, nth, seq, side, price, size, hash_, shown, bid, ask, depth, tick_size))
+        batch.newest_ms = max(batch.newest_ms, ts_ms)
         if publish:
-            self._quote(state, ts_ms, bid, ask, book.bid_size, book.ask_size)
+            bid_size = None if bid is None else book.bids[bid]
+            ask_size = None if ask is None else book.asks[ask]
+            self._quote(state, ts_ms, bid, ask, bid_size, ask_size)
         elif final.best_bid is not None or final.best_ask is not None:
             # The exchange's own best prices hold, whatever the state of our book.
             ask = None if final.best_ask == EMPTY_ASK else final.best_ask

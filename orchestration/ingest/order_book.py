@@ -117,17 +117,23 @@ class OrderBook:
     def agrees(self, best_bid: int | None, best_ask: int | None) -> bool:
         """Return whether the best prices match those the exchange sent (None: it sent none)."""
         ours_bid, ours_ask = self.best_bid, self.best_ask
-        if ours_bid is not None and ours_ask is not None and ours_bid >= ours_ask:
-            return False
+        if ours_bid is not None and ours_ask is not None:
+            if ours_bid >= ours_ask:
+                return False
+            if ours_bid == best_bid and ours_ask == best_ask:
+                return True
         if best_bid is not None and best_bid != (ours_bid or 0):
             return False
         return best_ask is None or best_ask == ours_ask or (ours_ask is None and best_ask in (0, EMPTY_ASK))
 
     def verify(self, best_bid: int | None, best_ask: int | None) -> bool:
         """Compare as `agrees` does; a verified book that disagrees or is crossed becomes broken."""
-        if self.state == "verified" and not self.agrees(best_bid, best_ask):
-            self.state = "broken"
-        return self.state == "verified"
+        if self.state != "verified":
+            return False
+        if self.agrees(best_bid, best_ask):
+            return True
+        self.state = "broken"
+        return False
 
     def behind(self, snapshot: RestBook) -> bool:
         """Return whether a book fetched over REST shows changes that we have not received."""

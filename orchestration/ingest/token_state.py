@@ -80,8 +80,8 @@ class TokenState:
         if ts_ms > self.eff_ms:
             self.eff_ms = ts_ms
             self.ordinal = 0
-        else:
-            self.ordinal += 1
+            return ts_ms << ids.ORDINAL_BITS
+        self.ordinal += 1
         return ids.seq(self.eff_ms, self.ordinal)
 
     def nth(self, what: object, ts_ms: int) -> int:

@@ -1,5 +1,7 @@
 """Field parsers shared by all messages of the exchange."""
 
+from functools import lru_cache
+
 from upstream.transport.numbers import micro, price
 
 Number = str | int | float
@@ -13,6 +15,7 @@ def optional(value: Number | None) -> int | None:
     return None if value is None or value == "" else micro(value)
 
 
+@lru_cache(maxsize=16_384)  # more than there are prices at the smallest tick
 def optional_price(value: Number | None) -> int | None:
     """Convert a price; None for a missing field or an empty string."""
     return None if value is None or value == "" else price(value)

@@ -62,6 +62,7 @@ def _of_decimal(value: Decimal) -> int:
         raise ValueError(f"not an amount: {value!s:.80}") from None
 
 
+@lru_cache(maxsize=16_384)  # more than there are prices at the smallest tick
 def price(value: str | float | Decimal) -> int:
     """Convert a price, which is a probability between 0 and 1."""
     amount = micro(value)

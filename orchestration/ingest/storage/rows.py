@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from orchestration.ingest.storage.ids import change_id
 from sql.database import MICRO
 
 
@@ -35,7 +36,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
     token: Token
     ts_ms: int
-    event_id: int
+    nth: int  # how often the same change came before at this instant
     seq: int
     side: int
     price: int
@@ -46,6 +47,11 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     ask: int | None
     depth: int
     tick_size: int | None
+
+    @property
+    def event_id(self) -> int:
+        """Return the row's id: computed when it is written, as a standby writes few of its rows."""
+        return change_id(self.token.token_id, self.ts_ms, self.hash, self.side, self.price, self.size, self.nth)
 
 
 class LiveBook(msgspec.Struct, frozen=True, gc=False):

@@ -253,8 +253,9 @@ def _inserted(rows: Sequence[Row], ids: set[int], id_of: Callable[[Row], int]) -
     """Return the rows that were inserted; of duplicates in one batch, only the first was."""
     picked = []
     for row in rows:
-        if id_of(row) in ids:
-            ids.discard(id_of(row))
+        row_id = id_of(row)
+        if row_id in ids:
+            ids.discard(row_id)
             picked.append(row)
     return picked
 
