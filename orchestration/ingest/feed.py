@@ -10,6 +10,7 @@ from config.settings import Settings
 from orchestration.feeds.base import Feed
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.exchange import ExchangeClient
+from orchestration.ingest.loop import new_event_loop
 from orchestration.ingest.session import LiveSession
 
 
@@ -48,7 +49,8 @@ class LiveFeed(Feed):
         return (self._work,)
 
     def _work(self) -> None:
-        asyncio.run(self._live())
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            runner.run(self._live())
 
     async def _live(self) -> None:
         session = LiveSession(

@@ -1,6 +1,7 @@
 """Order book of one token, built from snapshots and level changes and checked against the exchange's best prices."""
 
 from collections.abc import Sequence
+from operator import mul
 from typing import Literal
 
 from upstream.polymarket.book import Book as RestBook
@@ -64,7 +65,7 @@ class OrderBook:
         self.bids, self.asks = new_bids, new_asks
         self.best_bid = max(new_bids, default=None)
         self.best_ask = min(new_asks, default=None)
-        self.depth = sum(price * size for side in (new_bids, new_asks) for price, size in side.items())
+        self.depth = sum(sum(map(mul, side.keys(), side.values())) for side in (new_bids, new_asks))
         self.hash, self.ts_ms, self.anchored_ms, self.state = hash_, ts_ms, ts_ms, "verified"
         self._touched = {}
         pending, self.pending = self.pending, []

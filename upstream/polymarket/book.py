@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from upstream.polymarket.fields import Number, digest, named, optional, optional_price
-from upstream.transport.numbers import micro, milliseconds, price
+from upstream.polymarket.fields import Number, digest, level_price, level_size, named, optional, optional_price
+from upstream.transport.numbers import milliseconds
 
 Level = tuple[int, int]
 """Price and total size, in micro-units."""
@@ -78,5 +78,8 @@ class WireBook(msgspec.Struct, tag_field="event_type", tag="book"):
 
 def side(levels: list[WireLevel], *, best_first_descends: bool) -> list[Level]:
     """Return one side sorted, as no order can be relied upon; of two entries for one price the later wins."""
-    totals = {price(level.price): micro(level.size) for level in levels}
-    return sorted(((at, size) for at, size in totals.items() if size), reverse=best_first_descends)
+    prices, sizes = [level.price for level in levels], [level.size for level in levels]
+    totals = dict(zip(map(level_price, prices), map(level_size, sizes), strict=True))
+    listed = [level for level in totals.items() if level[1]]
+    listed.sort(reverse=best_first_descends)
+    return listed

@@ -7,6 +7,11 @@ from upstream.transport.numbers import micro, price
 Number = str | int | float
 """Amounts are strings by the protocol; plain numbers are accepted too."""
 
+level_price = lru_cache(maxsize=16_384)(price)
+"""`price` of a `Number`, cached: there are fewer prices, at the smallest tick."""
+level_size = lru_cache(maxsize=2048)(micro)
+"""`micro` of a `Number`, cached: round sizes come again. A larger cache costs more in memory traffic than it saves."""
+
 SIDES = {"BUY": 1, "SELL": -1, "buy": 1, "sell": -1, "Buy": 1, "Sell": -1}
 
 
@@ -15,7 +20,7 @@ def optional(value: Number | None) -> int | None:
     return None if value is None or value == "" else micro(value)
 
 
-@lru_cache(maxsize=16_384)  # more than there are prices at the smallest tick
+@lru_cache(maxsize=16_384)
 def optional_price(value: Number | None) -> int | None:
     """Convert a price; None for a missing field or an empty string."""
     return None if value is None or value == "" else price(value)

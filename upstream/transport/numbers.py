@@ -9,7 +9,6 @@ import re
 import time
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
-from functools import lru_cache
 
 MICRO = 1_000_000
 MAX_AMOUNT = 10**18
@@ -28,7 +27,13 @@ DAY_MS = 86_400_000
 def micro(value: str | float | Decimal) -> int:
     """Convert to micro-units, rounded half to even; ValueError if not an amount: NaN, negative, absurdly large."""
     if type(value) is str:
-        return _of_text(value)
+        whole, _, fraction = value.partition(".")
+        digits = whole + fraction
+        if len(fraction) <= 6 and len(whole) <= 12 and digits.isdecimal() and digits.isascii():
+            return int(digits) * _SHIFTS[len(fraction)]  # the common formats, without Decimal
+        if len(value) <= 120 and _DECIMAL.fullmatch(value):
+            return _of_decimal(Decimal(value))
+        raise ValueError(f"not an amount: {value!r:.80}")
     if type(value) is int:
         if 0 <= value <= MAX_AMOUNT // MICRO:
             return value * MICRO
@@ -41,18 +46,6 @@ def micro(value: str | float | Decimal) -> int:
     raise ValueError(f"not an amount: {value!r:.80}")
 
 
-@lru_cache(maxsize=2048)  # prices, round sizes; larger costs more in memory traffic than it saves
-def _of_text(text: str) -> int:
-    """Parse the common formats without Decimal, cached: the same levels come again."""
-    whole, _, fraction = text.partition(".")
-    digits = whole + fraction
-    if len(fraction) <= 6 and len(whole) <= 12 and digits.isdecimal() and digits.isascii():
-        return int(digits) * _SHIFTS[len(fraction)]
-    if len(text) <= 120 and _DECIMAL.fullmatch(text):
-        return _of_decimal(Decimal(text))
-    raise ValueError(f"not an amount: {text!r:.80}")
-
-
 def _of_decimal(value: Decimal) -> int:
     if not value.is_finite() or value < 0 or value > MAX_AMOUNT // MICRO:
         raise ValueError(f"not an amount: {value!s:.80}")
@@ -62,7 +55,6 @@ def _of_decimal(value: Decimal) -> int:
         raise ValueError(f"not an amount: {value!s:.80}") from None
 
 
-@lru_cache(maxsize=16_384)  # more than there are prices at the smallest tick
 def price(value: str | float | Decimal) -> int:
     """Convert a price, which is a probability between 0 and 1."""
     amount = micro(value)

@@ -133,11 +133,17 @@ class SocketListener:
             await socket.subscribe(missed)  # added while the connection was being opened
         self._on_opened(self)
         async for received, messages in socket:
-            data = [message for message in messages if type(message) is not Pong]
+            pushed, data = len(messages), messages
+            for message in messages:
+                if type(message) is Book:
+                    pushed -= 1
+                elif type(message) is Pong:
+                    data = [each for each in messages if type(each) is not Pong]
+                    pushed -= 1
             if data or not messages:
                 self.greeted = True
             if data:
-                self.pulse.beat(received, sum(type(message) is not Book for message in data))
+                self.pulse.beat(received, pushed)
                 self.newest_ms = max(self.newest_ms, self._on_messages(self, data))
 
     async def _close(self, socket: MarketSocket) -> None:

@@ -8,7 +8,16 @@ import contextlib
 import msgspec
 
 from upstream.polymarket.book import WireBook
-from upstream.polymarket.fields import digest, named, optional, optional_price, side_of, transaction
+from upstream.polymarket.fields import (
+    digest,
+    level_price,
+    level_size,
+    named,
+    optional,
+    optional_price,
+    side_of,
+    transaction,
+)
 from upstream.polymarket.gamma.events import tag_slugs
 from upstream.polymarket.market_channel.messages import (
     BestBidAsk,
@@ -121,8 +130,8 @@ def _level(entry: WireChange, market: str, ts_ms: int) -> LevelChange:
         ts_ms,
         digest(entry.hash),
         side_of(entry.side),
-        price(entry.price),
-        micro(entry.size),
+        level_price(entry.price),
+        level_size(entry.size),
         optional_price(entry.best_bid),
         optional_price(entry.best_ask),
     )
