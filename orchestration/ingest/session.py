@@ -32,6 +32,7 @@ BEAT_S = 1.0
 CLOSE_S = 5.0
 TOKENS_S = 2.0
 ALL_TOKENS_S = 300.0
+TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
 FIGURES_S = 5.0
 NEWS_S = 0.5
@@ -71,6 +72,7 @@ class LiveSession:
         self._began = self._stats_at = self._observed_at = self._fetched_at = monotonic()
         self._exchange = exchange
         self._step_down = asyncio.Event()
+        self._refreshing = asyncio.Lock()
         self._written_ms = 0
         self._frozen_tokens = 0
         self._threads = {
@@ -231,14 +233,19 @@ class LiveSession:
             losses.end_saving()
 
     async def _refresh_tokens(self) -> None:
-        unknown_tokens = bool(self.receiver.normalizer.unknown_tokens)
-        self.receiver.normalizer.unknown_tokens.clear()
-        rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
-        loaded = self.receiver.subscriptions.loaded
-        begun = self.receiver.subscriptions.apply(rows, whole=whole, fresh=self.receiver.ready)
-        if loaded and self.committer.leading:
-            self.receiver.starts.begun |= begun
-        self.receiver.normalizer.volumes_24h_usd.update(await self._run_in("housekeeping", self.housekeeping.volumes))
+        async with self._refreshing:  # a complete list would unfollow what another refresh has added since it was read
+            subscriptions, normalizer = self.receiver.subscriptions, self.receiver.normalizer
+            unknown_tokens = bool(normalizer.unknown_tokens)
+            normalizer.unknown_tokens.clear()
+            rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
+            loaded, fresh = subscriptions.loaded, self.receiver.ready
+            for start in range(0, len(rows), TOKENS_PER_TURN):
+                begun = subscriptions.add(rows[start : start + TOKENS_PER_TURN], fresh=fresh)
+                if loaded and self.committer.leading:
+                    self.receiver.starts.begun |= begun
+                await asyncio.sleep(0)
+            subscriptions.complete({row[0] for row in rows} if whole else None)
+            normalizer.volumes_24h_usd.update(await self._run_in("housekeeping", self.housekeeping.volumes))
 
     async def _handle_news(self) -> None:
         now = monotonic()

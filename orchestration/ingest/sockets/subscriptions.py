@@ -1,7 +1,7 @@
 """Token subscriptions: which tokens to follow, and on which socket."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -69,12 +69,17 @@ class Subscriptions:
         self._pending_until: dict[str, float] = {}
         self._ending: dict[str, tuple[float, int]] = {}  # tokens to unfollow: since when, monotonic and by our clock
 
-    def apply(self, rows: Iterable[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
+    def apply(self, rows: Sequence[Sequence[Any]], *, whole: bool, fresh: bool) -> set[int]:
         """Follow the catalogue's tokens (`whole`: and no others); return the markets that were not followed before.
 
         With `fresh`, tokens announced to us while listening count as complete from their listing.
         """
-        self.loaded = True
+        begun = self.add(rows, fresh=fresh)
+        self.complete({row[0] for row in rows} if whole else None)
+        return begun
+
+    def add(self, rows: Iterable[Sequence[Any]], *, fresh: bool) -> set[int]:
+        """Do `apply`'s work for a part of the catalogue's tokens; `complete` ends it."""
         begun: set[int] = set()
         wanted: dict[str, Token] = {}
         unwanted: list[str] = []
@@ -83,26 +88,33 @@ class Subscriptions:
             if not follow:
                 unwanted.append(token_id)
                 continue
-            wanted[token_id] = Token(token_id, market_id, market_key, outcome)
             if state is None:
                 announced_live = fresh and token_id in self._pending_until
-                state = self._normalizer.follow(wanted[token_id], tick_size, fresh=announced_live)
+                token = Token(token_id, market_id, market_key, outcome)
+                state = self._normalizer.follow(token, tick_size, fresh=announced_live)
                 begun.add(market_key)
+            wanted[token_id] = state.token
             if state.last_ms is None:
                 state.last, state.last_ms = last, last_ms
             self._normalizer.volumes_24h_usd[market_key] = volume
-        if whole:
-            pending = self._pending_until
-            unwanted = [token_id for token_id in self.of_token if token_id not in wanted and token_id not in pending]
         for token_id in wanted:
             self._pending_until.pop(token_id, None)
-        self._unfollow([*self._ended(unwanted, wanted), *self._expired()])
+        self._end(unwanted, wanted)
+        self._unfollow([*self._ended(), *self._expired()])  # first: what they leave is room for others
         markets: dict[int, list[str]] = {}
         for token in wanted.values():
             if token.token_id not in self.of_token:
                 markets.setdefault(token.market_key, []).append(token.token_id)
         self._follow(markets.values())
         return begun
+
+    def complete(self, listed: Container[str] | None) -> None:
+        """End an update; `listed` has all tokens to follow (None: the update was of some)."""
+        self.loaded = True
+        if listed is not None:
+            pending = self._pending_until
+            self._end([token_id for token_id in self.of_token if token_id not in listed and token_id not in pending])
+        self._unfollow([*self._ended(), *self._expired()])
 
     def anticipate(self, announced: Iterable[NewMarket]) -> None:
         """Subscribe to just announced markets; their messages are buffered until the catalogue has them."""
@@ -114,13 +126,17 @@ class Subscriptions:
                 self._normalizer.pending.update({token_id: [] for token_id in token_ids})
                 self._follow([token_ids])
 
-    def _ended(self, unwanted: Iterable[str], wanted: Iterable[str]) -> list[str]:
-        """Return tokens whose market has ended, once nothing sent before its end can still be on the way."""
+    def _end(self, unwanted: Iterable[str], wanted: Iterable[str] = ()) -> None:
+        """Take note of tokens whose market has ended, and of those that are followed after all."""
         now, local_ms = monotonic(), self._normalizer.exchange.local_ms()
         for token_id in unwanted:
             self._ending.setdefault(token_id, (now, local_ms))
         for token_id in wanted:
             self._ending.pop(token_id, None)
+
+    def _ended(self) -> list[str]:
+        """Return tokens whose market has ended, once nothing sent before its end can still be on the way."""
+        now = monotonic()
         over = []
         for token_id, (since, ended_ms) in self._ending.items():
             listener = self.of_token.get(token_id)

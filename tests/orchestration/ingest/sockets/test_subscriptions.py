@@ -91,6 +91,19 @@ def test_a_whole_reading_leaves_what_it_does_not_name(subscriptions):
     assert tokens_by_socket(subscriptions) == [["2-0", "2-1"]]
 
 
+@pytest.mark.usefixtures("at_once")
+def test_a_whole_reading_may_be_added_in_parts(subscriptions):
+    subscriptions(lambda it: it.apply(rows(1, 2, 3), whole=True, fresh=False))
+    listed = rows(2, 3, 4)
+
+    begun = [subscriptions(lambda it, some=some: it.add(some, fresh=False)) for some in (listed[:3], listed[3:])]
+    assert tokens_by_socket(subscriptions) == [["1-0", "1-1", "2-0", "2-1"], ["3-0", "3-1", "4-0", "4-1"]]
+    subscriptions(lambda it: it.complete({token_id for token_id, *_ in listed}))
+
+    assert begun == [set(), {4}]
+    assert tokens_by_socket(subscriptions) == [["2-0", "2-1"], ["3-0", "3-1", "4-0", "4-1"]]
+
+
 def test_a_market_that_has_ended_is_followed_until_its_socket_has_delivered_what_was_sent_before(
     subscriptions, monkeypatch
 ):
