@@ -1,8 +1,9 @@
 """Commits batches to the database while this run leads, and keeps them in the ring while it is on standby."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from time import monotonic
+from time import monotonic, time
 from typing import Any
 
 import psycopg
@@ -19,6 +20,9 @@ from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
 from orchestration.ingest.storage.writer import WriteResult
 from orchestration.ingest.token_state import TokenState
+from upstream.transport.reach import MAX_REASON
+
+log = logging.getLogger(__name__)
 
 MAX_COMMIT_BYTES = 9_000_000  # per transaction when catching up: some 20,000 level changes
 BEGINNING = "recording began before every book stood"
@@ -72,6 +76,7 @@ class Committer:
         self._retry_at = 0.0
         self._retry_s = RETRY_S
         self._replay_end = 0
+        self._trouble: dict[str, Any] = {}
 
     @property
     def leading(self) -> bool:
@@ -102,6 +107,10 @@ class Committer:
         if self.leases is None or monotonic() < self._retry_at:
             return False
         return ready or not another_ready(self.leases, self._run_id)
+
+    def obstacle(self) -> dict[str, Any]:
+        """Return why nothing can be written, and since when (Unix seconds)."""
+        return self._trouble
 
     def stand_by(self, committed_ms: int) -> None:
         """Prune the ring to what the leader may not have committed (exchange time); while that is 0, the ring grows.
@@ -151,10 +160,11 @@ class Committer:
                 written, refused = await self._in_thread(
                     self._leader.write, batch, due.books, due.unverified, replay=replay
                 )
-            except psycopg.Error:
-                self._failed(due.states)
+            except psycopg.Error as fault:
+                self._failed(due.states, fault)
                 return
             all_cut = False
+            self._trouble = {}
             self._backlog.mark_committed(end)
             self.total.add(written)
             self.refused += refused
@@ -173,9 +183,13 @@ class Committer:
         if batch.exchange_ms:
             self.exchange_ms = max(batch.exchange_ms, self.exchange_ms) if replay else batch.exchange_ms
 
-    def _failed(self, states: list[TokenState]) -> None:
+    def _failed(self, states: list[TokenState], fault: psycopg.Error) -> None:
         """Requeue live books that were not written; without a connection the lead is lost too."""
         self.faults += 1
+        reason = _write_failure(fault)
+        if self._trouble.get("reason") != reason:
+            self._trouble = {"reason": reason, "since": int(time())}
+            log.warning("cannot write: %s", reason)
         self._normalizer.live_books.put_back(states)
         if self._leader.broken:
             self.role = "standby"
@@ -266,3 +280,10 @@ class Committer:
                 self._normalizer.live_books.take_over(
                     state, shown_verified=shown, unwritten_after_ms=unwritten_after_ms
                 )
+
+
+def _write_failure(fault: psycopg.Error) -> str:
+    """Return why a batch could not be written, in a line."""
+    if isinstance(fault, psycopg.errors.DiskFull):
+        return "the database's disk is full; what is received waits in memory"
+    return (str(fault).strip() or type(fault).__name__).splitlines()[0][:MAX_REASON]

@@ -302,6 +302,7 @@ class LiveSession:
         ready_since = self.receiver.resync.ready_since
         return {
             **self.receiver.obstacle(),
+            **self.committer.obstacle(),
             "newest_ms": self.committer.newest_ms if self.receiver.subscriptions.of_token else 0,
             "rate": self.receiver.rate(),
             "lag_p99_ms": self.figures.lag_p99_ms,

@@ -314,3 +314,25 @@ def test_a_standby_takes_over_from_a_leader_whose_clock_is_wrong_without_losing_
     assert second.leading
     assert conn.execute("select count(*) from book_events where side is not null").fetchone() == (99,)
     assert missed.all == []
+
+
+def test_a_full_disk_is_reported_and_what_was_received_is_written_once_there_is_room(leader, conn):
+    committer, normalizer, backlog, _ = make_committer(leader)
+    committer.leases = []
+    tick(committer)
+    conn.execute(
+        """create function full_disk() returns trigger language plpgsql as $$
+        begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$"""
+    )
+    conn.execute("create trigger full_disk before insert on book_events for each row execute function full_disk()")
+
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+
+    reason = committer.obstacle()["reason"]
+    assert reason == "the database's disk is full; what is received waits in memory"
+    assert (committer.leading, len(backlog)) == (True, 1)
+    conn.execute("drop trigger full_disk on book_events")
+    tick(committer)
+    assert committer.obstacle() == {}
+    assert conn.execute("select count(*) from book_events").fetchone() == (1,)
