@@ -127,6 +127,12 @@ class Settings(BaseSettings):
     settlements_retention_days: int = Field(
         30, ge=14, description="Days that settlements, wallets' fills and ledger entries are kept."
     )
+    database_disk_gb: float | None = Field(
+        None,
+        gt=0,
+        description="Size of the database server's disk in GiB, from which presage doctor forecasts when it is full;"
+        " empty: measured where the server's files are on this machine.",
+    )
     stream_retention_h: int = Field(24, ge=1, description="Hours that stream events are kept for resuming.")
 
     api_host: str = Field("127.0.0.1", description="Address the API listens on.")

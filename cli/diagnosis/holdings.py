@@ -20,6 +20,7 @@ GB = 1 << 30
 MAX_CHUNKS = 5000  # beyond it, planning a query takes longer than most queries
 OVERDUE = timedelta(days=2)  # maintenance drops chunks each hour, once all their rows are past retention
 DAYS_LEFT_FAIL, DAYS_LEFT_WARN = 3, 14
+LOCAL = ("localhost", "127.0.0.1", "::1")
 XID_AGE_FAIL, XID_AGE_WARN = 1_500_000_000, 1_000_000_000
 
 
@@ -62,14 +63,30 @@ def disk(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]
     size, growth = queries.size(conn), queries.growth(conn)
     found = f"{_size(size)} of data"
     found += f", {_size(growth)} more each day" if growth else "; its growth is known after some days"
-    if settings.database_url is None and growth:
-        days = shutil.disk_usage(settings.data_dir.expanduser().resolve()).free / growth
+    free = _free_bytes(conn, settings, size)
+    if free is None:
+        found += "; for a forecast of when the disk is full, set PRESAGE_DATABASE_DISK_GB"
+    elif growth:
+        days = max(free, 0) / growth
         found += f": space for {days:.0f} days"
         if days < DAYS_LEFT_WARN:
             remedy = "free space, lower PRESAGE_BOOKS_RETENTION_DAYS, or use the Community licence, which compresses"
             yield Finding("size", "fail" if days < DAYS_LEFT_FAIL else "warn", found, remedy)
             return
     yield Finding("size", "ok", found)
+
+
+def _free_bytes(conn: psycopg.Connection[Any], settings: Settings, size: int) -> float | None:
+    """Return the free space on the database's disk; None if it is elsewhere and its size is not configured."""
+    if settings.database_disk_gb is not None:
+        return settings.database_disk_gb * GB - size
+    if settings.database_url is None:
+        return shutil.disk_usage(settings.data_dir.expanduser().resolve()).free
+    folder = queries.data_directory(conn) if conn.info.host in LOCAL or conn.info.host.startswith("/") else None
+    try:
+        return None if folder is None else shutil.disk_usage(folder).free
+    except OSError:  # a container's path, or not ours to see
+        return None
 
 
 def keys(conn: psycopg.Connection[Any]) -> Iterator[Finding]:

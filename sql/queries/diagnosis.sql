@@ -54,6 +54,10 @@ from (
 -- Bytes of the database.
 select pg_database_size(current_database());
 
+-- name: data_directory()$
+-- The server's folder; null where our role may not see it.
+select setting from pg_settings where name = 'data_directory';
+
 -- name: keys()
 -- Keys of each tier: valid, revoked, and valid ones that have used nine tenths of their month.
 select k.tier, count(*) filter (where k.revoked_at is null), count(*) filter (where k.revoked_at is not null),

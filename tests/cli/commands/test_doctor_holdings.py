@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import shutil
 
 import psycopg
@@ -13,6 +14,7 @@ import sql.embedded.configuration as machine
 from api.metering import keys
 from cli.diagnosis import dagster, holdings, pipeline
 from config.settings import Settings
+from sql.queries import diagnosis as queries
 from tests.factories import insert
 
 STAGES = ("discovery", "ingestion", "settlement", "analysis", "aggregates", "delivery")
@@ -145,11 +147,44 @@ def test_room_is_told_in_days(conn, monkeypatch, free_days, status):
     assert (found.status, found.found.rpartition(": ")[2]) == (status, f"space for {free_days} days")
 
 
-def test_of_a_server_elsewhere_the_room_is_not_known(conn):
+@pytest.mark.parametrize(("disk_gb", "status"), [(10**9, "ok"), (0.000_001, "fail")])
+def test_the_room_of_a_server_by_its_url_is_told_from_the_size_of_its_disk(conn, disk_gb, status):
+    trade(conn, 30)
+    known = Settings(_env_file=None, database_url=SecretStr("postgresql://elsewhere/presage"), database_disk_gb=disk_gb)
+
+    (found,) = holdings.disk(conn, known)
+
+    assert found.status == status
+    assert re.search(r": space for \d+ days$", found.found)
+
+
+def test_of_a_server_on_this_machine_the_disk_is_looked_at(conn, monkeypatch):
+    trade(conn, 30)
+    looked_at = []
+    usage = shutil._ntuple_diskusage(1 << 60, 0, 1 << 60)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: looked_at.append(folder) or usage)
+
+    (found,) = holdings.disk(conn, Settings(_env_file=None, database_url=SecretStr("postgresql:///presage")))
+
+    assert looked_at == [holdings.queries.data_directory(conn)]
+    assert "space for" in found.found
+
+
+def test_of_a_server_elsewhere_the_room_is_not_known(conn, monkeypatch):
+    monkeypatch.setattr(holdings, "queries", Elsewhere())
+
     (found,) = holdings.disk(conn, Settings(_env_file=None, database_url=SecretStr("postgresql://elsewhere/presage")))
 
     assert found.status == "ok"
-    assert "space" not in found.found
+    assert "space for" not in found.found
+    assert "PRESAGE_DATABASE_DISK_GB" in found.found
+
+
+class Elsewhere:
+    """The queries, of a server that does not show its folder."""
+
+    def __getattr__(self, name):
+        return (lambda _: None) if name == "data_directory" else getattr(queries, name)
 
 
 def test_keys_are_counted_and_those_about_to_be_refused(conn):
