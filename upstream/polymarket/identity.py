@@ -1,14 +1,17 @@
 """Trade ids, the same whichever source a trade came from (docs/decisions/0001)."""
 
+import struct
 from hashlib import blake2b
 
+_SIGNED = struct.Struct(">q").unpack
 ASSIGNED = "0x" + "0" * 32
 """Prefix of a hash assigned to a recorded trade without one: it identifies the trade, and is never shown."""
 
 
 def digest(text: str) -> int:
     """Return a 64-bit digest of a text, signed as the database stores it."""
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big", signed=True)
+    number: int = _SIGNED(blake2b(text.encode(), digest_size=8).digest())[0]
+    return number
 
 
 def trade_id(  # noqa: PLR0917 (called for each message)
