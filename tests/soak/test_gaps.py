@@ -46,9 +46,10 @@ class GapWorld(World):
         """Have the exchange, whose clock is behind, catch up at a low event rate, as fast as it can."""
         source = self.sandbox.source
         usual, source.rate = source.rate, rate
+        pace, self.sandbox.pace = self.sandbox.pace, None  # it would skip the time that the clock is behind
         self.sandbox.call(lambda: setattr(self.sandbox, "_began", self.sandbox._began - DAY_AND_AN_HOUR_S))
         wait_until(lambda: source.now_ms > until_ms() - 10_000, 300)
-        source.rate = usual
+        source.rate, self.sandbox.pace = usual, pace
 
     def audited(self, from_ms, to_ms):
         self.sandbox.call(self.sandbox.log.flush)
