@@ -17,7 +17,7 @@ from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
-from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
+from orchestration.ingest.gaps.from_data_api import GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.news import MarketNews
@@ -39,8 +39,6 @@ NEWS_S = 0.5
 NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
 GAPS_S = 1.0
 FETCH_S = 5.0
-BEHIND_MS = 2_000
-FETCHED_AFTER_MS = MARGIN_MS + 2_000  # a gap's trades are fetched with at most this much after it: whole seconds
 GC_THRESHOLDS = 20_000, 20, 20
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
@@ -264,11 +262,8 @@ class LiveSession:
             await self.standby_filler.fill_closed_gaps(now_ms)
         elif self.receiver.ready and not self.receiver.losses.open():
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
-            # Rows still to be written must not be fetched from the Data API meanwhile.
-            behind_ms = exchange.local_ms() - self.committer.written_ms
-            if behind_ms < BEHIND_MS and monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
-                settle_s = max(self._settle_s, (behind_ms + FETCHED_AFTER_MS) / 1000)
-                await self._run_in("filler", self.filler.from_data_api, settle_s)
+            if monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
+                await self._run_in("filler", self.filler.from_data_api, self._settle_s, self.committer.exchange_ms)
                 self._fetched_at = monotonic()
 
     # --- The end ---

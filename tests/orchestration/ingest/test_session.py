@@ -1,17 +1,15 @@
 import asyncio
 
-import pytest
-
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.exchange import ExchangeClient
-from orchestration.ingest.session import BEHIND_MS, FETCH_S, LiveSession
+from orchestration.ingest.session import FETCH_S, LiveSession
 
 NOWHERE = "http://127.0.0.1:9"
 
 
-async def gap_calls(*, behind_ms):
-    """Return the calls that a ready leader's gap task runs in threads, while its writing is `behind_ms` behind."""
+async def gap_calls(*, committed_ms):
+    """Return the calls that a ready leader's gap task runs in threads, with their arguments."""
     session = LiveSession(
         Settings(_env_file=None),
         "postgresql://127.0.0.1:9/none",
@@ -26,19 +24,16 @@ async def gap_calls(*, behind_ms):
     )
     calls = []
 
-    async def run_in(_thread, call, *_, **__):
-        calls.append(call.__name__)
+    async def run_in(_thread, call, *arguments, **__):
+        calls.append((call.__name__, *arguments))
 
     session._run_in = run_in
     session.committer.role, session.receiver.resync.ready_since = "leader", 0.0
-    session.committer.written_ms = session.receiver.normalizer.exchange.local_ms() - behind_ms
+    session.committer.exchange_ms = committed_ms
     session._fetched_at -= FETCH_S
     await session._fill_gaps()
     return calls
 
 
-@pytest.mark.parametrize(("behind_ms", "fetches"), [(BEHIND_MS + 1_000, False), (0, True)])
-def test_nothing_is_fetched_from_the_data_api_while_writing_is_behind(behind_ms, fetches):
-    calls = asyncio.run(gap_calls(behind_ms=behind_ms))
-
-    assert ("from_data_api" in calls) == fetches
+def test_gaps_are_filled_from_the_data_api_up_to_what_is_committed():
+    assert ("from_data_api", 1.0, 123_456) in asyncio.run(gap_calls(committed_ms=123_456))
