@@ -1,7 +1,7 @@
 """What a run receives: sockets, books in step with the exchange's, and a record of what was missed."""
 
 from collections.abc import Sequence
-from time import time
+from time import monotonic, time
 from typing import Any
 
 from config.settings import Settings
@@ -12,7 +12,7 @@ from orchestration.ingest.gaps.starts import StartGaps
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
 from orchestration.ingest.sockets.listener import SocketListener
-from orchestration.ingest.sockets.subscriptions import Subscriptions
+from orchestration.ingest.sockets.subscriptions import QUIET_S, Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch
 from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject, Resolved
 
@@ -70,6 +70,11 @@ class Receiver:
     def busy_newest_ms(self) -> list[int]:
         """Return each busy socket's newest timestamp."""
         return [listener.newest_ms for listener in self._busy]
+
+    def delivering_newest_ms(self) -> list[int]:
+        """Return the same without sockets that deliver nothing more."""
+        now = monotonic()
+        return [each.newest_ms for each in self._busy if each.pulse.silent_s(now) < QUIET_S]
 
     def rate(self) -> float:
         """Return the messages received per second, on average over a minute."""

@@ -17,7 +17,7 @@ from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
-from orchestration.ingest.gaps.from_data_api import GapFiller
+from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.news import MarketNews
@@ -32,6 +32,7 @@ BEAT_S = 1.0
 CLOSE_S = 5.0
 TOKENS_S = 2.0
 ALL_TOKENS_S = 300.0
+FETCHED_AFTER_MS = MARGIN_MS + 2_000  # how far the trades fetched for a gap lie after it at most: in whole seconds
 TOKENS_PER_TURN = 2_000  # of the catalogue, in one turn of the event loop
 RESYNC_S = 0.1
 FIGURES_S = 5.0
@@ -263,7 +264,11 @@ class LiveSession:
         elif self.receiver.ready and not self.receiver.losses.open():
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
             if monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
-                await self._run_in("filler", self.filler.from_data_api, self._settle_s, self.committer.exchange_ms)
+                # What lies shortly after a gap is fetched with it, under another timestamp: it must be written already.
+                unwritten_ms = exchange.local_ms() - self.committer.written_ms
+                lag_ms = now_ms - min([now_ms, *self.receiver.delivering_newest_ms()])
+                settle_s = max(self._settle_s, (unwritten_ms + lag_ms + FETCHED_AFTER_MS) / 1000)
+                await self._run_in("filler", self.filler.from_data_api, settle_s)
                 self._fetched_at = monotonic()
 
     # --- The end ---
