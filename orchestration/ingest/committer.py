@@ -10,6 +10,7 @@ import psycopg
 
 from orchestration.feeds.lease import LeaseRow, another_ready
 from orchestration.feeds.shards import Shard
+from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.lag import Lag
@@ -19,7 +20,6 @@ from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
 from orchestration.ingest.storage.writer import WriteResult
-from orchestration.ingest.token_state import TokenState
 from upstream.transport.reach import MAX_REASON
 
 log = logging.getLogger(__name__)

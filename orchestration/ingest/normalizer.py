@@ -5,10 +5,11 @@ from time import time
 
 import msgspec
 
+from orchestration.ingest.books.disagreements import Disagreements
+from orchestration.ingest.books.live_books import LiveBookQueue
+from orchestration.ingest.books.order_book import EMPTY_ASK
+from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.clock import ExchangeClock
-from orchestration.ingest.disagreements import Disagreements
-from orchestration.ingest.live_books import LiveBookQueue
-from orchestration.ingest.order_book import EMPTY_ASK
 from orchestration.ingest.plausible import EPOCH_MS, MAX_AHEAD_MS, instant_fault, trade_fault
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import (
@@ -22,7 +23,6 @@ from orchestration.ingest.storage.rows import (
     WriteBatch,
     value_usd,
 )
-from orchestration.ingest.token_state import TokenState
 from upstream.polymarket import identity
 from upstream.polymarket.market_channel.socket import (
     BestBidAsk,

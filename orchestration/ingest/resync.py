@@ -5,12 +5,12 @@ from collections.abc import Set as AbstractSet
 from itertools import islice
 from time import monotonic
 
+from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch, Watchdog
-from orchestration.ingest.token_state import NO_BOOK_ATTEMPTS, TokenState
 from upstream.transport.errors import UpstreamError
 
 GREETING_S = 3.0  # a new connection pushes the books; missing ones are fetched then, if any data came

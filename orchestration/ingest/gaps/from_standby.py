@@ -7,11 +7,11 @@ from typing import Any
 import psycopg
 
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, CoverageGap, GapFiller
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.storage.backlog import Backlog
-from orchestration.ingest.token_state import TokenState
 
 SETTLED_MS = 1_500  # by then, messages sent within a gap have arrived on our sockets
 MAX_WAIT_MS = 60_000

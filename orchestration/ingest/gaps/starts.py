@@ -7,9 +7,9 @@ import msgspec
 import psycopg
 
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
 from orchestration.ingest.gaps.losses import KINDS, MAX_MARKETS_PER_LOSS
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.token_state import NO_BOOK_ATTEMPTS, TokenState
 from sql.queries import feed as queries
 
 LISTED = "listed before it was followed"

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestration.ingest.order_book import OrderBook
+from orchestration.ingest.books.order_book import OrderBook
 from orchestration.ingest.sockets.pulse import Pulse
 from orchestration.ingest.sockets.watchdog import PUSH_DELAY_S, Watchdog
 from upstream.polymarket.book import Book as Snapshot

@@ -1,6 +1,6 @@
 """State of one followed token: book, event order, price."""
 
-from orchestration.ingest.order_book import OrderBook
+from orchestration.ingest.books.order_book import OrderBook
 from orchestration.ingest.storage import ids
 from orchestration.ingest.storage.rows import LiveBook, LivePrice, Token
 

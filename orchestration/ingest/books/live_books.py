@@ -9,8 +9,8 @@ from itertools import islice
 
 import msgspec
 
+from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.storage.rows import LiveBook, Token
-from orchestration.ingest.token_state import TokenState
 
 MAX_UNWRITTEN_CHANGES = 64  # that readers of the view have to add to a book
 MAX_BOOKS_PER_COMMIT = 1_000  # the others wait for the next one

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from orchestration.ingest.live_books import MAX_BOOKS_PER_COMMIT, MAX_UNWRITTEN_CHANGES, LiveBookQueue
+from orchestration.ingest.books.live_books import MAX_BOOKS_PER_COMMIT, MAX_UNWRITTEN_CHANGES, LiveBookQueue
 from orchestration.ingest.storage.leader import LeaderConnection
 from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token
 from tests.orchestration.ingest.test_committer import make_committer

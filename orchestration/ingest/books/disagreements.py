@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from orchestration.ingest.token_state import TokenState
+from orchestration.ingest.books.token_state import TokenState
 from upstream.polymarket.market_channel.socket import BestBidAsk
 
 GRACE_MS = 1_000  # exchange time: however late we are, what it sent meanwhile has been received

@@ -1,7 +1,7 @@
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from orchestration.ingest.order_book import OrderBook
+from orchestration.ingest.books.order_book import OrderBook
 
 prices = st.integers(1, 30).map(lambda tick: tick * 10_000)
 sizes = st.integers(0, 5).map(lambda lots: lots * 1_000_000)
