@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,13 @@ from sql.stream_blocks import StreamMessage
 from sql.stream_reader import StoredBlock, StreamReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
 
 revision, down_revision = "0010", "0009"
 
 FOLDER = Path(__file__).with_suffix("")
-BLOCKS = 20  # converted at once
+BLOCKS = 20  # read at once
 
 
 def upgrade() -> None:
@@ -46,21 +46,39 @@ def _connection() -> Any:
     return op.get_bind().connection.driver_connection
 
 
+def _pages(conn: Any, table: str, query: str, size: int) -> Iterator[list[Any]]:
+    """Yield the table's rows in pages, in order of their first column.
+
+    A service of another release may still publish: the last rows are read under a lock, and none are added after them.
+    """
+    after, locked = 0, False
+    while True:
+        rows = conn.execute(query, (after, size)).fetchall()
+        if rows:
+            yield rows
+            after = rows[-1][0]
+        if len(rows) < size:
+            if locked:
+                return
+            conn.execute(f"lock table {table} in access exclusive mode")
+            locked = True
+
+
 def _pack() -> None:
     """Pack rows that follow each other and were published together, a batch at a time."""
     conn = _connection()
-    with conn.cursor("rows") as rows, conn.cursor() as cursor:
-        rows.itersize = BLOCKS * stream_blocks.MAX_MESSAGES
-        rows.execute("select seq, ts, type, market_id, wallet, message from stream_events order by seq")
-        for seq, ts, messages in _published(rows):
-            begin = seq
-            for block in stream_blocks.split(messages):
-                values = (begin, begin + len(block) - 1, ts, stream_blocks.pack(block))
-                cursor.execute("insert into stream_blocks (seq_from, seq_to, ts, data) values (%s, %s, %s, %s)", values)
-                begin += len(block)
+    query = """select seq, ts, type, market_id, wallet, message from stream_events
+        where seq > %s order by seq limit %s"""
+    rows = chain.from_iterable(_pages(conn, "stream_events", query, stream_blocks.MAX_MESSAGES))
+    for seq, ts, messages in _published(rows):
+        begin = seq
+        for block in stream_blocks.split(messages):
+            values = (begin, begin + len(block) - 1, ts, stream_blocks.pack(block))
+            conn.execute("insert into stream_blocks (seq_from, seq_to, ts, data) values (%s, %s, %s, %s)", values)
+            begin += len(block)
 
 
-def _published(rows: Any) -> Iterator[tuple[int, datetime, list[StreamMessage]]]:
+def _published(rows: Iterable[Any]) -> Iterator[tuple[int, datetime, list[StreamMessage]]]:
     """Yield the number of the first, the time, and the messages that were published together."""
     for (_, ts), group in groupby(enumerate(rows), lambda each: (each[1][0] - each[0], each[1][1])):
         first, messages = None, []
@@ -87,9 +105,8 @@ def _rest(seq: int, type_: str, text: str) -> bytes:
 def _unpack() -> None:
     """Unpack the blocks, a few at a time."""
     conn, reader = _connection(), StreamReader()
-    with conn.cursor("blocks") as blocks:
-        blocks.itersize = BLOCKS
-        blocks.execute("select seq_from, seq_to, ts, data from stream_blocks order by seq_from")
+    query = "select seq_from, seq_to, ts, data from stream_blocks where seq_from > %s order by seq_from limit %s"
+    for blocks in _pages(conn, "stream_blocks", query, BLOCKS):
         for row in map(StoredBlock._make, blocks):
             page = reader.unpack(conn, [row], row.seq_from - 1, row.seq_to)
             with (

@@ -18,7 +18,8 @@ from sqlalchemy.exc import OperationalError
 from orchestration import stream
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Token, TradeRow
-from sql import database, migrate, timescale
+from sql import database, migrate, stream_blocks, timescale
+from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows
 from tests.sql import schema
@@ -94,6 +95,47 @@ def test_the_streams_messages_are_the_same_in_rows_and_in_blocks(database_url, a
 
         assert conn.execute(select).fetchall() == kept
         assert json.loads(kept[-1][-1])["data"]["token_id"] == market["token_ids"][0]
+        migrate.upgrade(database_url)
+
+
+def test_messages_published_while_rows_become_blocks_are_kept(database_url, monkeypatch):
+    migrate.downgrade(database_url, "0009")
+    values = "insert into stream_events (seq, ts, type, message) values (%s, %s, 'signal', %s)"
+    begin, later = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 21, 1, tzinfo=UTC)
+    with database.connect(database_url, autocommit=True) as conn:
+        text = '{"type":"signal","seq":%d,"ts":5,"market_id":null,"data":{}}'
+        for seq, ts in ((7, begin), (8, later)):
+            conn.execute(values, [seq, ts, text % seq])
+        pack, late = stream_blocks.pack, []
+
+        def publishing(block):
+            if not late:  # a live run of the release before, while the migration is under way
+                late.append(conn.execute(values, [9, later, text % 9]).rowcount)
+            return pack(block)
+
+        monkeypatch.setattr(stream_blocks, "pack", publishing)
+        migrate.upgrade(database_url)
+
+        assert late == [1]
+        assert [row.seq for row in stream_rows.rows(conn)] == [7, 8, 9]
+
+
+def test_messages_published_while_blocks_become_rows_are_kept(database_url, monkeypatch):
+    with database.connect(database_url, autocommit=True) as conn:
+        stream_rows.add(conn, 7, [stream.message("signal", 0, None, {})])
+        unpack, late = StreamReader.unpack, []
+
+        def publishing(*given):
+            if not late:
+                late.append(8)
+                stream_rows.add(conn, 8, [stream.message("signal", 0, None, {})])
+            return unpack(*given)
+
+        monkeypatch.setattr(StreamReader, "unpack", publishing)
+        migrate.downgrade(database_url, "0009")
+
+        assert late
+        assert conn.execute("select seq from stream_events order by seq").fetchall() == [(7,), (8,)]
         migrate.upgrade(database_url)
 
 
