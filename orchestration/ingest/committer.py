@@ -109,8 +109,8 @@ class Committer:
         return ready or not another_ready(self.leases, self._run_id)
 
     def obstacle(self) -> dict[str, Any]:
-        """Return why nothing can be written, and since when (Unix seconds)."""
-        return self._trouble
+        """Return why this run, the leader, can write nothing, and since when (Unix seconds); on standby nothing."""
+        return self._trouble if self.leading else {}
 
     def stand_by(self, committed_ms: int) -> None:
         """Prune the ring to what the leader may not have committed (exchange time); while that is 0, the ring grows.
@@ -222,6 +222,7 @@ class Committer:
         since = [since_ms for since_ms, _, _ in committed]
         self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
         self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
+        self._trouble = {}
         self.role = "leader"
 
     def _committed(self, progress: Progress) -> Committed:

@@ -185,6 +185,7 @@ def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(
     tick(committer)
 
     assert (committer.role, backlog.events) == ("standby", 1)
+    assert committer.obstacle() == {}  # not this run's any more
     committer._retry_at = 0
     tick(committer)
     tick(committer)
