@@ -41,8 +41,8 @@ LAG = """
     )
 """
 GAPS = """
-    select count(*), count(*) filter (where filled_at is not null)
-    from coverage_gaps where created_at >= to_timestamp(%s)
+    select cause, count(*), count(*) filter (where filled_at is not null)
+    from coverage_gaps where created_at >= to_timestamp(%s) group by cause order by cause
 """
 
 
@@ -187,8 +187,17 @@ def state(conn: Connection, feeds: Feeds, window: Window, compared: Rows) -> Ite
     )
     yield figure("seconds to ready", max(feeds.seconds_to_ready.values()), "s", detail=dict(feeds.seconds_to_ready))
     yield figure("tokens followed", sum(lease.tokens for lease in feeds.leaders().values()), "tokens")
-    gaps, filled = conn.execute(GAPS, [window.from_s]).fetchall()[0]
-    yield figure("gaps recorded", gaps, "gaps", detail={"filled": filled, "changes of the lead": window.lead_changes})
+    causes = conn.execute(GAPS, [window.from_s]).fetchall()
+    yield figure(
+        "gaps recorded",
+        sum(gaps for _, gaps, _ in causes),
+        "gaps",
+        detail={
+            "filled": sum(filled for _, _, filled in causes),
+            "changes of the lead": window.lead_changes,
+            **{f"of cause {cause}": gaps for cause, gaps, _ in causes},
+        },
+    )
     yield figure(
         "rows lost",
         compared.lost,
