@@ -54,6 +54,7 @@ class Committer:
         ring_s: float,
     ) -> None:
         self.role = "standby"
+        self.taking_over = False  # it has the lead, and is finding out from where on it has to write
         self.leases: list[LeaseRow] | None = None  # None: the database was not reached yet
         self.lag = Lag()
         self.total = WriteResult()
@@ -90,7 +91,8 @@ class Committer:
         """
         batch = self._cut(socket_newest_ms)
         if self.leading:
-            await self._write(batch)
+            if monotonic() >= self._retry_at:
+                await self._write(batch)
         elif may_lead and self._may_request_lead(ready=ready):
             await self._request_lead()
 
@@ -141,7 +143,7 @@ class Committer:
     async def drain(self) -> None:
         """Commit what is left, as far as possible."""
         for _ in range(20):
-            await self.tick(ready=True, may_lead=False)
+            await self._write(self._cut())
             if not self.leading or not len(self._backlog):
                 break
 
@@ -155,7 +157,7 @@ class Committer:
             if not (len(self._backlog) or due.books or due.unverified):
                 self._record_progress(cut)
                 return
-            replay = end - 1 < self._replay_end
+            replay = self._backlog.begin < self._replay_end
             try:
                 written, refused = await self._in_thread(
                     self._leader.write, batch, due.books, due.unverified, replay=replay
@@ -172,7 +174,7 @@ class Committer:
             self.total.instants_ms = []
             self.newest_ms = max(self.newest_ms, batch.newest_ms)
             self._record_progress(batch, replay=replay)
-            self._retry_s = RETRY_S
+            self._retry_at, self._retry_s = 0.0, RETRY_S
             if not len(self._backlog):
                 self._record_progress(cut)
                 return
@@ -204,6 +206,7 @@ class Committer:
             if not await self._in_thread(self._leader.try_lead):
                 self._retry_s = RETRY_S
                 return
+            self.taking_over = True
             # The last heartbeat's leases may be a second old, older than our books: a gap would be recorded needlessly.
             self.leases = await self._in_thread(self._leader.leases)
             led_ms = await self._in_thread(self._leader.clock_ms)
@@ -215,6 +218,8 @@ class Committer:
         except psycopg.Error:
             self.faults += 1
             self._back_off()
+            self.taking_over = False
+            await self._in_thread(self._leader.resign)  # if it has the lead, nobody else can take it
             return
         await self._standby_filler.fill_on_takeover(now_ms)
         self._replay_end = self._backlog.end  # all of the ring: rows already stored stay unchanged
@@ -222,8 +227,8 @@ class Committer:
         since = [since_ms for since_ms, _, _ in committed]
         self.led_ms, self.exchange_ms = led_ms, min(since, default=0)
         self.led_since_ms = max(since, default=0) or now_ms + BEGINNING_MS
-        self._trouble = {}
-        self.role = "leader"
+        self._retry_at, self._trouble = 0.0, {}
+        self.role, self.taking_over = "leader", False
 
     def _committed(self, progress: Progress) -> Committed:
         """Return the tokens by how far the last leader that held them, perhaps this run, has committed them."""

@@ -140,6 +140,7 @@ class LiveSession:
     async def _tick(self) -> None:
         while not self.ending.is_set():
             began = monotonic()
+            self.filler.stopped = not self.committer.leading  # nor does a run that takes the lead again wait for it
             await self.committer.tick(
                 ready=self.receiver.ready,
                 may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
@@ -240,7 +241,7 @@ class LiveSession:
             loaded, fresh = subscriptions.loaded, self.receiver.ready
             for start in range(0, len(rows), TOKENS_PER_TURN):
                 begun = subscriptions.add(rows[start : start + TOKENS_PER_TURN], fresh=fresh)
-                if loaded and self.committer.leading:
+                if loaded and (self.committer.leading or self.committer.taking_over):
                     self.receiver.starts.begun |= begun
                 await asyncio.sleep(0)
             subscriptions.complete({row[0] for row in rows} if whole else None)
@@ -266,9 +267,9 @@ class LiveSession:
             if monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
                 # What lies shortly after a gap is fetched with it, under another timestamp: it must be written already.
                 unwritten_ms = exchange.local_ms() - self.committer.written_ms
-                lag_ms = now_ms - min([now_ms, *self.receiver.delivering_newest_ms()])
-                settle_s = max(self._settle_s, (unwritten_ms + lag_ms + FETCHED_AFTER_MS) / 1000)
-                await self._run_in("filler", self.filler.from_data_api, settle_s)
+                received_ms = min([now_ms, *self.receiver.delivering_newest_ms()])
+                before_ms = received_ms - unwritten_ms - FETCHED_AFTER_MS
+                await self._run_in("filler", self.filler.from_data_api, self._settle_s, before_ms)
                 self._fetched_at = monotonic()
 
     # --- The end ---

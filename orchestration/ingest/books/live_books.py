@@ -45,10 +45,6 @@ class LiveBookQueue:
         if state.unwritten >= MAX_UNWRITTEN_CHANGES:
             self._verified[state.token.token_id] = state
 
-    def forget_changes(self, state: TokenState) -> None:
-        """Take the changes so far as written, by a former leader."""
-        state.unwritten = 0
-
     def take(self, before_ms: int, *, books: bool = True) -> DueBooks:
         """Return what to write now: also books with changes from before an instant of our clock.
 
@@ -94,3 +90,5 @@ class LiveBookQueue:
             self.add(state)
         elif state.book_ms < unwritten_after_ms:
             state.unwritten = 0
+        elif not state.unwritten:  # its last changes came in a snapshot, or with a commit that failed
+            self.add(state)

@@ -58,6 +58,11 @@ class Backlog:
         return merged, self._removed + taken
 
     @property
+    def begin(self) -> int:
+        """The number of the oldest batch."""
+        return self._removed
+
+    @property
     def end(self) -> int:
         """The number where the newest batch ends."""
         return self._removed + len(self._batches)

@@ -4,6 +4,7 @@ import time
 from contextlib import contextmanager
 
 import msgspec
+import psycopg
 import pytest
 
 from orchestration.feeds.lease import FeedLease
@@ -335,5 +336,42 @@ def test_a_full_disk_is_reported_and_what_was_received_is_written_once_there_is_
     assert (committer.leading, len(backlog)) == (True, 1)
     conn.execute("drop trigger full_disk on book_events")
     tick(committer)
+    assert committer.obstacle() != {}  # it is tried again after a while
+    committer._retry_at = 0
+    tick(committer)
     assert committer.obstacle() == {}
     assert conn.execute("select count(*) from book_events").fetchone() == (1,)
+
+
+def test_a_run_that_fails_while_it_takes_the_lead_leaves_it_to_others(database_url, leader, conn, monkeypatch):
+    committer, *_ = make_committer(leader)
+    committer.leases = []
+
+    def failing(*_):
+        raise psycopg.errors.QueryCanceled("canceling statement due to statement timeout")
+
+    monkeypatch.setattr(leader, "progress", failing)
+    tick(committer)
+
+    assert (committer.leading, committer.taking_over, committer.faults) == (False, False, 1)
+    with closing(LeaderConnection(database_url, "polymarket")) as other:
+        assert other.try_lead()
+
+
+def test_a_ring_is_written_as_a_replay_together_with_what_is_new(leader, conn):
+    """A trade of the ring may be stored already under the timestamp of the exchange's list."""
+    committer, normalizer, backlog, _ = make_committer(leader)
+    committer.leases = []
+    (trade,) = trades(1, YES)
+    listed = msgspec.structs.replace(trade, ts_ms=trade.ts_ms + 900)
+    with closing(LeaderConnection(leader._url, "elsewhere")) as other:
+        assert other.try_lead()
+        assert other.write(WriteBatch(trades=[listed]), (), (), replay=False)[0].trades == 1
+    backlog.add(WriteBatch(trades=[trade], received_ms=NOW))
+    tick(committer)
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+
+    assert committer.leading
+    assert len(backlog) == 0
+    assert conn.execute("select count(*) from trades").fetchone() == (1,)

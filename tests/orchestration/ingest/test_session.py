@@ -1,5 +1,6 @@
 import asyncio
 from time import monotonic
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -13,9 +14,9 @@ NOWHERE = "http://127.0.0.1:9"
 NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
 
 
-async def settled_after_ms(*, unwritten_ms, lag_ms, silent_s=0.0):
-    """Return how long after its end a gap is filled: one busy socket lags, and was last heard from `silent_s` ago."""
-    session = LiveSession(
+def make_session():
+    """Return a session that nothing is called of yet."""
+    return LiveSession(
         Settings(_env_file=None),
         "postgresql://127.0.0.1:9/none",
         ExchangeClient(NOWHERE, NOWHERE, "ws://127.0.0.1:9/", NOWHERE),
@@ -27,7 +28,14 @@ async def settled_after_ms(*, unwritten_ms, lag_ms, silent_s=0.0):
         observe_s=1.0,
         observed=lambda _: None,
     )
-    calls = []
+
+
+async def filled_after_ms(*, unwritten_ms, lag_ms, all_lag_ms, silent_s):
+    """Return how old, by our clock, the end of a gap is when it is filled.
+
+    All messages are `all_lag_ms` old when they arrive, those of one busy socket, last heard from `silent_s` ago, more.
+    """
+    session, calls = make_session(), []
 
     async def run_in(_thread, call, *arguments, **__):
         calls.append((call.__name__, *arguments))
@@ -36,6 +44,7 @@ async def settled_after_ms(*, unwritten_ms, lag_ms, silent_s=0.0):
         session.receiver.normalizer.exchange,
         SocketListener(NOWHERE, 1, asyncio.Semaphore(), **NO_CALLBACKS),
     )
+    exchange.assume(all_lag_ms)
     listener.newest_ms, listener.pulse.received_at = exchange.now_ms() - lag_ms, monotonic() - silent_s
     session.receiver._busy = [listener]
 
@@ -44,17 +53,52 @@ async def settled_after_ms(*, unwritten_ms, lag_ms, silent_s=0.0):
     session.committer.written_ms = exchange.local_ms() - unwritten_ms
     session._fetched_at -= FETCH_S
     await session._fill_gaps()
-    (settle_s,) = [arguments[0] for name, *arguments in calls if name == "from_data_api"]
-    return settle_s * 1000 - FETCHED_AFTER_MS
+    ((settle_s, before_ms),) = [arguments for name, *arguments in calls if name == "from_data_api"]
+    assert settle_s == 1.0
+    return exchange.local_ms() - before_ms - FETCHED_AFTER_MS
 
 
 @pytest.mark.parametrize(
-    ("unwritten_ms", "lag_ms", "silent_s", "expected_ms"),
-    [(0, 0, 0.0, 0), (60_000, 0, 0.0, 60_000), (60_000, 500_000, 0.0, 560_000), (60_000, 500_000, 11.0, 60_000)],
+    ("unwritten_ms", "lag_ms", "all_lag_ms", "silent_s", "expected_ms"),
+    [
+        (0, 0, 0, 0.0, 0),
+        (60_000, 0, 0, 0.0, 60_000),
+        (60_000, 500_000, 0, 0.0, 560_000),
+        (60_000, 500_000, 0, 11.0, 60_000),
+        (60_000, 500_000, 90_000, 0.0, 650_000),
+    ],
 )
 def test_a_gap_is_filled_from_the_data_api_once_what_lies_around_it_is_delivered_and_written(
-    unwritten_ms, lag_ms, silent_s, expected_ms
+    unwritten_ms, lag_ms, all_lag_ms, silent_s, expected_ms
 ):
-    after_ms = asyncio.run(settled_after_ms(unwritten_ms=unwritten_ms, lag_ms=lag_ms, silent_s=silent_s))
+    after_ms = asyncio.run(
+        filled_after_ms(unwritten_ms=unwritten_ms, lag_ms=lag_ms, all_lag_ms=all_lag_ms, silent_s=silent_s)
+    )
 
     assert expected_ms <= after_ms < expected_ms + 30_000
+
+
+def test_a_run_that_lost_the_lead_ends_its_fill_so_that_it_can_take_the_lead_again():
+    async def filling_may_go_on(role):
+        session = make_session()
+        session.committer.role = role
+        session.committer.tick = AsyncMock(side_effect=lambda **_: session.ending.set())
+        await session._tick()
+        return not session.filler.stopped
+
+    assert asyncio.run(filling_may_go_on("leader"))
+    assert not asyncio.run(filling_may_go_on("standby"))
+
+
+@pytest.mark.parametrize("taking_over", [True, False])
+def test_a_market_followed_while_the_lead_is_being_taken_may_begin_with_a_gap(taking_over):
+    async def begun():
+        session = make_session()
+        subscriptions = session.receiver.subscriptions
+        subscriptions.loaded, subscriptions.add = True, lambda *_, **__: {7}
+        session._run_in = AsyncMock(side_effect=[([("a token",)], False), {}])
+        session.committer.taking_over = taking_over
+        await session._refresh_tokens()
+        return session.receiver.starts.begun
+
+    assert asyncio.run(begun()) == ({7} if taking_over else set())

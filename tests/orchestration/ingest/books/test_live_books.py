@@ -159,3 +159,16 @@ def test_what_a_former_leader_has_written_is_not_written_again():
     assert [row.seq for row in queue.take(1 << 62).books] == [state.seq]
     queue.take_over(state, shown_verified=False, unwritten_after_ms=NOW + 9000)
     assert [row.token for row in queue.take(0).books] == [YES]
+
+
+def test_a_book_that_came_whole_or_whose_commit_failed_is_written_on_takeover():
+    normalizer = make_normalizer(YES)
+    normalizer.apply([book(YES, [(400_000, 1_000_000)], [(420_000, 2_000_000)], NOW)])
+    state, queue = normalizer.states[YES.token_id], normalizer.live_books
+
+    queue.take_over(state, shown_verified=True, unwritten_after_ms=NOW - 1)
+    assert [row.token for row in queue.take(0).books] == [YES]
+    queue.take_over(state, shown_verified=True, unwritten_after_ms=NOW - 1)  # the commit has failed
+    assert [row.token for row in queue.take(0).books] == [YES]
+    queue.take_over(state, shown_verified=True, unwritten_after_ms=NOW + 1)
+    assert queue.take(0).books == []
