@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Watchers = dict[tuple[bytes, datetime], list[int]]
     Run = Callable[[Any, Any, dict[str, Any]], Any]
     OutcomeKey = tuple[str | int | None, int]  # market key and outcome
+    Outcomes = dict[OutcomeKey, "OutcomeIds"]
     ResolvedHead = tuple[bytes, str, str | None, bytes | None, list[int] | None, "OutcomeIds | None"]
 
 log = logging.getLogger("presage.stream")
@@ -136,11 +137,11 @@ class StreamReader:
             reached = min(row.seq_to, upto)
         if reached < upto:
             missing.append((reached + 1, upto))
-        self._find_outcomes(conn, blocks)
+        outcomes = self._find_outcomes(conn, blocks)
         watchers = self._watchers(conn, blocks)
         events: list[StreamEvent] = []
         for row, block in blocks:
-            heads = [self._resolved(head, row.ts, watchers) for head in block.heads]
+            heads = [_resolved(head, row.ts, outcomes, watchers) for head in block.heads]
             numbers = range(max(row.seq_from, after + 1), min(row.seq_to, upto) + 1)
             offset = numbers.start - row.seq_from
             for seq, index, rest in zip(numbers, block.indexes[offset:], block.rests()[offset:], strict=False):
@@ -160,30 +161,27 @@ class StreamReader:
         """Forget the IDs, when the database was replaced."""
         self._outcomes = _Outcomes()
 
-    def _find_outcomes(self, conn: Any, blocks: Blocks) -> None:
-        """Look up the outcomes of blocks that are not known yet."""
+    def _find_outcomes(self, conn: Any, blocks: Blocks) -> Outcomes:
+        """Return the IDs of the blocks' outcomes: others may drop them from those kept while a query runs."""
+        found: Outcomes = {}
         unknown: set[OutcomeKey] = set()
         for _, block in blocks:
             for _, market, outcome, _ in block.heads:
-                if outcome is not None and self._outcomes.get((market, outcome)) is None:
+                if outcome is None:
+                    continue
+                if (ids := self._outcomes.get((market, outcome))) is None:
                     unknown.add((market, outcome))
+                else:
+                    found[market, outcome] = ids
         if unknown:
             keys = sorted({market for market, _ in unknown if isinstance(market, int)})
             for market_key, outcome, market_id, token_id in self._run(conn, queries.outcome_ids, {"market_keys": keys}):
                 ids = OutcomeIds(market_id, market_id.encode(), token_id.encode())
-                self._outcomes.newer[market_key, outcome] = ids
+                found[market_key, outcome] = self._outcomes.newer[market_key, outcome] = ids
                 unknown.discard((market_key, outcome))
         if unknown:
             log.warning("the catalogue lacks outcomes of the stream: %s", unknown)
-
-    def _resolved(self, head: Head, ts: datetime, watchers: Watchers) -> ResolvedHead | None:
-        """Resolve a head; None if the catalogue lacks its outcome."""
-        type_, market, outcome, wallet = head
-        if outcome is not None:
-            ids = self._outcomes.get((market, outcome))
-            return None if ids is None else (_begin(type_), type_, ids.market_id, None, None, ids)
-        watching = None if wallet is None else watchers.get((wallet, ts))
-        return _begin(type_), type_, None if market is None else str(market), wallet, watching, None
+        return found
 
     def _watchers(self, conn: Any, blocks: Blocks) -> Watchers:
         """Return the accounts that watched the blocks' wallets when they were written."""
@@ -193,6 +191,16 @@ class StreamReader:
         wallets, instants = map(list, zip(*pairs, strict=True))
         rows = self._run(conn, queries.watchers, {"wallets": wallets, "instants": instants})
         return {(wallet, ts): accounts for wallet, ts, accounts in rows}
+
+
+def _resolved(head: Head, ts: datetime, outcomes: Outcomes, watchers: Watchers) -> ResolvedHead | None:
+    """Resolve a head; None if the catalogue lacks its outcome."""
+    type_, market, outcome, wallet = head
+    if outcome is not None:
+        ids = outcomes.get((market, outcome))
+        return None if ids is None else (_begin(type_), type_, ids.market_id, None, None, ids)
+    watching = None if wallet is None else watchers.get((wallet, ts))
+    return _begin(type_), type_, None if market is None else str(market), wallet, watching, None
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -12,6 +12,7 @@ from orchestration import stream
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Token, TradeRow
 from sql import stream_blocks, stream_reader
+from sql.queries import stream as queries
 from sql.stream_blocks import MAX_BYTES, MAX_MESSAGES, BlockError, StreamMessage
 from sql.stream_reader import StreamReader
 from tests import stream_rows
@@ -216,6 +217,26 @@ def test_the_ids_of_an_outcome_are_looked_up_once(conn, add_market, monkeypatch)
     reader.forget()
     assert reader.read(conn, 0, 6, 10).missing == []
     assert len([keys for keys in asked if keys]) == 2
+
+
+def test_ids_that_other_readers_drop_meanwhile_are_not_missing(conn, add_market, monkeypatch):
+    told = StreamMessage("wallet_activity", NOW_MS, None, b'"data":{}}', WALLET)
+    for nth in range(3):
+        market = add_market(f"market-{nth}")
+        token = Token(market["token_ids"][0], market["market_id"], market["market_key"], 0)
+        publish(conn, [price_of(token), told] if nth == 0 else [price_of(token)])
+    monkeypatch.setattr(stream_reader, "MAX_OUTCOMES", 0)
+
+    def run(conn, query, arguments):
+        if query is queries.watchers:
+            reader.read(conn, 2, 3, 10)
+            reader.read(conn, 3, 4, 10)
+        return query(conn, **arguments)
+
+    reader = StreamReader(run)
+    page = reader.read(conn, 0, 2, 10)
+
+    assert (numbers(page), page.missing) == ([1, 2], [])
 
 
 def test_a_message_of_an_outcome_that_the_catalogue_lacks_is_missing(conn, caplog):
