@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from heapq import merge
 from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_EVENTS_PER_STEP = 5_000  # stream events read in one transaction
+MAX_DELIVERIES_PER_STEP = 20_000  # deliveries queued in one transaction, and those of the event that exceeds it
 MAX_DELIVERIES_PER_WEBHOOK = 20  # deliveries of a webhook that are started together, and made one after the other
 MAX_LOGGED_ATTEMPTS = 20  # attempts of a delivery
 MAX_WAITING = 10_000  # deliveries of a webhook whose receiver fails
@@ -158,17 +160,27 @@ class Dispatcher:
         """Return the deliveries of the next events, and of the news that some are missing; and up to where they are."""
         kinds = self._subscriptions.kinds
         page = self._reader.read(self._conn, after, last, MAX_EVENTS_PER_STEP, lambda _, kind: kind in kinds)
-        rows = [
+        wanted = (
             (wish.webhook_id, found.seq, found.type, found.body)
             for found in map(event, page.events)
             for wish in self._subscriptions.of(found)
-        ]
+        )
+        missed = (
+            row for begin, end in page.missing for row in self._subscriptions.missed(begin - 1, end, self._clock())
+        )
+        rows: list[WebhookRow] = []
+        reached = page.reached
+        for seq, of_event in groupby(merge(wanted, missed, key=itemgetter(1)), itemgetter(1)):
+            rows += of_event
+            if len(rows) >= MAX_DELIVERIES_PER_STEP:
+                reached = seq
+                break
         for begin, end in page.missing:
-            count = end - begin + 1
-            self.counted.missed += count
-            log.warning("%s events were lost before they became deliveries", count)
-            rows += self._subscriptions.missed(begin - 1, end, self._clock())
-        return sorted(rows, key=itemgetter(1)), page.reached
+            if end <= reached:
+                count = end - begin + 1
+                self.counted.missed += count
+                log.warning("%s events were lost before they became deliveries", count)
+        return rows, reached
 
     def _add(self, rows: Sequence[WebhookRow]) -> None:
         # Before anything is added: a burst after our own outage is not the receiver's fault.

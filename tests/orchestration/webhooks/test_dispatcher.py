@@ -386,6 +386,31 @@ def test_a_webhook_that_was_enabled_again_and_answers_stays_so(conn, receiver, d
     assert numbers(receiver)[-51:] == [*range(50), 51]
 
 
+@pytest.mark.parametrize(("most", "steps"), [(7, [9, 15]), (1, [3, 6, 9, 12, 15])])
+def test_events_that_many_want_are_queued_a_bounded_number_at_a_time(
+    conn, receiver, delivering, monkeypatch, most, steps
+):
+    monkeypatch.setattr(dispatcher, "MAX_DELIVERIES_PER_STEP", most, raising=False)
+    webhooks = [add_webhook(conn, f"{receiver.url}/{name}") for name in "abc"]
+    last = tell(conn, *(trade(number) for number in range(6)))
+    stream_rows.remove(conn, (last - 2, last - 1).__contains__)
+    work = delivering()
+    queued = []
+
+    while not queued or work.dispatcher.behind:
+        work.dispatcher.step()
+        queued.append(work.dispatcher.counted.queued)
+    work.settle()
+
+    assert queued == steps
+    assert work.dispatcher.counted.missed == 2
+    assert [deliveries(conn, webhook) for webhook in webhooks] == [[("delivered", 1, [200])] * 5] * 3
+    for name in "abc":
+        seen = [each.event for each in receiver.seen if each.path.endswith(name)]
+        assert [each["seq"] for each in seen] == [last - 5, last - 4, last - 3, last - 1, last]
+        assert [each["type"] for each in seen] == [*["trade"] * 3, "webhook.missed", "trade"]
+
+
 def test_removing_a_webhook_amid_its_deliveries_harms_nobody(conn, receiver, delivering):
     gone = add_webhook(conn, f"{receiver.url}/gone")
     kept = add_webhook(conn, f"{receiver.url}/kept")
