@@ -38,6 +38,7 @@ MAX_DELIVERIES_PER_STEP = 20_000  # deliveries queued in one transaction, and th
 MAX_DELIVERIES_PER_WEBHOOK = 20  # deliveries of a webhook that are started together, and made one after the other
 MAX_LOGGED_ATTEMPTS = 20  # attempts of a delivery
 MAX_WAITING = 10_000  # deliveries of a webhook whose receiver fails
+MAX_WAITING_FACTOR = 20  # times as many of one whose receiver answers, but too slowly
 
 
 class DueDelivery(NamedTuple):
@@ -184,8 +185,9 @@ class Dispatcher:
 
     def _add(self, rows: Sequence[WebhookRow]) -> None:
         # Before anything is added: a burst after our own outage is not the receiver's fault.
-        why = f"more than {self._max_waiting:,} deliveries were waiting"
-        overfull = queries.disable_overfull(self._conn, most=self._max_waiting, reason=why)
+        why, most = "more than {:,} deliveries were waiting", self._max_waiting * MAX_WAITING_FACTOR
+        overfull = queries.disable_overfull(self._conn, most=self._max_waiting, reason=why.format(self._max_waiting))
+        overfull += queries.disable_slow(self._conn, most=most, reason=why.format(most))
         webhook_ids, seqs, types, bodies = (list(column) for column in zip(*rows, strict=True))
         self.counted.queued += queries.queue(
             self._conn, webhook_ids=webhook_ids, seqs=seqs, types=types, bodies=bodies, now=self.now

@@ -201,6 +201,11 @@ with over as (
 )
 select count(*) from over;
 
+-- name: disable_slow(most, reason)!
+-- Disables webhooks for which more deliveries wait than are kept for any.
+update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
+where waiting > :most and disabled_at is null;
+
 -- name: seen(seq)!
 -- Records that events up to here have become deliveries.
 update webhook_head set last_seq = :seq;

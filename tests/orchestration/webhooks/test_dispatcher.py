@@ -349,6 +349,22 @@ def test_what_an_outage_of_ours_has_gathered_disables_no_webhook_that_answers(co
     assert deliveries(conn, webhook) == [("delivered", 1, [200])] * 60
 
 
+def test_a_receiver_that_answers_too_slowly_is_disabled_when_far_more_waits(conn, receiver, delivering):
+    over = threading.Event()
+    receiver.answer = lambda _number, _seen: over.wait(60) and 200
+    webhook = add_webhook(conn, receiver.url)
+    work = delivering(max_waiting=10)
+    found = []
+    for events in (200, 1, 1):
+        tell(conn, *(trade(number) for number in range(events)))
+        work.dispatcher.step()
+        found.append(conn.execute("select waiting, disabled_reason from webhooks").fetchone())
+    over.set()
+
+    assert found == [(200, None), (201, None), (201, "more than 200 deliveries were waiting")]
+    assert deliveries(conn, webhook)[0] == ("waiting", 0, [])
+
+
 def test_a_failure_before_too_much_waited_disables_nobody(conn, receiver, delivering):
     receiver.answer = lambda number, _seen: 500 if number == 1 else 200
     webhook = add_webhook(conn, receiver.url)
