@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from sql.stream_blocks import Block, Head
 
-    Blocks = Sequence[tuple["StoredBlock", Block]]
-    Watchers = dict[tuple[bytes, datetime], list[int]]
+    Watchers = dict[bytes, list[int]]
     Run = Callable[[Any, Any, dict[str, Any]], Any]
     OutcomeKey = tuple[str | int | None, int]  # market key and outcome
     Outcomes = dict[OutcomeKey, "OutcomeIds"]
@@ -29,6 +28,7 @@ log = logging.getLogger("presage.stream")
 
 _MARKET, _TOKEN = stream_blocks.MARKET.encode(), stream_blocks.TOKEN.encode()  # a byte each: the fastest to replace
 MAX_OUTCOMES = 50_000  # whose IDs are kept, in some 25 MB
+MAX_PAGE_BYTES = 8 << 20  # of the messages read at once, and the rest of the last one's block
 
 
 class StreamEvent(Struct, frozen=True, order=True, gc=False):
@@ -105,7 +105,8 @@ class StreamReader:
     ) -> StreamPage:
         """Read the events after one number and up to another, but no further than `limit` numbers.
 
-        `wanted` selects by number and type; the others are not missing.
+        Many long ones end it earlier, after at least one event. `wanted` selects by number and type; the others are
+        not missing.
         """
         end = min(upto, after + limit)
         rows = [StoredBlock(*row) for row in self._run(conn, queries.between, {"after": after, "upto": end})]
@@ -124,55 +125,68 @@ class StreamReader:
     ) -> StreamPage:
         """Unpack the events after one number and up to another from their blocks; what cannot be read is missing."""
         missing: list[tuple[int, int]] = []
-        blocks: list[tuple[StoredBlock, Block]] = []
-        reached = after
+        events: list[StreamEvent] = []
+        reached, size = after, 0
         for row in rows:
+            if size > MAX_PAGE_BYTES:
+                upto = reached
+                break
             if row.seq_from > reached + 1:
                 missing.append((reached + 1, row.seq_from - 1))
+            numbers = range(max(row.seq_from, after + 1), min(row.seq_to, upto) + 1)
             try:
-                blocks.append((row, stream_blocks.unpack(row.data, row.seq_to - row.seq_from + 1)))
+                block = stream_blocks.unpack(row.data, row.seq_to - row.seq_from + 1)
             except BlockError as error:
                 log.warning("the stream's block %d to %d cannot be read: %s", row.seq_from, row.seq_to, error)
-                missing.append((max(row.seq_from, after + 1), min(row.seq_to, upto)))
-            reached = min(row.seq_to, upto)
+                missing.append((numbers.start, numbers.stop - 1))
+            else:
+                found, lost = self._events(conn, row, block, numbers, wanted)
+                size += sum(len(event.message) for event in found)
+                events += found
+                missing += lost
+            reached = numbers.stop - 1
         if reached < upto:
             missing.append((reached + 1, upto))
-        outcomes = self._find_outcomes(conn, blocks)
-        watchers = self._watchers(conn, blocks)
-        events: list[StreamEvent] = []
-        for row, block in blocks:
-            heads = [_resolved(head, row.ts, outcomes, watchers) for head in block.heads]
-            numbers = range(max(row.seq_from, after + 1), min(row.seq_to, upto) + 1)
-            offset = numbers.start - row.seq_from
-            for seq, index, rest in zip(numbers, block.indexes[offset:], block.rests()[offset:], strict=False):
-                if (head := heads[index]) is None:
-                    missing.append((seq, seq))
-                    continue
-                begin, type_, market_id, wallet, watching, ids = head
-                if wanted is None or wanted(seq, type_):
-                    text = b"%b%d,%b" % (begin, seq, rest)
-                    if ids is not None:
-                        text = text.replace(_MARKET, ids.market).replace(_TOKEN, ids.token)
-                    events.append(StreamEvent(seq, type_, market_id, wallet, watching, text))
-        self._outcomes.bound()
         return StreamPage(events, upto, _merged(missing))
+
+    def _events(
+        self, conn: Any, row: StoredBlock, block: Block, numbers: range, wanted: Callable[[int, str], bool] | None
+    ) -> tuple[list[StreamEvent], list[tuple[int, int]]]:
+        """Return the events of a block that have these numbers, and those whose outcome the catalogue lacks."""
+        outcomes = self._find_outcomes(conn, block)
+        watchers = self._watchers(conn, row, block)
+        heads = [_resolved(head, outcomes, watchers) for head in block.heads]
+        events: list[StreamEvent] = []
+        missing: list[tuple[int, int]] = []
+        offset = numbers.start - row.seq_from
+        for seq, index, rest in zip(numbers, block.indexes[offset:], block.rests()[offset:], strict=False):
+            if (head := heads[index]) is None:
+                missing.append((seq, seq))
+                continue
+            begin, type_, market_id, wallet, watching, ids = head
+            if wanted is None or wanted(seq, type_):
+                text = b"%b%d,%b" % (begin, seq, rest)
+                if ids is not None:
+                    text = text.replace(_MARKET, ids.market).replace(_TOKEN, ids.token)
+                events.append(StreamEvent(seq, type_, market_id, wallet, watching, text))
+        self._outcomes.bound()
+        return events, missing
 
     def forget(self) -> None:
         """Forget the IDs, when the database was replaced."""
         self._outcomes = _Outcomes()
 
-    def _find_outcomes(self, conn: Any, blocks: Blocks) -> Outcomes:
-        """Return the IDs of the blocks' outcomes: others may drop them from those kept while a query runs."""
+    def _find_outcomes(self, conn: Any, block: Block) -> Outcomes:
+        """Return the IDs of a block's outcomes: others may drop them from those kept while a query runs."""
         found: Outcomes = {}
         unknown: set[OutcomeKey] = set()
-        for _, block in blocks:
-            for _, market, outcome, _ in block.heads:
-                if outcome is None:
-                    continue
-                if (ids := self._outcomes.get((market, outcome))) is None:
-                    unknown.add((market, outcome))
-                else:
-                    found[market, outcome] = ids
+        for _, market, outcome, _ in block.heads:
+            if outcome is None:
+                continue
+            if (ids := self._outcomes.get((market, outcome))) is None:
+                unknown.add((market, outcome))
+            else:
+                found[market, outcome] = ids
         if unknown:
             keys = sorted({market for market, _ in unknown if isinstance(market, int)})
             for market_key, outcome, market_id, token_id in self._run(conn, queries.outcome_ids, {"market_keys": keys}):
@@ -183,23 +197,22 @@ class StreamReader:
             log.warning("the catalogue lacks outcomes of the stream: %s", unknown)
         return found
 
-    def _watchers(self, conn: Any, blocks: Blocks) -> Watchers:
-        """Return the accounts that watched the blocks' wallets when they were written."""
-        pairs = {(wallet, row.ts) for row, block in blocks for *_, wallet in block.heads if wallet is not None}
-        if not pairs:
+    def _watchers(self, conn: Any, row: StoredBlock, block: Block) -> Watchers:
+        """Return the accounts that watched the block's wallets when it was written."""
+        wallets = list({wallet for *_, wallet in block.heads if wallet is not None})
+        if not wallets:
             return {}
-        wallets, instants = map(list, zip(*pairs, strict=True))
-        rows = self._run(conn, queries.watchers, {"wallets": wallets, "instants": instants})
-        return {(wallet, ts): accounts for wallet, ts, accounts in rows}
+        rows = self._run(conn, queries.watchers, {"wallets": wallets, "instants": [row.ts] * len(wallets)})
+        return {wallet: accounts for wallet, _, accounts in rows}
 
 
-def _resolved(head: Head, ts: datetime, outcomes: Outcomes, watchers: Watchers) -> ResolvedHead | None:
+def _resolved(head: Head, outcomes: Outcomes, watchers: Watchers) -> ResolvedHead | None:
     """Resolve a head; None if the catalogue lacks its outcome."""
     type_, market, outcome, wallet = head
     if outcome is not None:
         ids = outcomes.get((market, outcome))
         return None if ids is None else (_begin(type_), type_, ids.market_id, None, None, ids)
-    watching = None if wallet is None else watchers.get((wallet, ts))
+    watching = None if wallet is None else watchers.get(wallet)
     return _begin(type_), type_, None if market is None else str(market), wallet, watching, None
 
 

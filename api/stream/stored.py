@@ -74,7 +74,10 @@ def _size(packed: Packed) -> int:
 
 
 class EventStore:
-    """Cached pages of stored events; `read` returns those after one seq and up to another."""
+    """Cached pages of stored events.
+
+    `read` returns those after one seq and up to another: all or only the first ones, but at least one if there is any.
+    """
 
     def __init__(self, read: Callable[[int, int], list[StreamEvent]]) -> None:
         self._read = read
@@ -90,7 +93,7 @@ class EventStore:
             begin = page.last
             events = self._read(begin, upto)
             if page.last == begin:  # otherwise another greenlet has read it meanwhile
-                page.grow(events, upto)
+                page.grow(events, events[-1].seq if events else upto)
         self._bound()
         return page
 

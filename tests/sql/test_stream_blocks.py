@@ -153,6 +153,32 @@ def test_those_that_are_not_wanted_are_not_missing(conn):
     assert (numbers(page), page.missing) == ([2, 4], [])
 
 
+def test_a_read_of_long_messages_ends_early_and_the_next_one_continues(conn, monkeypatch):
+    for _ in range(5):
+        publish(conn, plain(3, 1_000))
+    stream_rows.remove(conn, (7).__eq__)
+    stream_rows.spoil(conn, 10)
+    monkeypatch.setattr(stream_reader, "MAX_PAGE_BYTES", 4_000, raising=False)
+
+    pages = [read(conn, after, 15) for after in (0, 6, 14)]
+
+    assert [(numbers(page), page.reached, page.missing) for page in pages] == [
+        ([1, 2, 3, 4, 5, 6], 6, []),
+        ([8, 9, 13, 14, 15], 15, [(7, 7), (10, 12)]),
+        ([15], 15, []),
+    ]
+
+
+def test_messages_that_are_not_wanted_do_not_end_a_read(conn, monkeypatch):
+    for _ in range(5):
+        publish(conn, plain(3, 1_000))
+    monkeypatch.setattr(stream_reader, "MAX_PAGE_BYTES", 4_000, raising=False)
+
+    page = StreamReader().read(conn, 0, 15, 100, lambda seq, _: seq == 15)
+
+    assert (numbers(page), page.reached) == ([15], 15)
+
+
 DAMAGE = {
     "a byte": lambda data: data[:40] + bytes([data[40] ^ 1]) + data[41:],
     "the checksum": lambda data: data[:-1] + bytes([data[-1] ^ 1]),

@@ -89,6 +89,16 @@ def test_a_page_that_another_reads_meanwhile_is_not_read_into_twice():
     assert replay(pages, reader(), 0, 100) == (list(range(1, 101)), True)
 
 
+def test_a_page_whose_reads_end_early_is_read_to_its_end():
+    database = Database([event(seq) for seq in range(1, 101) if seq not in {40, 100}])
+    pages = EventStore(lambda after, upto: database.between(after, upto)[:30])
+
+    told, whole = replay(pages, reader(), 0, 100)
+
+    assert (told, whole) == ([*range(1, 40), *range(41, 100)], False)
+    assert database.asked == [(0, 100), (30, 100), (61, 100), (91, 100), (99, 100)]
+
+
 def test_pages_are_forgotten_beyond_a_bound(monkeypatch):
     monkeypatch.setattr(stored, "MAX_CACHED_BYTES", 3 * WIDTH)
     database = Database([event(seq) for seq in range(1, 10_001)])
