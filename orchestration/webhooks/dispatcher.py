@@ -38,7 +38,7 @@ MAX_DELIVERIES_PER_STEP = 20_000  # deliveries queued in one transaction, and th
 MAX_DELIVERIES_PER_WEBHOOK = 20  # deliveries of a webhook that are started together, and made one after the other
 MAX_LOGGED_ATTEMPTS = 20  # attempts of a delivery
 MAX_WAITING = 10_000  # deliveries of a webhook whose receiver fails
-MAX_WAITING_FACTOR = 20  # times as many of one whose receiver answers, but too slowly
+MAX_WAITING_FACTOR = 200  # times as many of any webhook: hours of all trades, as after an outage of ours
 
 
 class DueDelivery(NamedTuple):

@@ -349,7 +349,8 @@ def test_what_an_outage_of_ours_has_gathered_disables_no_webhook_that_answers(co
     assert deliveries(conn, webhook) == [("delivered", 1, [200])] * 60
 
 
-def test_a_receiver_that_answers_too_slowly_is_disabled_when_far_more_waits(conn, receiver, delivering):
+def test_a_receiver_that_answers_too_slowly_is_disabled_when_far_more_waits(conn, receiver, delivering, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_WAITING_FACTOR", 20)
     over = threading.Event()
     receiver.answer = lambda _number, _seen: over.wait(60) and 200
     webhook = add_webhook(conn, receiver.url)
