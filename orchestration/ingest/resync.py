@@ -34,7 +34,7 @@ class BookResync:
         self._losses = losses
         self._fetch = fetch
         self._watchdog = Watchdog(normalizer, fetch, silence_s)
-        self._open_losses: dict[SocketListener, Loss] = {}
+        self._open_losses: dict[Loss, SocketListener] = {}  # of lost sockets: one may have several
         self._rates_updated_at = 0.0
         self._watched_at = 0.0
         self._scan_at = 0.0
@@ -52,23 +52,28 @@ class BookResync:
         if cause == "refused":
             return  # the last connection's loss is recorded; `StartGaps` and `Committer` cover tokens without one
         self.reconnects += 1
-        token_ids = frozenset(listener.tokens)
-        held = [self._normalizer.states[token_id] for token_id in token_ids if token_id in self._normalizer.states]
-        self._normalizer.invalidate(token_ids)
+        states = self._normalizer.states
+        held = [states[token_id] for token_id in listener.tokens if token_id in states]
+        self._normalizer.invalidate(listener.tokens)
         for state in held:
             state.due_at = float("inf")  # until there is a connection again
-        if listener in self._open_losses:
-            return  # it was lost again before its books were synced
+        earlier = [loss for loss, of in self._open_losses.items() if of is listener]  # lost again before all is synced
+        tokens = [
+            state.token
+            for state in held
+            if not any(loss.token_ids is None or state.token.token_id in loss.token_ids for loss in earlier)
+        ]
+        if not tokens:
+            return
         from_ms = listener.newest_ms or self._normalizer.exchange.now_ms()
-        everything = len(token_ids) >= len(self._normalizer.states)
-        self._open_losses[listener] = self._losses.add(
-            Loss(cause, from_ms, None, None) if everything else Loss.of(cause, [state.token for state in held], from_ms)
-        )
+        everything = len(tokens) >= len(states)
+        loss = self._losses.add(Loss(cause, from_ms, None, None) if everything else Loss.of(cause, tokens, from_ms))
+        self._open_losses[loss] = listener
 
     def disconnected_s(self) -> float:
         """Return how long some socket has been down or could not be opened."""
         now = monotonic()
-        return max([self._disconnected_s(), *(now - loss.created_at for loss in self._open_losses.values())])
+        return max([self._disconnected_s(), *(now - loss.created_at for loss in self._open_losses)])
 
     def _disconnected_s(self) -> float:
         now = monotonic()
@@ -160,9 +165,7 @@ class BookResync:
             loss.missed = loss.cause == "mismatch" or any(state.book.moved for state in states)
             # Not before the books: `now_ms` only estimates the exchange's time, and a book covers all before it.
             loss.to_ms = max([now_ms, loss.from_ms, *(state.book.anchored_ms for state in states)])
-        for listener, loss in list(self._open_losses.items()):
-            if loss.to_ms is not None:
-                del self._open_losses[listener]
+            self._open_losses.pop(loss, None)
 
     def _record_mismatches(self) -> None:
         """Record one loss for all books found to disagree since the last call."""

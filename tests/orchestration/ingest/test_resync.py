@@ -4,10 +4,62 @@ from orchestration.ingest import resync
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
+from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.sockets.subscriptions import Subscriptions
 from tests.orchestration.ingest.builders import NOW, book, token
 
 UNREACHABLE = "ws://127.0.0.1:9/"
+NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
+
+
+class SocketWorld:
+    """A socket whose connection is lost, beside another that holds a token of its own."""
+
+    def __init__(self):
+        self.normalizer, self.losses = Normalizer(), Losses("me")
+        subscriptions = Subscriptions(UNREACHABLE, self.normalizer, 4, **NO_CALLBACKS)
+        self.resync = BookResync(self.normalizer, subscriptions, self.losses, fetch=None, silence_s=3.0)
+        self.socket = SocketListener(UNREACHABLE, 1, asyncio.Semaphore(), **NO_CALLBACKS)
+        self.normalizer.follow(token(99))
+
+    def follow(self, *tokens):
+        for of in tokens:
+            self.normalizer.follow(of)
+        self.socket.follow(of.token_id for of in tokens)
+
+    def sync(self, *tokens, ts_ms=NOW, price=400_000):
+        self.normalizer.apply([book(of, [(price, 1)], [], ts_ms=ts_ms) for of in tokens])
+        self.update()
+
+    def update(self):
+        self.resync._scan_at = 0.0  # without the pause after the last one
+        self.resync.update()
+
+    def lose(self):
+        self.resync.lost(self.socket, "closed")
+
+
+def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
+    world, first, waiting, later = SocketWorld(), token(1), token(2), token(3)
+    world.follow(first, waiting)
+    world.sync(first, waiting)
+    world.lose()
+    world.sync(first)
+    world.follow(later)
+    world.sync(later)
+    world.lose()
+    world.lose()
+
+    held = [loss.token_ids for loss in world.losses.open()]
+    assert held == [{first.token_id, waiting.token_id}, {later.token_id}]
+
+    world.sync(first, later, ts_ms=NOW + 1)
+    assert [loss.token_ids for loss in world.losses.open()] == held[:1]
+    assert world.resync.disconnected_s() > 0
+
+    world.sync(waiting, ts_ms=NOW + 1)
+    assert world.losses.open() == []
+    assert world.resync.disconnected_s() == 0
 
 
 def test_a_loss_ends_no_earlier_than_the_book_it_ends_with():
