@@ -74,6 +74,7 @@ class Normalizer:
         self.mismatched: list[TokenState] = []  # books found to disagree with the exchange
         self.unknown_tokens: set[str] = set()  # tokens named in messages but not followed
         self.pending: dict[str, list[ChannelMessage]] = {}  # messages of tokens that the catalogue does not know yet
+        self.interrupted: set[str] = set()  # those of these tokens whose socket was lost meanwhile
         self.news: list[NewMarket | Resolved] = []
         self.live_books = LiveBookQueue()
         self._clock = clock
@@ -89,11 +90,12 @@ class Normalizer:
         """Start following a token if it is not followed yet; `fresh` means it was listed while we were listening."""
         state = self.states.get(token.token_id)
         if state is None:
-            state = TokenState(token, tick_size, fresh=fresh)
+            state = TokenState(token, tick_size, fresh=fresh and token.token_id not in self.interrupted)
             # First: other threads treat a followed token that is not in `unsynced` as synced.
             self.unsynced[token.token_id] = state
             self.states[token.token_id] = state
             self.unknown_tokens.discard(token.token_id)
+            self.interrupted.discard(token.token_id)
             pending = self.pending.pop(token.token_id, ())
             self.apply(pending)
             if len(pending) >= MAX_PENDING_MESSAGES:  # some may have been dropped
@@ -112,9 +114,12 @@ class Normalizer:
         return state
 
     def invalidate(self, token_ids: Iterable[str]) -> None:
-        """Mark these tokens' books unsynced: messages may have been missed."""
+        """Mark these tokens' books unsynced: messages may have been missed. Pending ones from before are dropped."""
         for token_id in token_ids:
-            if state := self.states.get(token_id):
+            if token_id in self.pending:
+                self.pending[token_id] = []
+                self.interrupted.add(token_id)
+            elif state := self.states.get(token_id):
                 state.book.invalidate()
                 state.complete_since_ms = None
                 state.fresh = False

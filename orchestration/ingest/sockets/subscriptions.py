@@ -156,6 +156,7 @@ class Subscriptions:
         for token_id in gone:
             del self._pending_until[token_id]
             self._normalizer.pending.pop(token_id, None)
+            self._normalizer.interrupted.discard(token_id)
         return gone
 
     def _follow(self, markets: Iterable[list[str]]) -> None:

@@ -6,7 +6,7 @@ from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
 from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.sockets.subscriptions import Subscriptions
-from tests.orchestration.ingest.builders import NOW, book, token
+from tests.orchestration.ingest.builders import NOW, book, token, trade
 
 UNREACHABLE = "ws://127.0.0.1:9/"
 NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
@@ -60,6 +60,22 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
     world.sync(waiting, ts_ms=NOW + 1)
     assert world.losses.open() == []
     assert world.resync.disconnected_s() == 0
+
+
+def test_an_announced_market_whose_socket_is_lost_before_the_catalogue_knows_it_begins_with_its_next_book():
+    world, of = SocketWorld(), token(7)
+    world.socket.follow([of.token_id])
+    world.normalizer.pending[of.token_id] = []
+    world.sync(of, ts_ms=NOW)
+    world.lose()
+    world.normalizer.apply([trade(of, ts_ms=NOW + 5_000)])
+    world.sync(of, ts_ms=NOW + 6_000)
+    state = world.normalizer.follow(of, fresh=True)
+
+    assert state.first_ms == NOW + 6_000
+    assert not state.complete_since(0)
+    assert [row.ts_ms for row in world.normalizer.cut_batch().trades] == [NOW + 5_000]
+    assert not world.normalizer.interrupted
 
 
 def test_a_loss_ends_no_earlier_than_the_book_it_ends_with():
