@@ -34,7 +34,8 @@ class BookResync:
         self._losses = losses
         self._fetch = fetch
         self._watchdog = Watchdog(normalizer, fetch, silence_s)
-        self._open_losses: dict[Loss, SocketListener] = {}  # of lost sockets: one may have several
+        # Of lost sockets, with the tokens that each held; a socket may have several.
+        self._open_losses: dict[Loss, tuple[SocketListener, frozenset[str]]] = {}
         self._rates_updated_at = 0.0
         self._watched_at = 0.0
         self._scan_at = 0.0
@@ -57,7 +58,9 @@ class BookResync:
         self._normalizer.invalidate(listener.tokens)
         for state in held:
             state.due_at = float("inf")  # until there is a connection again
-        earlier = [loss for loss, of in self._open_losses.items() if of is listener]  # lost again before all is synced
+        earlier = [
+            loss for loss, (of, _) in self._open_losses.items() if of is listener
+        ]  # lost again before all is synced
         tokens = [
             state.token
             for state in held
@@ -68,7 +71,7 @@ class BookResync:
         from_ms = listener.newest_ms or self._normalizer.exchange.now_ms()
         everything = len(tokens) >= len(states)
         loss = self._losses.add(Loss(cause, from_ms, None, None) if everything else Loss.of(cause, tokens, from_ms))
-        self._open_losses[loss] = listener
+        self._open_losses[loss] = listener, frozenset(token.token_id for token in tokens)
 
     def disconnected_s(self) -> float:
         """Return how long some socket has been down or could not be opened."""
@@ -154,18 +157,19 @@ class BookResync:
     def _close_losses(self, waiting: AbstractSet[str]) -> None:
         """Close losses whose books are all synced again."""
         now_ms = self._normalizer.exchange.now_ms()
+        states = self._normalizer.states
         for loss in self._losses.open():
             concerned = waiting if loss.token_ids is None else loss.token_ids & waiting
             if concerned:
                 continue
-            token_ids = self._normalizer.states if loss.token_ids is None else loss.token_ids
-            states = [
-                self._normalizer.states[token_id] for token_id in token_ids if token_id in self._normalizer.states
-            ]
-            loss.missed = loss.cause == "mismatch" or any(state.book.moved for state in states)
+            token_ids = states if loss.token_ids is None else loss.token_ids
+            books = [states[token_id].book for token_id in token_ids if token_id in states]
+            if loss in self._open_losses:  # others reach back before the books were last synced
+                _, held = self._open_losses.pop(loss)
+                unfollowed = not held <= states.keys()
+                loss.missed = unfollowed or any(book.moved_since(loss.created_at) for book in books)
             # Not before the books: `now_ms` only estimates the exchange's time, and a book covers all before it.
-            loss.to_ms = max([now_ms, loss.from_ms, *(state.book.anchored_ms for state in states)])
-            self._open_losses.pop(loss, None)
+            loss.to_ms = max([now_ms, loss.from_ms, *(book.anchored_ms for book in books)])
 
     def _record_mismatches(self) -> None:
         """Record one loss for all books found to disagree since the last call."""

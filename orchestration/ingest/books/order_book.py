@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from operator import mul
+from time import monotonic
 from typing import Literal
 
 from upstream.polymarket.book import Book as RestBook
@@ -30,7 +31,7 @@ class OrderBook:
         "bids",
         "depth",
         "hash",
-        "moved",
+        "moved_at",
         "pending",
         "state",
         "ts_ms",
@@ -46,7 +47,7 @@ class OrderBook:
         self.ts_ms = 0
         self.anchored_ms = 0
         self.state: State = "unanchored"
-        self.moved = True  # it differed from ours when it was last anchored
+        self.moved_at = 0.0  # monotonic, when it was last anchored and differed from ours
         self.pending: list[tuple[int, int, int, int, str]] = []
         self._touched: dict[int, int] = {}
 
@@ -60,8 +61,8 @@ class OrderBook:
         new_asks = {price: size for price, size in asks if size > 0}
         changed = new_bids != self.bids or new_asks != self.asks
         is_new = self.state != "verified" or changed
-        if self.state != "verified":
-            self.moved = changed or not (ts_ms == self.ts_ms or (hash_ and hash_ == self.hash))
+        if self.state != "verified" and (changed or not (ts_ms == self.ts_ms or (hash_ and hash_ == self.hash))):
+            self.moved_at = monotonic()
         self.bids, self.asks = new_bids, new_asks
         self.best_bid = max(new_bids, default=None)
         self.best_ask = min(new_asks, default=None)
@@ -141,6 +142,10 @@ class OrderBook:
         if snapshot.hash and snapshot.hash == self.hash:
             return False
         return snapshot.ts_ms >= self.ts_ms and (dict(snapshot.bids) != self.bids or dict(snapshot.asks) != self.asks)
+
+    def moved_since(self, instant: float) -> bool:
+        """Return whether it differed from ours when it was anchored since a monotonic instant, or is not verified."""
+        return self.state != "verified" or self.moved_at >= instant
 
     def invalidate(self) -> None:
         """Return to `unanchored`: changes may have been missed, so the book is unusable until the next snapshot."""

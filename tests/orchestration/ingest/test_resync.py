@@ -1,6 +1,9 @@
 import asyncio
 
+import pytest
+
 from orchestration.ingest import resync
+from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
@@ -38,6 +41,10 @@ class SocketWorld:
     def lose(self):
         self.resync.lost(self.socket, "closed")
 
+    def missed(self):
+        assert self.losses.open() == []
+        return [loss.missed for loss in self.losses.all]
+
 
 def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
     world, first, waiting, later = SocketWorld(), token(1), token(2), token(3)
@@ -60,6 +67,57 @@ def test_a_socket_that_is_lost_again_misses_what_was_followed_meanwhile():
     world.sync(waiting, ts_ms=NOW + 1)
     assert world.losses.open() == []
     assert world.resync.disconnected_s() == 0
+
+
+@pytest.fixture(params=[False, True], ids=["some", "everything"])
+def connected(request):
+    """Return a world whose socket holds two synced tokens, and either others exist besides or they are all."""
+    world = SocketWorld()
+    if request.param:
+        world.normalizer.unfollow(token(99).token_id)
+    world.follow(token(1), token(2))
+    world.sync(token(1), token(2))
+    world.lose()
+    world.sync(token(1), token(2))
+    return world
+
+
+def test_an_outage_after_which_all_books_are_unchanged_missed_nothing(connected):
+    assert connected.missed() == [False]
+
+
+def test_a_book_that_is_gone_after_an_outage_may_have_changed_in_it(connected):
+    connected.lose()
+    connected.sync(token(1))
+    connected.normalizer.states[token(2).token_id].fetch_attempts = NO_BOOK_ATTEMPTS
+    connected.update()
+
+    assert connected.missed() == [False, True]
+
+
+def test_a_book_that_changed_in_an_outage_counts_although_its_socket_is_lost_again(connected):
+    connected.lose()
+    connected.sync(token(1), ts_ms=NOW + 1, price=500_000)
+    connected.lose()
+    connected.sync(token(1), ts_ms=NOW + 1, price=500_000)
+    connected.sync(token(2))
+
+    assert connected.missed() == [False, True]
+
+
+def test_a_market_that_is_unfollowed_before_its_book_is_synced_may_have_missed_something(connected):
+    connected.lose()
+    connected.normalizer.unfollow(token(2).token_id)
+    connected.sync(token(1))
+
+    assert connected.missed() == [False, True]
+
+
+def test_unchanged_books_say_nothing_of_a_loss_that_began_before_they_were_synced(connected):
+    connected.losses.add(Loss.of("no feed running", [token(1), token(2)], NOW - 60_000))
+    connected.update()
+
+    assert connected.missed() == [False, True]
 
 
 def test_an_announced_market_whose_socket_is_lost_before_the_catalogue_knows_it_begins_with_its_next_book():
