@@ -158,20 +158,21 @@ select market_key, outcome from live_books where not verified;
 -- --- What the feed follows ----------------------------------------------------------------------------------------------------
 
 -- name: followed_tokens(shard, shards)
--- Every token of a shard to follow, with what is known of its price.
+-- Every token of a shard to follow, with what is known of its price; those of a market together.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0)
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where m.status = 'ACTIVE' and m.order_book and shard_of(m.market_id, :shards) = :shard;
+where m.status = 'ACTIVE' and m.order_book and shard_of(m.market_id, :shards) = :shard
+order by t.market_key;
 
 -- name: catalogue_cursor()^
 -- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
 select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);
 
 -- name: tokens_since(market_key, change_id, shard, shards)
--- The tokens of a shard's markets that came, or changed state, since a cursor; and whether to follow them.
+-- The tokens of a shard's markets that came, or changed state, since a cursor; and whether to follow them. Those of a market together.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
        m.status = 'ACTIVE' and m.order_book
@@ -181,7 +182,8 @@ left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
 where shard_of(m.market_id, :shards) = :shard and (
     m.market_key > :market_key
     or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id)
-);
+)
+order by t.market_key;
 
 -- name: activity_computed_at()$
 -- When the markets' recent activity was computed: Unix seconds.

@@ -66,6 +66,7 @@ class Subscriptions:
         self._opening = asyncio.Semaphore(MAX_CONCURRENT_CONNECTS)
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
         self._numbers = 0
+        self._of_market: dict[int, SocketListener] = {}  # by market key, while the parts of an update are added
         self._pending_until: dict[str, float] = {}
         self._ending: dict[str, tuple[float, int]] = {}  # tokens to unfollow: since when, monotonic and by our clock
 
@@ -103,14 +104,18 @@ class Subscriptions:
         self._unfollow([*self._ended(), *self._expired()])  # first: what they leave is room for others
         markets: dict[int, list[str]] = {}
         for token in wanted.values():
-            if token.token_id not in self.of_token:
+            if listener := self.of_token.get(token.token_id):
+                self._of_market[token.market_key] = listener
+            else:
                 markets.setdefault(token.market_key, []).append(token.token_id)
-        self._follow(markets.values())
+        self._follow((token_ids, self._of_market.get(market_key)) for market_key, token_ids in markets.items())
+        self._of_market.update((market_key, self.of_token[token_ids[0]]) for market_key, token_ids in markets.items())
         return begun
 
     def complete(self, listed: Container[str] | None) -> None:
         """End an update; `listed` has all tokens to follow (None: the update was of some)."""
         self.loaded = True
+        self._of_market = {}
         if listed is not None:
             pending = self._pending_until
             self._end([token_id for token_id in self.of_token if token_id not in listed and token_id not in pending])
@@ -124,7 +129,7 @@ class Subscriptions:
             if token_ids and len(self._pending_until) < MAX_PENDING_TOKENS:
                 self._pending_until.update(dict.fromkeys(token_ids, until))
                 self._normalizer.pending.update({token_id: [] for token_id in token_ids})
-                self._follow([token_ids])
+                self._follow([(token_ids, None)])
 
     def _end(self, unwanted: Iterable[str], wanted: Iterable[str] = ()) -> None:
         """Take note of tokens whose market has ended, and of those that are followed after all."""
@@ -159,12 +164,13 @@ class Subscriptions:
             self._normalizer.interrupted.discard(token_id)
         return gone
 
-    def _follow(self, markets: Iterable[list[str]]) -> None:
+    def _follow(self, markets: Iterable[tuple[list[str], SocketListener | None]]) -> None:
+        """Follow tokens of markets, on the socket of each market's other tokens, if any, even if that is full."""
         given: dict[SocketListener, list[str]] = {}
         started = []
         room = {listener: self._assets_per_socket - len(listener.tokens) for listener in self.listeners}
-        for token_ids in markets:
-            listener = next((each for each, left in room.items() if left >= len(token_ids)), None)
+        for token_ids, of_market in markets:
+            listener = of_market or next((each for each, left in room.items() if left >= len(token_ids)), None)
             if listener is None:
                 self._numbers += 1
                 listener = SocketListener(
@@ -178,7 +184,7 @@ class Subscriptions:
                 self.listeners.append(listener)
                 room[listener] = self._assets_per_socket
                 started.append(listener)
-            room[listener] -= len(token_ids)
+            room[listener] = room.get(listener, 0) - len(token_ids)
             if room[listener] <= 0:
                 del room[listener]
             given.setdefault(listener, []).extend(token_ids)

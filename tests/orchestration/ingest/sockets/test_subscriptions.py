@@ -7,8 +7,8 @@ from orchestration.candles import activity, aggregates
 from orchestration.feeds.lease import FeedLease
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Subscriptions
-from tests.factories import add_market, add_trades
+from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Catalogue, Subscriptions
+from tests.factories import add_market, add_trades, insert
 from upstream.polymarket.market_channel.socket import NewMarket
 
 
@@ -102,6 +102,30 @@ def test_a_whole_reading_may_be_added_in_parts(subscriptions):
 
     assert begun == [set(), {4}]
     assert tokens_by_socket(subscriptions) == [["2-0", "2-1"], ["3-0", "3-1", "4-0", "4-1"]]
+
+
+def test_a_market_that_is_cut_by_the_parts_of_a_reading_shares_a_socket_although_it_is_full(subscriptions):
+    listed = [*rows(1), *rows(9)[:1], *rows(2, 3)]
+
+    for some in (listed[:4], listed[4:]):
+        subscriptions(lambda it, some=some: it.add(some, fresh=False))
+    subscriptions(lambda it: it.complete({token_id for token_id, *_ in listed}))
+
+    assert tokens_by_socket(subscriptions) == [["1-0", "1-1", "2-0", "2-1", "9-0"], ["3-0", "3-1"]]
+
+
+def test_tokens_to_follow_are_read_market_by_market(conn):
+    markets = [add_market(conn, outcomes=[])["market_key"] for _ in range(3)]
+    for nth, market_key in enumerate([*markets, *reversed(markets)]):
+        insert(conn, "tokens", {"token_id": str(nth), "market_key": market_key, "outcome": nth // 3})
+    conn.execute("update markets set volume_usd = 1 where market_key = %s", [markets[0]])  # stored last now
+    catalogue = Catalogue()
+
+    every = [row[2] for row in catalogue.all(conn)]
+    catalogue._cursor = (0, 0)
+    changed = [row[2] for row in catalogue.changes(conn)]
+
+    assert every == changed == sorted([*markets, *markets])
 
 
 def test_a_market_that_has_ended_is_followed_until_its_socket_has_delivered_what_was_sent_before(
