@@ -177,22 +177,13 @@ class WriteBatch(msgspec.Struct):
         self.newest_ms = max(self.newest_ms, later.newest_ms)
 
     def halves(self) -> "tuple[WriteBatch, WriteBatch]":
-        """Split the rows in two, without live prices; a single row is split from tick sizes and quotes."""
-        trades, changes = (len(self.trades) + 1) // 2, (len(self.changes) + 1) // 2
-        snapshots = (len(self.snapshots) + 1) // 2
-        first = WriteBatch(
-            trades=self.trades[:trades],
-            changes=self.changes[:changes],
-            snapshots=self.snapshots[:snapshots],
-            refusals=self.refusals,
-        )
-        second = WriteBatch(
-            trades=self.trades[trades:],
-            changes=self.changes[changes:],
-            snapshots=self.snapshots[snapshots:],
-            ticks=self.ticks,
-            quotes=self.quotes,
-        )
+        """Split two rows or more into halves that differ by a row at most, without live prices."""
+        first, second = WriteBatch(), WriteBatch(quotes=self.quotes)
+        for name in ("trades", "changes", "snapshots", "ticks", "refusals"):
+            rows = getattr(self, name)
+            middle = (len(rows) + (len(first) <= len(second))) // 2  # an odd row goes to the smaller half
+            setattr(first, name, rows[:middle])
+            setattr(second, name, rows[middle:])
         return first, second
 
     def only(self, tokens: Any, from_ms: int, to_ms: int) -> "WriteBatch":
