@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -12,6 +13,7 @@ from orchestration.ingest.gaps.from_data_api import MARGIN_MS, CoverageGap, GapF
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import Subscriptions
 from orchestration.ingest.storage.backlog import Backlog
+from orchestration.ingest.storage.rows import Token
 
 SETTLED_MS = 1_500  # by then, messages sent within a gap have arrived on our sockets
 MAX_WAIT_MS = 60_000
@@ -62,12 +64,11 @@ class StandbyGapFiller:
         self.needed_since_ms = NEVER
 
     async def _fill(self, gap: CoverageGap, states: list[TokenState], to_ms: int) -> None:
-        tokens = {state.token.token_id for state in states if state.complete_since_ms is not None}
-        received = self._backlog.window(tokens, gap.from_ms - MARGIN_MS, to_ms + MARGIN_MS)
+        received = self._backlog.window(partial(self._received, gap), gap.from_ms - MARGIN_MS, to_ms + MARGIN_MS)
         local_ms = self._normalizer.exchange.to_local_ms(gap.from_ms)
-        if gap.market_keys is None or self._shard.of == 1:
+        if gap.market_keys is None:
             whole = bool(states) and self._shard.covers(gap.shard)
-        else:  # markets of another shard may share its span
+        else:  # some may be another shard's, or have ended
             whole = gap.market_keys <= {state.token.market_key for state in states}
         whole = whole and self._backlog.since_ms <= local_ms
         whole = whole and all(state.complete_since(local_ms) for state in states)
@@ -75,11 +76,15 @@ class StandbyGapFiller:
             await self._in_filler(self._filler.from_ring, gap, received, to_ms, whole=whole)
         self._tried.add(gap.gap_ids)
 
+    def _received(self, gap: CoverageGap, token: Token) -> bool:
+        """Return whether a token is in a gap and its book here is in step, or was until its market ended."""
+        state = self._normalizer.states.get(token.token_id)
+        if state is not None and state.complete_since_ms is None:
+            return False
+        return _concerns(gap, token)
+
     def _states(self, gap: CoverageGap) -> list[TokenState]:
-        states = self._normalizer.states.values()
-        if gap.market_keys is None:
-            return [state for state in states if gap.shard.holds(state.token.market_id)]
-        return [state for state in states if state.token.market_key in gap.market_keys]
+        return [state for state in self._normalizer.states.values() if _concerns(gap, state.token)]
 
     def _still_listening(self, states: Iterable[TokenState], to_ms: int) -> bool:
         """Return whether the busy sockets among those of these tokens received data after an instant."""
@@ -88,3 +93,7 @@ class StandbyGapFiller:
             listener is not None and listener.open and (listener.newest_ms >= to_ms or listener.pulse.rate < BUSY_RATE)
             for listener in listeners
         )
+
+
+def _concerns(gap: CoverageGap, token: Token) -> bool:
+    return gap.shard.holds(token.market_id) if gap.market_keys is None else token.market_key in gap.market_keys

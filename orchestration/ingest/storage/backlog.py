@@ -1,11 +1,11 @@
 """Uncommitted batches: the leader's queue, and the ring that a standby replays when it takes over."""
 
 from collections import deque
-from collections.abc import Container
+from collections.abc import Callable
 
 import msgspec
 
-from orchestration.ingest.storage.rows import WriteBatch
+from orchestration.ingest.storage.rows import Token, WriteBatch
 
 
 class Overflow(msgspec.Struct):
@@ -77,11 +77,11 @@ class Backlog:
         while self._batches and self._batches[0].received_ms < before_ms:
             self._pop()
 
-    def window(self, tokens: Container[str] | None, from_ms: int, to_ms: int) -> WriteBatch:
-        """Return the rows of some tokens (None: all) between two exchange timestamps."""
+    def window(self, wanted: Callable[[Token], bool], from_ms: int, to_ms: int) -> WriteBatch:
+        """Return the rows of some tokens between two exchange timestamps."""
         picked = WriteBatch()
         for batch in self._batches:
-            picked.add(batch.only(tokens, from_ms, to_ms))
+            picked.add(batch.only(wanted, from_ms, to_ms))
         return picked
 
     def take_overflow(self) -> Overflow | None:

@@ -1,6 +1,6 @@
 """Rows that the feed writes, one struct per table, and their batch. Amounts are micro-units, timestamps Unix ms."""
 
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
@@ -186,11 +186,11 @@ class WriteBatch(msgspec.Struct):
             setattr(second, name, rows[middle:])
         return first, second
 
-    def only(self, tokens: Any, from_ms: int, to_ms: int) -> "WriteBatch":
-        """Return the rows of some tokens (None: all) within a span, without live state."""
+    def only(self, wanted: Callable[[Token], bool], from_ms: int, to_ms: int) -> "WriteBatch":
+        """Return the rows of some tokens within a span, without live state."""
 
         def within(row: TradeRow | Change | Snapshot | Tick | Quote) -> bool:
-            return from_ms <= row.ts_ms <= to_ms and (tokens is None or row.token.token_id in tokens)
+            return from_ms <= row.ts_ms <= to_ms and wanted(row.token)
 
         return WriteBatch(
             trades=[row for row in self.trades if within(row)],

@@ -80,10 +80,10 @@ def test_a_window_holds_some_tokens_within_a_span():
     backlog.add(batch(3, ts_ms=NOW, of=mine))
     backlog.add(batch(3, ts_ms=NOW, of=other))
 
-    picked = backlog.window({mine.token_id}, NOW + 1, NOW + 5)
+    picked = backlog.window(lambda of: of == mine, NOW + 1, NOW + 5)
 
     assert [(row.token, row.ts_ms) for row in picked.trades] == [(mine, NOW + 1), (mine, NOW + 2)]
-    assert len(backlog.window(None, NOW, NOW + 5)) == 6
+    assert len(backlog.window(lambda _: True, NOW, NOW + 5)) == 6
 
 
 @contextmanager
