@@ -11,12 +11,13 @@ from api.replay.history import HistoryReader
 from api.replay.player import Player
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from api.replay.history import Rows
     from api.replay.player import ReplaySpan
 
 MAX_TOKENS = 500  # per connection, as at the exchange
+MAX_DIGITS = 78  # of a token: a uint256
 PONG, INVALID = b"PONG", b"INVALID OPERATION"
 
 
@@ -65,18 +66,21 @@ class ReplayChannel:
             self._push(INVALID)
             return
         operation = request.operation or ("subscribe" if request.type.lower() == "market" else "")
-        wanted = {token for token in request.assets_ids if token.isascii() and token.isdigit()}
-        if operation == "subscribe" and len(self._tokens | wanted) <= MAX_TOKENS:
-            self._tokens |= wanted
-            self.player.enqueue(lambda: self._follow(request))
+        wanted = dict.fromkeys(
+            token for token in request.assets_ids if len(token) <= MAX_DIGITS and token.isascii() and token.isdigit()
+        )
+        if operation == "subscribe" and len(self._tokens.union(wanted)) <= MAX_TOKENS:
+            self._tokens.update(wanted)
+            custom = request.custom_feature_enabled
+            self.player.enqueue(lambda: self._follow(wanted, custom=custom))
         elif operation == "unsubscribe":
-            self._tokens -= wanted
-            self.player.enqueue(lambda: self.player.unfollow(wanted))
+            gone = self._tokens.intersection(wanted)
+            self._tokens -= gone
+            self.player.enqueue(lambda: self.player.unfollow(gone))
         else:
             self._push(INVALID)
 
-    def _follow(self, request: Request) -> None:
-        if request.custom_feature_enabled is not None:
-            self._encoder.custom = request.custom_feature_enabled
-        tokens = dict.fromkeys(token for token in request.assets_ids if token in self._tokens)
-        self.player.follow(self._history.places(tokens))
+    def _follow(self, wanted: Iterable[str], *, custom: bool | None) -> None:
+        if custom is not None:
+            self._encoder.custom = custom
+        self.player.follow(self._history.places(token for token in wanted if token in self._tokens))

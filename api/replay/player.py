@@ -68,6 +68,11 @@ class Player:
         self._changes.append(change)
         self._woken.set()
 
+    @property
+    def queued(self) -> int:
+        """How many changes are not applied yet."""
+        return len(self._changes)
+
     def stop(self) -> None:
         """End the replay; callable from any thread."""
         self._over = True

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("presage.replay")
 
 ROOM = 256 << 10  # bytes that may be buffered for a client
+MAX_OWED = 2 << 20  # the same with the answers to its commands, which do not wait for room
+MAX_QUEUED = 100  # changes; a client that requests more is not read until some are applied
 TURN = 50  # messages before yielding to other greenlets
 POLL_S = 0.005
 STALL_S = 30.0  # a client that reads nothing for this long is disconnected
@@ -56,6 +58,10 @@ class ReplaySessions:
         try:
             while (said := session.socket.receive()) is not None:
                 on_message(said)
+                if session.socket.owed > MAX_OWED:
+                    session.socket.close_slow()
+                while session.player.queued > MAX_QUEUED and not session.socket.closed:
+                    gevent.sleep(POLL_S)
         finally:
             session.player.stop()
             session.socket.close(GOING_AWAY)  # if it disconnected: release a sender that waits for it to read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gevent
@@ -98,7 +99,7 @@ class Replay:
                 if len({*self._places, *found}) > MAX_MARKETS:
                     raise Problem("invalid_parameter", f"At most {MAX_MARKETS} markets")
                 self._places |= found
-                self.player.enqueue(lambda: self._follow(found, command.types, command.resume_from))
+                self.player.enqueue(partial(self._follow, found, command.types, command.resume_from))
             case messages.Unsubscribe():
                 gone = [*self._places] if command.markets is None else [each.lower() for each in command.markets]
                 tokens = [place.token_id for name in gone for place in self._places.pop(name, ())]
