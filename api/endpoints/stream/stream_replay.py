@@ -89,19 +89,13 @@ class Replay:
                         f"`types`: {', '.join(sorted(wrong))} cannot be replayed",
                         hint=f"Allowed: {', '.join(TYPES)}",
                     )
-                if any("\0" in name for name in names):
-                    raise Problem("not_found", "No such market")
-                found: dict[str, list[OutcomeRef]] = {}
-                for place in self._history.of_markets(name.lower() if name[:2] == "0x" else name for name in names):
-                    found.setdefault(place.market_id, []).append(place)
-                if not found:
-                    raise Problem("not_found", "No such market")
+                found = self._found(names)
                 if len({*self._places, *found}) > MAX_MARKETS:
                     raise Problem("invalid_parameter", f"At most {MAX_MARKETS} markets")
                 self._places |= found
                 self.player.enqueue(partial(self._follow, found, command.types, command.resume_from))
             case messages.Unsubscribe():
-                gone = [*self._places] if command.markets is None else [each.lower() for each in command.markets]
+                gone = [*(self._places if command.markets is None else self._found(command.markets))]
                 tokens = [place.token_id for name in gone for place in self._places.pop(name, ())]
                 self.player.enqueue(lambda: self.player.unfollow(tokens))
                 self.player.enqueue(self._subscribed)
@@ -109,6 +103,17 @@ class Replay:
                 raise Problem("invalid_parameter", "`markets` is required in a replay")
             case _:
                 raise Problem("invalid_parameter", "`action`: wallets cannot be replayed")
+
+    def _found(self, names: list[str]) -> dict[str, list[OutcomeRef]]:
+        """Return the outcomes of the markets that exist, by condition id."""
+        if any("\0" in name for name in names):
+            raise Problem("not_found", "No such market")
+        found: dict[str, list[OutcomeRef]] = {}
+        for place in self._history.of_markets(name.lower() if name[:2] == "0x" else name for name in names):
+            found.setdefault(place.market_id, []).append(place)
+        if not found:
+            raise Problem("not_found", "No such market")
+        return found
 
     def _follow(self, found: dict[str, list[OutcomeRef]], types: list[Any] | None, after: int | None) -> None:
         if types is not None:

@@ -288,12 +288,23 @@ def test_a_stretch_with_a_gap_is_not_complete(server, server_key, server_conn, r
     assert completed["gaps"] == [{"from_ts": MS, "to_ts": MS + 3000, "cause": "silent"}]
 
 
+def test_a_market_is_given_up_under_any_of_its_names(server, server_key, server_conn, rain):
+    server_conn.execute("update markets set gamma_id = '517' where market_key = %s", [rain["market_key"]])
+    with replaying(server, server_key, speed=0.1) as client:
+        for name in ("rain", "517", rain["market_id"].upper().replace("0X", "0x")):
+            client.say("subscribe", markets=[name])
+            assert client.until("subscribed")[1]["markets"] == [rain["market_id"]]
+            client.say("unsubscribe", markets=[name])
+            assert client.until("subscribed")[1]["markets"] == []
+
+
 @pytest.mark.parametrize(
     ("said", "code"),
     [
         ({"action": "subscribe"}, "invalid_parameter"),
         ({"action": "subscribe", "markets": ["unheard-of"]}, "not_found"),
         ({"action": "subscribe", "markets": ["a\0b"]}, "not_found"),
+        ({"action": "unsubscribe", "markets": ["unheard-of"]}, "not_found"),
         ({"action": "subscribe", "markets": ["rain"], "types": ["signal"]}, "invalid_parameter"),
         ({"action": "subscribe_wallet", "wallets": ["0x" + "1" * 40]}, "invalid_parameter"),
         ({"action": "dance"}, "invalid_parameter"),
