@@ -188,10 +188,7 @@ class StreamHub:
             try:
                 with self._pool.connection() as conn:
                     if not self._ready.is_set():
-                        self._polls += 1
-                        self.last = self._delivered = queries.head(conn) or 0
-                        self._read_oldest(conn)
-                        self._ready.set()
+                        self._begin(conn)
                     while True:
                         worked, now = self._poll(conn), time.monotonic()
                         if now - pinged > self.ping_s or self._keys_ended() != ended:
@@ -215,6 +212,16 @@ class StreamHub:
                 log.exception("the stream is interrupted")
                 self._close_all(TRY_LATER, "the stream was interrupted")
                 gevent.sleep(RETRY_S)
+
+    def _begin(self, conn: Connection) -> None:
+        """Take up the newest position of the database."""
+        self._polls += 1
+        head: int = queries.head(conn) or 0
+        if head < self.last:  # it went back while nobody listened
+            self._reset(head)
+        self.last = self._delivered = head
+        self._read_oldest(conn)
+        self._ready.set()
 
     def _pause_s(self, worked: float, now: float) -> float:
         """Return how long to wait before the next poll, in seconds.
