@@ -55,16 +55,21 @@ class Audience:
                 _discard(self._by_market, market_id, wants)
 
     def due(self, events: list[StreamEvent]) -> Iterator[Due]:
-        """Yield the frames to send and their subscribers; groups are copied, so joins and leaves do not affect them."""
+        """Yield the frames to send and their subscribers, encoded when it is their turn.
+
+        Groups are copied at the first turn, so later joins and leaves do not affect them.
+        """
         own = self._own(events)
         wanted = self._wanted(events)
+        groups: list[tuple[list[tuple[Subscriber, int]], list[StreamEvent]]] = []
         for wants, chosen in wanted.items():
             group = [(each, each.turn) for each in self._groups.get(wants, ()) if each not in own]
             if group:
-                yield group, frames(chosen)
+                groups.append((group, chosen))
         for subscriber, extra in own.items():
-            chosen = sorted([*wanted.get(subscriber.wants, ()), *extra])
-            yield [(subscriber, subscriber.turn)], frames(chosen)
+            groups.append(([(subscriber, subscriber.turn)], sorted([*wanted.get(subscriber.wants, ()), *extra])))
+        for group, chosen in groups:
+            yield group, frames(chosen)
 
     def _wanted(self, events: list[StreamEvent]) -> dict[SubscriptionFilter, list[StreamEvent]]:
         """Group public events by the filters that match them."""

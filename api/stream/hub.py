@@ -269,7 +269,7 @@ class StreamHub:
         """Send events to their subscribers; return the CPU time used, without other greenlets' turns."""
         began, worked = time.thread_time(), 0.0
         upto, sent = self.last, 0
-        for subscribers, packed in list(self._audience.due(events)):
+        for subscribers, packed in self._audience.due(events):
             for subscriber, turn in subscribers:
                 if subscriber.turn == turn:  # otherwise it changed or left meanwhile
                     self._send(subscriber, packed)

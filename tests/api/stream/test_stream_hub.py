@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
+from collections import Counter
 from contextlib import contextmanager
+from functools import partial
+from types import SimpleNamespace
 
 import gevent
 import pytest
@@ -12,6 +16,7 @@ import pytest
 from api.stream.hub import StreamHub
 from api.stream.subscriber import Subscriber, SubscriptionFilter
 from sql import database
+from sql.stream_reader import StreamEvent
 from tests.api.listening import seqs, write
 from tests.patience import PATIENCE_S
 
@@ -92,3 +97,26 @@ def test_who_resumes_after_the_database_went_back_unseen_gets_what_it_has_now(hu
 
     assert again == before[:1]
     assert [message["data"]["price"] for message in second.heard] == [0.9]
+
+
+def test_a_batch_is_encoded_for_one_filter_after_the_other():
+    hub = StreamHub(None, lambda: 0)
+    text = b"x" * 10_000
+    events = [StreamEvent(seq, "trade", None, None, None, text) for seq in range(1, 201)]
+    heard = Counter()
+    for number in range(32):
+        push = partial(lambda number, data, seq: heard.update({number: len(data)}), number)
+        subscriber = Subscriber(SimpleNamespace(push=push, owed=0), 0, number, lambda: True)
+        subscriber.wants = SubscriptionFilter(types=frozenset({"trade", str(number)}))
+        hub._go_live(subscriber)
+
+    tracemalloc.start()
+    try:
+        hub._deliver(events)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(heard) == 32
+    assert set(heard.values()) == {max(heard.values())}
+    assert most < 8 << 20  # each filter's frames have 2 MB
