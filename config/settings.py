@@ -164,7 +164,10 @@ class Settings(BaseSettings):
         10, ge=5, description="Milliseconds between two checks for new stream events; shorter while there are events."
     )
     stream_queue_bytes: int = Field(
-        2 << 20, ge=65536, description="Bytes that a slow subscriber may have queued before it is disconnected."
+        2 << 20,
+        ge=65536,
+        description="Bytes that a live subscriber may have queued; beyond, it is sent more only as it reads, and is "
+        "disconnected if it reads nothing or does not catch up.",
     )
     stream_origins: str = Field(
         "",

@@ -1,4 +1,4 @@
-"""Reads each event once per worker and delivers it to all subscribers; slow subscribers are disconnected."""
+"""Reads each event once per worker and delivers it to all subscribers; those who lag catch up, or are disconnected."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ RETRY_S = 0.5
 MAX_PAUSE_S = 0.1
 BUSY_S = 0.1  # after an event, during which more are expected
 REFOLLOW_S = 600.0  # between two renewals of followed wallets, each of which lasts for a day
+ANSWERS = 1 << 20  # bytes that a client may owe beyond `queue_bytes`: a frame of events, and answers to its commands
 STOP_S = 0.3  # to wait for a client's close frame when the server stops
 
 
@@ -64,7 +65,14 @@ class StreamHub:
         self.subscribers: set[Subscriber] = set()
         self._audience = Audience()
         self._reader = StreamReader(statements.run)
-        self._replays = CatchUpQueue(pool, self._reader, lambda: self.last, self._caught_up, queue_bytes)
+        self._replays = CatchUpQueue(
+            pool,
+            self._reader,
+            lambda: self.last,
+            caught_up=self._caught_up,
+            too_slow=self._let_go,
+            queue_bytes=queue_bytes,
+        )
         self._stopping: int | None = None  # with a close code
         self._ready = Signal()
         self._running: gevent.Greenlet | None = None
@@ -107,7 +115,8 @@ class StreamHub:
         self._leave(subscriber)
         subscriber.held = False
         subscriber.wants = wants or subscriber.wants
-        if subscriber.resuming is None and subscriber.position >= self.last:
+        up_to_date = subscriber.resuming is None and subscriber.position >= self.last
+        if up_to_date and self._replays.has_room(subscriber):
             self._go_live(subscriber)
         else:
             self._replays.add(subscriber)
@@ -119,6 +128,7 @@ class StreamHub:
         subscriber.resuming = Resuming(after, self._polls + 1, self.oldest <= after + 1)
         # They are skipped at once: in a restored database, numbers start far behind those it had issued.
         subscriber.position = max(after, min(self.oldest - 1, self.last))
+        subscriber.behind_since = None
         self.restart(subscriber, wants)
 
     def follow(self, subscriber: Subscriber, wallets: frozenset[bytes]) -> None:
@@ -134,11 +144,11 @@ class StreamHub:
         return max(subscriber.position, self._delivered) if subscriber.live else subscriber.position
 
     def check(self, subscriber: Subscriber) -> None:
-        """Disconnect a client that reads too slowly."""
-        if subscriber.socket.owed > self._queue_bytes:
-            self.remove(subscriber)
-            subscriber.socket.close_slow()
-            self._counts.add(Counter.SLOW_CLOSED)
+        """Let a live client that owes too much catch up; disconnect one that goes on sending commands."""
+        if subscriber.socket.owed > self._queue_bytes + ANSWERS:
+            self._let_go(subscriber)
+        elif subscriber.live and subscriber.socket.owed > self._queue_bytes:
+            self._fall_behind(subscriber)
 
     def stop(self, code: int = GOING_AWAY) -> None:
         """Close all subscribers."""
@@ -149,6 +159,18 @@ class StreamHub:
         """Stop reading. Call when no client is served any more."""
         if self._running is not None:
             self._running.kill(block=False)
+
+    def _fall_behind(self, subscriber: Subscriber) -> None:
+        """Continue from a live client's position as fast as it reads."""
+        self._leave(subscriber)
+        subscriber.behind_since = time.monotonic()
+        self._replays.add(subscriber)
+
+    def _let_go(self, subscriber: Subscriber) -> None:
+        """Disconnect a client that reads too slowly."""
+        self.remove(subscriber)
+        subscriber.socket.close_slow()
+        self._counts.add(Counter.SLOW_CLOSED)
 
     def _close_all(self, code: int, why: str, *, linger_s: float = 1.0) -> None:
         for subscriber in list(self.subscribers):
@@ -168,7 +190,7 @@ class StreamHub:
             resuming, subscriber.resuming = subscriber.resuming, None
             complete = resuming.complete and resuming.after <= self.last  # nor if `after` never existed
             subscriber.send(messages.encode("replay_completed", seq=self.last, complete=complete))
-        subscriber.live, subscriber.position = True, self.last
+        subscriber.live, subscriber.position, subscriber.behind_since = True, self.last, None
         self._audience.join(subscriber)
 
     def _leave(self, subscriber: Subscriber) -> None:
@@ -272,9 +294,7 @@ class StreamHub:
         for subscribers, packed in self._audience.due(events):
             for subscriber, turn in subscribers:
                 if subscriber.turn == turn:  # otherwise it changed or left meanwhile
-                    self._send(subscriber, packed)
-                    subscriber.position = upto
-                    sent += len(packed)
+                    sent += self._send(subscriber, packed, upto)
                 if sent >= TURN:
                     sent = 0
                     worked += time.thread_time() - began
@@ -283,11 +303,20 @@ class StreamHub:
         self._delivered = upto
         return worked + time.thread_time() - began
 
-    def _send(self, subscriber: Subscriber, packed: Packed) -> None:
+    def _send(self, subscriber: Subscriber, packed: Packed, upto: int) -> int:
+        """Send frames while not too much is owed; return how many."""
+        sent = 0
         for data, seq in packed:
             subscriber.socket.push(data, seq)
-        self._counts.add(Counter.FRAMES, len(packed))
-        self.check(subscriber)
+            subscriber.position = seq
+            sent += 1
+            if subscriber.socket.owed > self._queue_bytes:
+                self._fall_behind(subscriber)  # which sends the rest
+                break
+        else:
+            subscriber.position = upto
+        self._counts.add(Counter.FRAMES, sent)
+        return sent
 
     # --- Maintenance
 

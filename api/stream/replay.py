@@ -1,4 +1,4 @@
-"""Catches up clients that are behind, a page at a time in turns, so that they do not delay live clients."""
+"""Catches up clients that are behind, at most a page at a time in turns, so that they do not delay live clients."""
 
 from __future__ import annotations
 
@@ -26,37 +26,54 @@ log = logging.getLogger("presage.stream")
 MAX_CONCURRENT_READS = 2  # concurrent readers: while one waits for the database, the other encodes
 IDLE_S = 0.01
 RETRY_S = 0.5
-STALL_S = 30.0  # a replay whose client reads nothing is ended
+STALL_S = 30.0  # a client that reads nothing for this long is disconnected
+BEHIND_S = 60.0  # and one that fell behind the live events and has not caught up with them by then
 
 
 class CatchUp:
     """A client that is catching up, in one of its turns."""
 
-    __slots__ = ("moved_at", "subscriber", "turn")
+    __slots__ = ("moved_at", "owed", "subscriber", "turn")
 
     def __init__(self, subscriber: Subscriber) -> None:
-        self.subscriber, self.turn, self.moved_at = subscriber, subscriber.turn, time.monotonic()
+        self.subscriber, self.turn = subscriber, subscriber.turn
+        self.owed, self.moved_at = subscriber.socket.owed, time.monotonic()
 
     @property
     def over(self) -> bool:
         """Whether the client left or changed its subscription since."""
         return self.subscriber.turn != self.turn or self.subscriber.socket.closed
 
+    @property
+    def too_slow(self) -> bool:
+        """Whether a client without room reads nothing, or too little to catch up; to be asked at each turn."""
+        owed, now, since = self.subscriber.socket.owed, time.monotonic(), self.subscriber.behind_since
+        if owed < self.owed:
+            self.moved_at = now
+        self.owed = owed
+        return now - self.moved_at > STALL_S or (since is not None and now - since > BEHIND_S)
+
 
 class CatchUpQueue:
-    """The clients that are behind. `newest` returns the hub's position; `caught_up` takes over a client there."""
+    """The clients that are behind.
+
+    `newest` returns the hub's position; `caught_up` takes over a client there, `too_slow` one that reads too slowly.
+    """
 
     def __init__(
         self,
         pool: Pool,
         reader: StreamReader,
         newest: Callable[[], int],
+        *,
         caught_up: Callable[[Subscriber], bool],
+        too_slow: Callable[[Subscriber], None],
         queue_bytes: int,
     ) -> None:
         self._pool, self._reader = pool, reader
         self.stored = EventStore(self._read)
-        self._newest, self._caught_up, self._room = newest, caught_up, queue_bytes // 2
+        self._newest, self._caught_up, self._too_slow = newest, caught_up, too_slow
+        self._room = queue_bytes // 2
         self._behind: deque[CatchUp] = deque()
         self._running = 0
 
@@ -72,6 +89,10 @@ class CatchUpQueue:
         if self._running < MAX_CONCURRENT_READS:
             self._running += 1
             gevent.spawn(self._run)
+
+    def has_room(self, subscriber: Subscriber) -> bool:
+        """Return whether a client has read enough to be sent more."""
+        return subscriber.socket.owed < self._room
 
     def _run(self) -> None:
         idle = 0  # turns without progress
@@ -94,18 +115,18 @@ class CatchUpQueue:
             self._running -= 1
 
     def _step(self, one: CatchUp) -> bool:
-        """Send the next page if there is one and the client has room; return whether there was progress."""
+        """Send of the next page what the client has room for, if there is one; return whether there was progress."""
         subscriber = one.subscriber
-        if subscriber.position >= self._newest():
-            if self._caught_up(subscriber):
+        if not self.has_room(subscriber):
+            if one.too_slow:
+                self._too_slow(subscriber)
                 return True
-        elif subscriber.socket.owed < self._room:
+        elif subscriber.position < self._newest():
             self._send(one)
-            one.moved_at = time.monotonic()
+            one.owed, one.moved_at = subscriber.socket.owed, time.monotonic()
             self._behind.append(one)
             return True
-        elif time.monotonic() - one.moved_at > STALL_S:
-            subscriber.socket.close_slow()
+        elif self._caught_up(subscriber):
             return True
         self._behind.append(one)
         return False
@@ -121,8 +142,14 @@ class CatchUpQueue:
         if one.over:
             return
         part = page.part(subscriber, subscriber.position)
-        if not part.whole and subscriber.resuming is not None:  # expired from storage since the request
+        if not part.whole:  # expired from storage since the request
+            if subscriber.resuming is None:
+                subscriber.socket.close(TRY_LATER, "events are missing; last_seq={seq}")
+                return
             subscriber.resuming = subscriber.resuming._replace(complete=False)
         for data, seq in part.packed:
+            if not self.has_room(subscriber):
+                return
             subscriber.socket.push(data, seq)
+            subscriber.position = seq
         subscriber.position = part.last

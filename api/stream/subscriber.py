@@ -1,4 +1,4 @@
-"""A client of the stream: its filter and position. `hub.py` sends to it, and disconnects it if it is too slow."""
+"""A client of the stream: its filter and position. `hub.py` sends to it, or lets it catch up if it reads slowly."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class Subscriber:
         self.live = False  # served by the hub; otherwise catching up
         self.held = True  # waits briefly for a first command, so that it does not receive unwanted events
         self.resuming: Resuming | None = None
+        self.behind_since: float | None = None  # when it fell behind the live events, by the monotonic clock
         self.turn = 0  # incremented on join and leave: work of an earlier turn is dropped
 
     def send(self, text: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from api.server.handler import Handler
 from api.server.worker import Worker
+from api.stream import replay
 from api.stream.hub import StreamHub
 
 
@@ -17,4 +18,10 @@ class ShortTimeoutWorker(Worker):
 
     def init_process(self) -> None:
         StreamHub.ping_s, StreamHub.dead_s = 0.4, 2.0
+        super().init_process()
+
+
+class ShortStallWorker(Worker):
+    def init_process(self) -> None:
+        replay.STALL_S = 1.0
         super().init_process()

@@ -17,7 +17,7 @@ from tests import stream_rows
 from tests.api.conftest import generous, serving
 from tests.api.listening import listening, seqs, trades, write
 from tests.factories import add_market
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 
 @pytest.mark.parametrize("key", ["", "wrong"])
@@ -202,7 +202,9 @@ def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
     event = ("trade", None, {"padding": "x" * 20_000})
     with (
         contextlib.ExitStack() as stack,
-        serving(database_url, PRESAGE_STREAM_QUEUE_BYTES="65536") as server,
+        serving(
+            database_url, worker="tests.api.short_timeout_worker.ShortStallWorker", PRESAGE_STREAM_QUEUE_BYTES="65536"
+        ) as server,
         listening(server.stream(key)) as quick,
         socket.socket() as narrow,
     ):
@@ -215,6 +217,7 @@ def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
         for _ in range(40):
             written += write(conn, [event] * 2)
             quick.events(2)
+        until(lambda: slow_closed(server) == 1)
         heard = []
         with pytest.raises(ConnectionClosed) as closed:  # noqa: PT012 (the frames before the end are what this is about)
             while True:
@@ -224,6 +227,25 @@ def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
     assert closed.value.rcvd.reason == f"too slow; last_seq={heard[-1]}"
     assert heard == written[: len(heard)]
     assert len(heard) < len(written)
+
+
+def slow_closed(server):
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE_S) as answer:
+        (line,) = [
+            line for line in answer.read().decode().splitlines() if line.startswith("presage_stream_slow_consumers")
+        ]
+    return float(line.split()[-1])
+
+
+def test_who_reads_stays_through_a_batch_of_many_times_the_queue(listen, server_conn):
+    with listen() as client:
+        written = write(server_conn, [("trade", None, {"padding": "x" * 20_000})] * 1000)
+        client.say("ping")
+        heard = [client.until("trade")[1] for _ in range(1000)]
+        written += write(server_conn, trades(1))
+        heard.append(client.until("trade")[1])
+
+    assert seqs(heard) == written
 
 
 def test_the_stream_comes_back_after_the_database_did(server, listen, server_conn):

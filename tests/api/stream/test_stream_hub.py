@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import time
 import tracemalloc
 from collections import Counter
@@ -13,12 +14,18 @@ from types import SimpleNamespace
 import gevent
 import pytest
 
+from api.metrics.counts import Counter as Count
+from api.stream import hub as hub_module
+from api.stream import messages, replay
 from api.stream.hub import StreamHub
 from api.stream.subscriber import Subscriber, SubscriptionFilter
 from sql import database
 from sql.stream_reader import StreamEvent
 from tests.api.listening import seqs, write
 from tests.patience import PATIENCE_S
+
+QUEUE = 1 << 20
+BIG = ("trade", None, {"padding": "x" * 20_000})
 
 
 class Pool:
@@ -38,15 +45,23 @@ class Pool:
 
 
 class Socket:
-    """A client that has heard all that was pushed."""
+    """A client's socket; what was pushed is owed until it is taken."""
 
     def __init__(self):
-        self.owed = self.sent_seq = 0
-        self.closed = False
+        self.owed = self.sent_seq = self.most = 0
+        self.closed = self.slow = False
         self.received_at = time.monotonic()
         self.messages = []
 
+    def close_slow(self):
+        self.closed = self.slow = True
+
+    def take(self, size):
+        self.owed = max(0, self.owed - size)
+
     def push(self, data, seq=0):
+        self.owed += len(data)
+        self.most = max(self.most, self.owed)
         text = data[{126: 4, 127: 10}.get(data[1], 2) :].decode()
         self.messages += [json.loads(line) for line in text.split("\n") if line]
 
@@ -55,16 +70,17 @@ class Socket:
         return [message for message in self.messages if "data" in message]
 
 
-def eventually(condition):
+def eventually(condition, meanwhile=lambda: None):
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end
-        gevent.sleep(0.01)
+        meanwhile()
+        gevent.sleep(0.001)
 
 
 @pytest.fixture
 def hub(database_url):
-    hub = StreamHub(Pool(database_url), lambda: 0)
+    hub = StreamHub(Pool(database_url), lambda: 0, queue_bytes=QUEUE)
     hub.ping_s = 0.05
     yield hub
     hub.end()
@@ -120,3 +136,112 @@ def test_a_batch_is_encoded_for_one_filter_after_the_other():
     assert len(heard) == 32
     assert set(heard.values()) == {max(heard.values())}
     assert most < 8 << 20  # each filter's frames have 2 MB
+
+
+def test_who_reads_gets_a_batch_of_many_times_the_queue_and_owes_little(hub, conn):
+    socket = Socket()
+    subscriber = joined(hub, socket)
+    written = write(conn, [BIG] * 500)
+
+    eventually(lambda: len(socket.heard) == 500 and subscriber.live, lambda: socket.take(1 << 20))
+    written += write(conn, [BIG] * 3)
+    eventually(lambda: len(socket.heard) == 503)
+
+    assert seqs(socket.heard) == written
+    assert not socket.closed
+    assert socket.most < QUEUE + (300 << 10)
+
+
+def test_who_reads_nothing_is_let_go(hub, conn, monkeypatch):
+    monkeypatch.setattr(replay, "STALL_S", 0.3)
+    socket = Socket()
+    subscriber = joined(hub, socket)
+    written = write(conn, [BIG] * 100)
+
+    eventually(lambda: socket.closed)
+
+    assert socket.slow
+    assert subscriber not in hub.subscribers
+    assert hub._counts.of(Count.SLOW_CLOSED) == 1
+    assert seqs(socket.heard) == written[: len(socket.heard)]
+    assert socket.most < QUEUE + (300 << 10)
+
+
+def test_who_reads_too_little_to_catch_up_is_let_go(hub, conn, monkeypatch):
+    monkeypatch.setattr(replay, "BEHIND_S", 0.5)
+    monkeypatch.setattr(replay, "STALL_S", PATIENCE_S)
+    socket = Socket()
+    joined(hub, socket)
+    write(conn, [BIG] * 500)
+
+    eventually(lambda: socket.closed, lambda: socket.take(1))
+
+    assert socket.slow
+
+
+def test_who_resumes_may_take_its_time(hub, conn, monkeypatch):
+    monkeypatch.setattr(replay, "BEHIND_S", 0.2)
+    socket = Socket()
+    written = write(conn, [BIG] * 200)
+    joined(hub, socket, written[0] - 1)
+    began = time.monotonic()
+
+    eventually(lambda: len(socket.heard) == 200, lambda: socket.take(5000))
+
+    assert not socket.closed
+    assert time.monotonic() - began > 0.4
+
+
+def test_a_command_while_catching_up_is_answered_but_not_without_end(hub, conn):
+    socket = Socket()
+    subscriber = joined(hub, socket)
+    write(conn, [BIG] * 100)
+    eventually(lambda: socket.owed > QUEUE)
+
+    for _ in range(10):
+        subscriber.send(messages.encode("pong"))
+        hub.check(subscriber)
+    assert not socket.closed
+
+    while not socket.closed and socket.owed < 10 * QUEUE:
+        subscriber.send(messages.encode("subscribed", markets="x" * 100_000))
+        hub.check(subscriber)
+    assert socket.slow
+    assert socket.owed < 3 * QUEUE
+
+
+def test_nobody_misses_or_gets_twice_what_it_wants_however_fast_it_reads(hub, conn, monkeypatch):
+    monkeypatch.setattr(hub_module, "TURN", 2)
+    dice, clients, written = random.Random(1), [], []
+    for number in range(12):
+        socket = Socket()
+        subscriber = joined(hub, socket)
+        if number % 3:
+            hub.restart(subscriber, SubscriptionFilter(types=frozenset({"trade", f"price{number % 2}"})))
+        clients.append((socket, subscriber))
+
+    def read():
+        for number, (socket, subscriber) in enumerate(clients):
+            socket.take(dice.randrange(1 + (200_000 << number % 4)))
+            if dice.random() < 0.02:  # a command that changes nothing
+                hub.restart(subscriber)
+
+    def behind():
+        return [subscriber for _, subscriber in clients if not subscriber.live]
+
+    fell = 0
+    for _ in range(40):
+        kinds = [dice.choice(["trade", "price0", "price1"]) for _ in range(dice.randrange(1, 150))]
+        events = [(kind, None, {"padding": "x" * dice.choice([10, 5000, 40_000])}) for kind in kinds]
+        written += zip(write(conn, events), kinds, strict=True)
+        for _ in range(dice.randrange(30)):
+            read()
+            gevent.sleep(0.001)
+        fell = max(fell, len(behind()))
+    eventually(lambda: not behind() and hub._delivered == written[-1][0], read)
+
+    assert fell > 3
+    for socket, subscriber in clients:
+        types = subscriber.wants.types
+        assert not socket.closed
+        assert seqs(socket.heard) == [seq for seq, kind in written if types is None or kind in types]
