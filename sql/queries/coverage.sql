@@ -88,8 +88,12 @@ cross join lateral (
 -- Gaps of all markets, latest start first, after a position in that order.
 select
     g.from_ts, g.place,
-    coverage_gap(
-        g.id, g.kind, m.market_id, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at, g.filled_by, g.added, g.fault, g.from_block, g.to_block
+    extended(
+        coverage_gap(
+            g.id, g.kind, m.market_id, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at, g.filled_by, g.added, g.fault, g.from_block,
+            g.to_block
+        )::json,
+        json_build_object('shard', g.shard || '/' || g.shards)
     )
 from (
     select *
@@ -107,9 +111,12 @@ order by g.from_ts desc, g.place desc;
 -- The same of one market: its own, and those of all markets while it existed.
 select
     g.from_ts, g.place,
-    coverage_gap(
-        g.id, g.kind, case when g.market_key is not null then m.market_id end, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at,
-        g.filled_by, g.added, g.fault, g.from_block, g.to_block
+    extended(
+        coverage_gap(
+            g.id, g.kind, case when g.market_key is not null then m.market_id end, g.from_ts, g.to_ts, g.cause, g.status, g.filled_at,
+            g.filled_by, g.added, g.fault, g.from_block, g.to_block
+        )::json,
+        json_build_object('shard', g.shard || '/' || g.shards)
     )
 from markets m
 cross join lateral (

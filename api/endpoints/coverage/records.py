@@ -61,7 +61,7 @@ class Gap(Struct):
 
     id: Annotated[str, Meta(examples=["412", "blocks 91650000-91650311"])]
     kind: Kind
-    market_id: Annotated[MarketId | None, Meta(description="Null: every market")]
+    market_id: Annotated[MarketId | None, Meta(description="Null: every market, or every one of `shard`")]
     from_ts: UnixMs
     to_ts: Annotated[UnixMs | None, Meta(description="Null: still open")]
     cause: Annotated[str, Meta(examples=["no feed running"])]
@@ -75,6 +75,10 @@ class Gap(Struct):
     fault: Annotated[str | None, Meta(description="Why the last attempt to fill it failed")]
     from_block: Annotated[int | None, Meta(description="For settlements: the first block not indexed")]
     to_block: Annotated[int | None, Meta(description="For settlements: the last block not indexed")]
+    shard: Annotated[
+        str | None,
+        Meta(description="The shard of the live feed that missed it; null: not one shard alone", examples=["2/4"]),
+    ]
 
 
 class ReconciledDay(Struct):

@@ -9,6 +9,7 @@ import pytest
 
 from api.endpoints.coverage.records import Coverage, MarketCoverage
 from api.schemas.requests import EARLIEST, LATEST
+from orchestration.feeds.shards import shard_of
 from sql.queries import coverage as queries
 from tests.factories import insert
 
@@ -145,6 +146,7 @@ def test_a_gap_says_why_it_is_there_and_what_became_of_it(client, add_gap, recor
         "fault": None,
         "from_block": None,
         "to_block": None,
+        "shard": None,
     }
     assert [gap["status"] for gap in answer["data"]] == ["lost", "fillable", "filled", "open"]
     assert answer["data"][1]["fault"] == "Unavailable: 503"
@@ -154,6 +156,18 @@ def test_a_gap_says_why_it_is_there_and_what_became_of_it(client, add_gap, recor
     assert of_kind(answer, "trades")["gaps"] == {"open": 0, "fillable": 1, "lost": 0, "filled": 1}
     assert of_kind(answer, "books")["gaps"] == {"open": 1, "fillable": 0, "lost": 1, "filled": 0}
     assert msgspec.convert(answer, Coverage, strict=False).count == 4
+
+
+def test_a_gap_of_a_shard_is_listed_with_it_and_for_its_markets_only(client, add_gap, recorded):
+    number = shard_of(recorded["market_id"], 2)
+    mine, other = (add_gap("books", shard=shard, shards=2) for shard in (number, 3 - number))
+
+    assert {gap["id"]: (gap["market_id"], gap["shard"]) for gap in client.ask("/v1/coverage").json["data"]} == {
+        str(mine["gap_id"]): (None, f"{number}/2"),
+        str(other["gap_id"]): (None, f"{3 - number}/2"),
+    }
+    of_market = client.ask(f"/v1/markets/{recorded['market_id']}/coverage").json["data"]
+    assert [(gap["id"], gap["shard"]) for gap in of_market] == [(str(mine["gap_id"]), f"{number}/2")]
 
 
 def test_what_is_missing_is_added_up_once_and_only_where_something_is_held(client, add_gap, recorded):

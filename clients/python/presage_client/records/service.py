@@ -41,7 +41,7 @@ class Gap(Record, kw_only=True):
     id: str
     kind: Literal["books", "settlements", "trades"]
     market_id: str | None
-    """Null: every market."""
+    """Null: every market, or every one of `shard`."""
     from_ts: int
     """Unix milliseconds."""
     to_ts: int | None
@@ -60,6 +60,8 @@ class Gap(Record, kw_only=True):
     """For settlements: the first block not indexed."""
     to_block: int | None
     """For settlements: the last block not indexed."""
+    shard: str | None
+    """The shard of the live feed that missed it; null: not one shard alone."""
 
 
 class GapCounts(Record, kw_only=True):
