@@ -8,6 +8,8 @@ from time import monotonic, time
 _BEGAN_S = time() - monotonic()
 MAX_SAMPLES = 1_000  # kept per second
 MAX_SECONDS = 30  # medians kept; seconds in which nothing was received do not count
+LEAST_MS = 3_600_000  # the least offset is that of this span and of the one before
+MAX_LAG_MS = 600_000  # beyond it the exchange's timestamps have jumped: no connection holds back as much
 
 
 def steady_s() -> float:
@@ -29,6 +31,13 @@ class ExchangeClock:
         self._samples: list[int] = []
         self._seconds: deque[int] = deque(maxlen=MAX_SECONDS)
         self._settled_ms = 0
+        self._least: deque[tuple[int, int]] = deque(maxlen=2)  # number of the span, and the least offset in it
+
+    @property
+    def lag_ms(self) -> int:
+        """How much later messages arrive now than they did at best within the last hour or two."""
+        least_ms = min((least_ms for _, least_ms in self._least), default=self.ahead_ms)
+        return min(self.ahead_ms - least_ms, MAX_LAG_MS)
 
     def local_ms(self) -> int:
         """Return our steady time."""
@@ -63,3 +72,7 @@ class ExchangeClock:
             self._samples = []
             self._settled_ms = local_ms
             self.ahead_ms = median_low(self._seconds)
+            span, least_ms = local_ms // LEAST_MS, self.ahead_ms
+            if self._least and self._least[-1][0] == span:
+                least_ms = min(least_ms, self._least.pop()[1])
+            self._least.append((span, least_ms))

@@ -444,9 +444,9 @@ returning gap_id, market_key;
 -- Gaps in which nothing was missed after all.
 delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is null;
 
--- name: trade_gaps_to_fill(settle_s, before_ms, shard, shards, settled_ms)
--- Gaps in the trades of the last week, over by an exchange timestamp and so many seconds ago, that nobody has filled yet and that fall to a
--- shard, tried at most so often: id, market, shard, shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), attempts. Those of another number of shards
+-- name: trade_gaps_to_fill(settle_s, shard, shards, settled_ms)
+-- Closed gaps in the trades of the last week that nobody has filled yet and that fall to a shard, tried at most so often: id, market, shard,
+-- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), attempts. Those of another number of shards
 -- fall to whoever knows that all have committed them (`settled_ms`).
 select
     g.gap_id, g.market_key, g.shard, g.shards, as_ms(g.from_ts), as_ms(g.to_ts), nullif(g.detail -> 'unknown_markets', 'null'),
@@ -454,7 +454,6 @@ select
 from coverage_gaps g
 left join markets m on m.market_key = g.market_key
 where g.kind = 'trades' and g.filled_at is null and g.to_ts < now() - make_interval(secs => :settle_s::float8)
-    and g.to_ts < to_timestamp(:before_ms::bigint / 1000.0)
     and g.created_at > now() - interval '7 days'
     and coalesce(
         gap_falls_to(m.market_id, g.shard, g.shards, :shard, :shards),

@@ -92,18 +92,15 @@ class GapFiller:
             detail = {"trades": written.trades, "events": written.events}
             self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
 
-    def from_data_api(self, settle_s: float, before_ms: int) -> int:
-        """Fetch the trades of unfilled gaps that ended before an exchange timestamp; return how many were added.
-
-        Nor is a gap fetched before the exchange's list can be complete, `settle_s` after the gap's end.
-        """
+    def from_data_api(self, settle_s: float) -> int:
+        """Fetch the trades of gaps that are over and unfilled; return how many were added."""
         added = 0
         attempts: dict[int, int] = {}
         rows = []
         conn = self.writer.conn
         settled = settled_ms(conn, self._family, self._shard)
         for *row, tried in queries.trade_gaps_to_fill(
-            conn, settle_s=settle_s, before_ms=before_ms, settled_ms=settled, **self._shard.columns()
+            conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()
         ):
             attempts[row[0]] = tried
             rows.append(row)

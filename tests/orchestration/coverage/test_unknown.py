@@ -52,7 +52,7 @@ def fill(request, db, exchange):
 
     def run():
         db.execute("update coverage_gaps set detail = detail - 'next_at'")
-        return filler.from_data_api(0.0, 1 << 50) if request.param == "live" else filling.fill(db, exchange)
+        return filler.from_data_api(0.0) if request.param == "live" else filling.fill(db, exchange)
 
     yield run
     filler.close()

@@ -1,6 +1,6 @@
 import pytest
 
-from orchestration.ingest.clock import MAX_SAMPLES, ExchangeClock
+from orchestration.ingest.clock import LEAST_MS, MAX_LAG_MS, MAX_SAMPLES, ExchangeClock
 from tests.orchestration.ingest.builders import NOW
 
 DELAY_MS = 80
@@ -64,3 +64,35 @@ def test_what_it_remembers_of_a_second_is_bounded():
         drifting.clock.observe(NOW, NOW)
 
     assert len(drifting.clock._samples) == MAX_SAMPLES
+
+
+def test_a_lag_of_all_messages_is_told_from_a_clock_that_differs():
+    drifting = DriftingClock(5_000)
+    drifting.run(60)
+    assert drifting.clock.lag_ms == 0
+
+    drifting.run(60, delay_ms=DELAY_MS + 40_000)
+    assert drifting.clock.lag_ms == 40_000
+
+    drifting.run(60)
+    assert drifting.clock.lag_ms == 0
+
+
+def test_timestamps_that_jump_are_no_lag_for_ever():
+    drifting = DriftingClock()
+    drifting.run(60)
+    drifting.run(60, delay_ms=86_400_000)  # a tape begins anew
+    assert drifting.clock.lag_ms == MAX_LAG_MS
+
+    drifting.now_ms += LEAST_MS
+    drifting.run(1, delay_ms=86_400_000)
+    drifting.now_ms += LEAST_MS
+    drifting.run(1, delay_ms=86_400_000)
+    assert drifting.clock.lag_ms == 0
+
+
+def test_a_tape_without_a_pace_does_not_lag():
+    drifting = DriftingClock()
+    for seconds in range(60):
+        drifting.run(1, delay_ms=86_400_000 - seconds * 1_000_000)
+    assert drifting.clock.lag_ms == 0

@@ -6,6 +6,7 @@ import pytest
 
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE
+from orchestration.ingest.clock import MAX_SECONDS
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, LiveSession
 from orchestration.ingest.sockets.listener import SocketListener
@@ -31,9 +32,9 @@ def make_session():
 
 
 async def filled_after_ms(*, unwritten_ms, lag_ms, all_lag_ms, silent_s):
-    """Return how old, by our clock, the end of a gap is when it is filled.
+    """Return how long after its end a gap is filled.
 
-    All messages are `all_lag_ms` old when they arrive, those of one busy socket, last heard from `silent_s` ago, more.
+    All messages arrive `all_lag_ms` later than at first, those of a busy socket, last heard from `silent_s` ago, more.
     """
     session, calls = make_session(), []
 
@@ -44,7 +45,9 @@ async def filled_after_ms(*, unwritten_ms, lag_ms, all_lag_ms, silent_s):
         session.receiver.normalizer.exchange,
         SocketListener(NOWHERE, 1, asyncio.Semaphore(), **NO_CALLBACKS),
     )
-    exchange.assume(all_lag_ms)
+    for late_ms in (0, *[all_lag_ms] * MAX_SECONDS):
+        exchange.observe(0, late_ms)
+        exchange.update(exchange._settled_ms + 1_000)
     listener.newest_ms, listener.pulse.received_at = exchange.now_ms() - lag_ms, monotonic() - silent_s
     session.receiver._busy = [listener]
 
@@ -53,9 +56,8 @@ async def filled_after_ms(*, unwritten_ms, lag_ms, all_lag_ms, silent_s):
     session.committer.written_ms = exchange.local_ms() - unwritten_ms
     session._fetched_at -= FETCH_S
     await session._fill_gaps()
-    ((settle_s, before_ms),) = [arguments for name, *arguments in calls if name == "from_data_api"]
-    assert settle_s == 1.0
-    return exchange.local_ms() - before_ms - FETCHED_AFTER_MS
+    (settle_s,) = [arguments[0] for name, *arguments in calls if name == "from_data_api"]
+    return settle_s * 1000 - FETCHED_AFTER_MS
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,8 @@ def test_a_gap_of_a_shard_concerns_its_markets_and_no_others(conn, markets):
     assert found == {"2": (1, 1), "3": (2, 2)}
 
 
-def fills(conn, shard, settled_ms=None, before_ms=1 << 50):
-    given = {"settle_s": 1.0, "before_ms": before_ms, "settled_ms": settled_ms}
-    rows = queries.trade_gaps_to_fill(conn, **given, **shard.columns())
+def fills(conn, shard, settled_ms=None):
+    rows = queries.trade_gaps_to_fill(conn, settle_s=1.0, settled_ms=settled_ms, **shard.columns())
     return {row[0] for row in rows}
 
 
@@ -142,12 +141,3 @@ def test_recording_began_when_each_shard_had_received_something(conn):
     assert since() == BEGAN + dt.timedelta(minutes=3)
     received(WHOLE, 9)
     assert since() == BEGAN + dt.timedelta(minutes=3)
-
-
-def test_a_gap_is_filled_only_once_all_that_lies_before_its_end_is_written(conn, markets):
-    of_market = gap(conn, markets[0])
-    to_ms = int(SPAN["to_ts"].timestamp() * 1000)
-    shard = next(shard for shard in Shard.all(2) if shard.holds(markets[0]["market_id"]))
-
-    assert fills(conn, shard, before_ms=to_ms) == set()
-    assert fills(conn, shard, before_ms=to_ms + 1) == {of_market}
