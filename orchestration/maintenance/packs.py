@@ -31,7 +31,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 OutcomeKey = tuple[int, int]  # market key and outcome
 
 SETTLE_TIME = timedelta(hours=6)  # a day's events are packed this long after its end
-MAX_ROWS_PER_TRANSACTION = 50_000  # rows of a transaction
+MAX_ROWS_PER_TRANSACTION = 50_000  # rows of a transaction, and those of the instant where it is cut
 LOCK_MS = 2000
 DAY_US = 86_400_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -76,12 +76,13 @@ def bring_up_to_date(
         return packed
     try:
         for places in _portions(list(queries.outcomes(conn, before=before))):
-            if monotonic() > until:
-                packed.finished = False
-                return packed
-            with conn.transaction():
-                _pack(conn, places, before, packed, emptied)
-            report(packed)
+            for upto in _cuts(conn, places, before):
+                if monotonic() > until:
+                    packed.finished = False
+                    return packed
+                with conn.transaction():
+                    _pack(conn, places, upto, packed, emptied)
+                report(packed)
         packed.chunks = _reclaim_space(conn, before, emptied)
         packed.anchors = retention.drop_before(conn, hypertable="book_anchors", before=before)
     finally:
@@ -214,6 +215,18 @@ def _portions(found: Iterable[tuple[int, int, int]]) -> Iterator[list[OutcomeKey
         rows += count
     if portion:
         yield portion
+
+
+def _cuts(conn: Connection, places: Sequence[OutcomeKey], before: datetime) -> Iterator[datetime]:
+    """Yield the instants up to which to pack, one after the other: several for an outcome with very many rows."""
+    if len(places) == 1:
+        ((market_key, outcome),) = places
+        of = {"market_key": market_key, "outcome": outcome, "rows": MAX_ROWS_PER_TRANSACTION, "before": before}
+        last = None
+        while (cut := queries.instant_after(conn, **of)) not in {None, last}:
+            yield cut
+            last = cut
+    yield before
 
 
 def _folded(events: Sequence[BookEvent]) -> Levels:

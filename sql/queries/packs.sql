@@ -20,6 +20,14 @@ select exists (
 -- Outcomes with rows older than that, and how many.
 select market_key, outcome, count(*)::int from book_events where ts < :before::timestamptz group by 1, 2 order by 1, 2;
 
+-- name: instant_after(market_key, outcome, rows, before)$
+-- The instant of the row that is so many rows after an outcome's oldest; null if it has no more rows that are older than `before`.
+select ts from book_events
+where market_key = :market_key and outcome = :outcome and ts < :before::timestamptz
+order by ts
+offset :rows
+limit 1;
+
 -- name: move_out(market_keys, outcomes, before)
 -- Deletes older rows and returns them, each with the chunk that it was in. Of each outcome the newest snapshot stays: a new connection
 -- receives it first, and finds that it is stored already. So does all of its instant, since a pack cannot be split there.

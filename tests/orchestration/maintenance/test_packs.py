@@ -125,6 +125,43 @@ def test_a_long_day_is_several_packs_each_upon_the_one_before(conn, hear):
     assert (second.base, second.known) == first.after()
 
 
+def test_an_outcome_with_very_many_rows_is_packed_in_several_transactions(conn, hear, monkeypatch):
+    def pass_over(most):
+        monkeypatch.setattr(packs, "MAX_ROWS_PER_TRANSACTION", most)
+        sizes = []
+        packed = packs.bring_up_to_date(conn, NOW, report=lambda so_far: sizes.append(so_far.events))
+        return packed, [later - earlier for earlier, later in zip([0, *sizes], sizes, strict=False)]
+
+    hear(book(hear.token, BIDS, ASKS, ms(2)))
+    for nth in range(40):
+        hear(change(hear.token, 1, 410_000, nth, ts_ms=ms(1.9) + nth // 2))  # two at each instant
+    hear(book(hear.token, BIDS, ASKS, ms(1.8)))  # stays
+    for nth in range(40):
+        hear(change(hear.token, 1, 410_000, nth, ts_ms=ms(0.5) + nth))
+
+    packed, sizes = pass_over(10)
+
+    assert packed.finished
+    assert sum(sizes) == packed.events == 81
+    assert max(sizes) <= 11
+    assert [instant for pack in kept(conn) for instant, _ in pack] == [
+        ms(2),
+        *(ms(1.9) + nth // 2 for nth in range(40)),
+        *(ms(0.5) + nth for nth in range(40)),
+    ]
+    assert pass_over(10)[0].events == 0
+
+
+def test_more_rows_of_one_instant_than_a_transaction_takes_are_packed_together(conn, hear, monkeypatch):
+    monkeypatch.setattr(packs, "MAX_ROWS_PER_TRANSACTION", 5)
+    hear(book(hear.token, BIDS, ASKS, ms(2)))
+    hear(*(change(hear.token, 1, 410_000, 1 + nth, ts_ms=ms(1)) for nth in range(20)))
+    hear(book(hear.token, BIDS, ASKS, ms(0.5)))
+
+    assert packs.bring_up_to_date(conn, NOW).events == 21
+    assert len(rows(conn)) == 1
+
+
 def test_rows_come_back_as_they_were(conn, hear):
     hear(book(hear.token, BIDS, ASKS, ms(1), "ab" * 20), book(hear.token, BIDS, ASKS[:0], ms(0.9)))
     same = change(hear.token, -1, 430_000, 1_000_000, ts_ms=ms(0.8), hash_="cd" * 20)
