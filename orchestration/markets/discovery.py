@@ -14,6 +14,7 @@ from orchestration.markets.catalogue import StoreResult, store
 from sql.queries import catalogue as queries
 from sql.queries import feed
 from upstream.transport.errors import Rejected
+from upstream.transport.numbers import instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,6 +30,7 @@ NEW_PAGES = 20
 PAYOUT_WITHIN = timedelta(days=30)  # a disputed payout takes a week
 MAX_UNSEEN = 5000
 HISTORY_S = 20.0
+CLOSED_MARGIN = timedelta(minutes=10)  # a market is listed as closed at least 20 s after its close time
 
 
 class DiscoveryState(msgspec.Struct, omit_defaults=True):
@@ -41,8 +43,11 @@ class DiscoveryState(msgspec.Struct, omit_defaults=True):
     looked_at: datetime | None = None
     """When a check for new and ended markets last began; also when it failed, so that the next one waits its time."""
     history_cursor: str | None = None
+    """Where the scan of closed markets that is under way continues."""
+    history_began: datetime | None = None
+    """When that scan began."""
     history_until: datetime | None = None
-    """When the scan of closed markets ended; null while it is under way."""
+    """When the last completed scan of closed markets began; null until the whole history has been scanned."""
 
     @classmethod
     def read(cls, conn: psycopg.Connection[Any]) -> DiscoveryState:
@@ -145,36 +150,34 @@ class Discovery:
     def scan_closed(self, seconds: float = HISTORY_S) -> None:
         """Continue the scan of closed markets for some time; once it is complete, read those closed since."""
         deadline = time.monotonic() + seconds
-        if self.state.history_until is None:
-            try:
-                self._scan_history(deadline)
-            except Rejected:
-                if self.state.history_cursor is None:
-                    raise
-                self.remember(history_cursor=None)  # the exchange no longer knows the cursor: start over next time
-            return
-        for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
-            ids = [market.market_id for market in page.items]
-            settled = sum(1 for _ in queries.settled(self.conn, market_ids=ids))
-            self.take(page, "closed", announce_new=False)
-            if settled == len(ids) or time.monotonic() >= deadline:
-                break
-        self.remember(history_until=self.now())
+        if self.state.history_began is None:
+            self.remember(history_began=self.now())
+        try:
+            self._scan_closed(deadline)
+        except Rejected:
+            if self.state.history_cursor is None:
+                raise
+            self.remember(history_cursor=None)  # the exchange no longer knows the cursor: start over next time
 
     def scan_closed_since(self, since: datetime) -> None:
         """Read the markets that were closed since an instant, newest first."""
         for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
             self.take(page, "closed", announce_new=False)
-            if any(closed < since for market in page.items if (closed := market.closed_at()) is not None):
+            if _reaches(page, since):
                 return
 
-    def _scan_history(self, deadline: float) -> None:
-        for page in _ahead(self.gamma.market_pages(self.state.history_cursor, closed=True)):
+    def _scan_closed(self, deadline: float) -> None:
+        cursor, until = self.state.history_cursor, self.state.history_until
+        if until is None:
+            pages = _ahead(self.gamma.market_pages(cursor, closed=True))
+        else:
+            pages = self.gamma.market_pages(cursor, closed=True, order="closedTime", ascending=False)
+        for page in pages:
             self.take(page, "closed", announce_new=False)
-            if page.next_cursor is None:
-                self.remember(history_cursor=None, history_until=self.now())
-            else:
-                self.remember(history_cursor=page.next_cursor)
+            if page.next_cursor is None or (until is not None and _reaches(page, until - CLOSED_MARGIN)):
+                self.remember(history_cursor=None, history_began=None, history_until=self.state.history_began)
+                return
+            self.remember(history_cursor=page.next_cursor)
             if time.monotonic() >= deadline:
                 return
 
@@ -215,6 +218,11 @@ class Discovery:
 
 def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:
     return [row for market in markets if (row := market.event_row()) is not None]
+
+
+def _reaches(page: GammaPage[GammaMarket], since: datetime) -> bool:
+    """Return whether a page, newest first, has a market closed before an instant, by the time that it is ordered by."""
+    return any(closed < since for market in page.items if (closed := instant(market.closed_time)) is not None)
 
 
 def _ahead(pages: Iterator[GammaPage[GammaMarket]]) -> Iterator[GammaPage[GammaMarket]]:

@@ -112,10 +112,6 @@ where status = 'CLOSED' and coalesce(closed_at, end_time, first_seen_at) > :sinc
 order by market_key desc
 limit 2000;
 
--- name: settled(market_ids)
--- Which of these markets we have stored as closed or resolved.
-select market_id from markets where market_id = any(:market_ids::text[]) and status <> 'ACTIVE';
-
 -- name: counts()^
 -- Markets by state.
 select count(*) filter (where status = 'ACTIVE'), count(*) filter (where status = 'CLOSED'),

@@ -159,6 +159,7 @@ def test_the_history_is_walked_in_parts_and_once(walks, conn, monkeypatch):
     in_between, held = DiscoveryState.read(conn), statuses(conn)
     with walks() as second:
         second.scan_closed(0.0)
+        assert second.state.history_until == in_between.history_began  # what closed during the scan comes next
     with walks() as afterwards:
         afterwards.scan_closed(5.0)
         assert afterwards.report.pages == 1  # nothing was closed since
@@ -181,6 +182,73 @@ def test_a_cursor_that_the_exchange_no_longer_knows_starts_the_history_over(walk
         second.scan_closed(5.0)
 
     assert DiscoveryState.read(conn).history_until is not None
+
+
+def last_scan_began(conn, minute):
+    """Have the history scanned, and the last scan begin some minutes after the first of the 60 markets closed."""
+    queries.remember(conn, value=json.dumps({"history_until": f"2026-04-01T10:{minute:02}:00Z"}))
+
+
+def oldest_closed(conn):
+    query = "select to_char(min(closed_at) at time zone 'utc', 'HH24:MI'), count(*) from markets"
+    return conn.execute(query).fetchone()
+
+
+def test_a_scan_of_newly_closed_markets_that_broke_off_is_continued(walks, conn, monkeypatch):
+    class OnePage(httpx.HTTPTransport):
+        asked = 0
+
+        def handle_request(self, request):
+            self.asked += 1
+            return super().handle_request(request) if self.asked == 1 else httpx.Response(503)
+
+    monkeypatch.setattr(gamma, "MARKETS_PER_PAGE", 10)
+    last_scan_began(conn, 25)
+    before = DiscoveryState.read(conn).history_until
+    with walks() as first:
+        first.scan_closed(0.0)
+    began = DiscoveryState.read(conn).history_began
+    with walks(transport=OnePage(), sleep=lambda _: None) as second, pytest.raises(Unavailable):
+        second.scan_closed(5.0)
+    broken, held = DiscoveryState.read(conn), oldest_closed(conn)
+    with walks() as third:
+        third.scan_closed(5.0)
+
+    assert held == ("10:40", 20)
+    assert (broken.history_until, broken.history_began) == (before, began)
+    assert oldest_closed(conn) == ("10:10", 50)  # ten minutes before the last scan began, and the rest of that page
+    assert third.report.pages == 3
+    assert DiscoveryState.read(conn) == DiscoveryState(history_until=began)
+
+
+def test_closed_markets_are_scanned_beyond_those_already_stored(walks, conn, exchange, monkeypatch):
+    monkeypatch.setattr(gamma, "MARKETS_PER_PAGE", 10)
+    last_scan_began(conn, 25)
+    with walks() as discovery:
+        discovery.refresh([market.condition_id for market in list(exchange.exchange.catalogue)[40:60]], "traded")
+        assert oldest_closed(conn) == ("10:40", 20)
+        discovery.scan_closed(5.0)
+
+    assert oldest_closed(conn) == ("10:10", 50)
+
+
+def test_closed_markets_are_scanned_beyond_a_page_that_cannot_be_read(database_url, conn):
+    good = {"id": "1", "conditionId": "0x" + "a" * 64, "question": "?", "closed": True, "closedTime": "2026-04-01",
+            "outcomes": '["Yes", "No"]', "clobTokenIds": '["1", "2"]'}  # fmt: skip
+
+    def page(request):
+        if "after_cursor" in request.url.params:
+            return httpx.Response(200, json={"markets": [good]})
+        return httpx.Response(200, json={"markets": [good | {"conditionId": "nonsense"}], "next_cursor": "2"})
+
+    last_scan_began(conn, 25)
+    with (
+        database.connect(database_url, autocommit=True) as mine,
+        Client(transport=httpx.MockTransport(page)) as client,
+    ):
+        Discovery(mine, Gamma(client), Settings()).scan_closed(5.0)
+
+    assert statuses(conn) == {"CLOSED": 1}
 
 
 def test_what_cannot_be_read_goes_to_quarantine(database_url, conn):
