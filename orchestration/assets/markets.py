@@ -5,13 +5,14 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import dagster as dg
 
 from config import settings
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import mark_failed, unfinished
-from orchestration.markets.discovery import Discovery, DiscoveryState, due
+from orchestration.markets.discovery import Discovery, DiscoveryState, due, quarantine
 from orchestration.resources import Database, Exchange
 from sql.queries import catalogue as queries
 from sql.queries import feed
@@ -33,7 +34,8 @@ def discovery(database: Database, exchange: Exchange) -> Iterator[Discovery]:
     with database.connection(autocommit=True, name="presage discovery") as conn, Client(total_s=30.0) as client:
         queries.begin_walk(conn)
         try:
-            yield Discovery(conn, Gamma(client, exchange.gamma_url), settings.get())
+            gamma = Gamma(client, exchange.gamma_url, on_refused=partial(quarantine, conn))
+            yield Discovery(conn, gamma, settings.get())
         except UpstreamError as fault:
             feed.hinder(conn, stage="discovery", reason=reach_failure(fault))
             raise

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from config.settings import Settings
-    from upstream.polymarket.gamma.client import Gamma, GammaMarket, GammaPage
+    from upstream.polymarket.gamma.client import Gamma, GammaMarket, GammaPage, RefusedObject
 
 ENDED_WITHIN = timedelta(hours=2)  # markets with an older planned end are left to the next full scan
 MAX_ENDED = 500
@@ -190,7 +190,7 @@ class Discovery:
     def take(self, page: GammaPage[GammaMarket], cause: str, *, announce_new: bool = True) -> StoreResult:
         """Store a page, and quarantine what could not be parsed."""
         for refusal in page.refused:
-            queries.refuse(self.conn, source=refusal.source, reason=refusal.reason, payload=refusal.payload)
+            quarantine(self.conn, refusal)
         return self.put(page.items, cause, announce_new=announce_new)
 
     def put(self, markets: Sequence[GammaMarket], cause: str, *, announce_new: bool) -> StoreResult:
@@ -214,6 +214,11 @@ class Discovery:
         """Change the state, here and in the database."""
         self.state = msgspec.structs.replace(self.state, **changes)
         queries.remember(self.conn, value=msgspec.json.encode(msgspec.to_builtins(changes)).decode())
+
+
+def quarantine(conn: psycopg.Connection[Any], refusal: RefusedObject) -> None:
+    """Quarantine an object that could not be parsed."""
+    queries.refuse(conn, source=refusal.source, reason=refusal.reason, payload=refusal.payload)
 
 
 def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:

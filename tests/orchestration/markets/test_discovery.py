@@ -264,6 +264,23 @@ def test_what_cannot_be_read_goes_to_quarantine(database_url, conn):
     assert "nonsense" in conn.execute("select payload from quarantine limit 1").fetchone()[0]
 
 
+def test_what_cannot_be_read_when_asked_for_by_its_id_goes_to_quarantine(database_url, conn, monkeypatch):
+    market_id = "0x" + "a" * 64
+    bad = {"id": "1", "conditionId": market_id, "question": "?", "outcomes": '["Yes", "No"]', "clobTokenIds": '["1"]'}
+    transport = httpx.MockTransport(
+        lambda request: httpx.Response(200, json={"markets": [] if "closed" in request.url.params else [bad]})
+    )
+    monkeypatch.setattr(markets, "Client", lambda **given: Client(transport=transport, **given))
+    where = Exchange(gamma_url="http://gamma.test", clob_url="", clob_socket_url="", data_api_url="")
+
+    with markets.discovery(Database(url=database_url), where) as walks:
+        walks.refresh([market_id], "ended")
+
+    assert conn.execute("select source, reason from quarantine").fetchall() == [
+        ("gamma", "market: 2 outcomes, but 1 token ids")
+    ]
+
+
 def test_a_walk_that_broke_off_is_begun_again_after_a_minute(database_url, conn):
     transport = httpx.MockTransport(lambda request: httpx.Response(503))
 
