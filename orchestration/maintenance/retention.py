@@ -27,6 +27,7 @@ CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
     """Drop expired data, and return how many chunks or rows of each table were dropped."""
+    now = queries.clock(conn, now=now)
     books = now - timedelta(days=settings.books_retention_days)
     settled = now - timedelta(days=settings.settlements_retention_days)
     # Rows that are in no position's base yet are needed to rebuild that position: they stay, and this is logged.

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sql.queries import positions as queries
+from sql.queries import retention
 
 if TYPE_CHECKING:
     import psycopg
@@ -76,6 +77,7 @@ def bring_up_to_date(
     caller finds the lock taken and does nothing.
     """
     passed = PositionsPass()
+    now = retention.clock(conn, now=now)
     hour = now.replace(minute=0, second=0, microsecond=0)
     # A day early: chunks of a day are dropped whole.
     before = hour.replace(hour=0) - kept + timedelta(days=1)

@@ -1,3 +1,8 @@
+-- name: clock(now)$
+-- The time by which data is expired, at most that of the caller: a clock that is ahead would expire data too early. The exchange and the
+-- chain date the newest data of these two stages. (`least` passes over a null.)
+select least(:now::timestamptz, now(), max(last_data_at) + interval '1 day') from stage_clocks where stage in ('ingestion', 'settlement');
+
 -- name: drop_before(hypertable, before)$
 -- Drops the chunks whose every row is older.
 select count(*) from drop_chunks(:hypertable::regclass, older_than => :before::timestamptz);

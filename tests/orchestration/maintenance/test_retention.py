@@ -11,7 +11,7 @@ from orchestration.maintenance import retention
 from tests import stream_rows
 from tests.factories import insert
 
-NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0)
+NOW = datetime.now(UTC).replace(hour=12, minute=0, second=0, microsecond=0) - timedelta(days=1)
 SETTINGS = Settings(trades_retention_days=100, books_retention_days=10, stream_retention_h=24)
 numbers = itertools.count(1)
 
@@ -36,6 +36,19 @@ def test_chunks_beyond_their_days_go_and_candles_stay(conn, add_market, add_trad
     assert (dropped["trades"], dropped["quotes"], dropped["book_events"]) == (2, 4, 4)
     assert [count(conn, table) for table in ("trades", "quotes", "book_events")] == [3, 1, 1]
     assert (count(conn, "candles_1m"), count(conn, "candles_1h")) == candles == (5, 5)
+
+
+@pytest.mark.parametrize(("stage", "ago"), [(None, 0), ("ingestion", 30), ("settlement", 30)])
+def test_a_clock_that_is_ahead_drops_nothing_too_early(conn, add_market, stage, ago):
+    """The database's clock, too, may be ahead: then the newest data, 30 days old by it, tells."""
+    newest = datetime.now(UTC) - timedelta(days=ago)
+    conn.execute("update stage_clocks set last_data_at = %s where stage = %s", [newest, stage])
+    conn.execute("update stage_clocks set last_data_at = now() where stage = 'aggregates'")  # the host's clock
+    insert(conn, "quotes", {"ts": newest - timedelta(days=8), "market_key": add_market()["market_key"], "outcome": 0})
+
+    dropped = retention.drop_old(conn, SETTINGS, datetime.now(UTC) + timedelta(days=365))
+
+    assert dropped["quotes"] == 0
 
 
 def test_a_chunk_with_one_row_in_time_is_kept(conn, add_market, add_trades):

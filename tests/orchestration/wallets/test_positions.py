@@ -105,12 +105,24 @@ def test_a_pass_that_is_ended_has_kept_what_it_made_anew(conn, chain, monkeypatc
     assert made == kept(conn)
 
 
-def test_nothing_is_dropped_that_a_position_is_made_anew_from(conn, chain):
+def test_a_clock_that_is_ahead_moves_no_base(conn):
+    now = dt.datetime.now(dt.UTC)
+    chain = Chain(conn, start=now - dt.timedelta(days=3))
+    chain.block(1, {"token": "71", "price": "0.4", "size": 100, "maker": "ann", "taker": "bob"})
+    chain.head(1)
+
+    assert positions.bring_up_to_date(conn, now + dt.timedelta(days=365)).based == 0
+    assert conn.execute("select count(*) from wallet_days").fetchone()[0] > 0
+
+
+def test_nothing_is_dropped_that_a_position_is_made_anew_from(conn):
+    later = dt.datetime.now(dt.UTC) - dt.timedelta(minutes=1)
+    start = later - dt.timedelta(days=60)
+    chain = Chain(conn, start=start)
     for number in range(1, 6):
         chain.block(number, {"token": "71", "price": "0.4", "size": 100, "maker": "ann", "taker": "bob"})
     chain.head(5)
-    later = START + dt.timedelta(days=60)
-    positions.bring_up_to_date(conn, START)
+    positions.bring_up_to_date(conn, start)
     missed = {"token": "71", "price": "0.1", "size": 100, "maker": "bob", "taker": "ann"}
     chain.block(0, missed)  # its positions are due, and no pass has processed them
 
