@@ -56,7 +56,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["wallets_watched"] = queries.forget_watched(conn, before=before["wallet_activity"])
     dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
     dropped["coverage_gaps"] = sum(
-        queries.forget_gaps(conn, kind=kind, before=before[table])
+        queries.forget_gaps(conn, kind=kind, before=_day(before[table]))
         for kind, table in (("trades", "trades"), ("books", "book_events"))
     )
     dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
@@ -78,13 +78,17 @@ def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:
 
 
 def _forget_blocks(conn: psycopg.Connection[Any], before: datetime) -> int:
-    """Delete the blocks of days that are dropped entirely: chunks are split by day (UTC)."""
-    whole_days = before.replace(hour=0, minute=0, second=0, microsecond=0)
-    last = queries.last_block_before(conn, before=whole_days)
+    """Delete the blocks of days that are dropped entirely."""
+    last = queries.last_block_before(conn, before=_day(before))
     if last is None:
         return 0
     queries.forget_blocks(conn, upto=last)
     return int(last)
+
+
+def _day(instant: datetime) -> datetime:
+    """Return the start of the day (UTC): chunks are split by day, and dropped whole."""
+    return instant.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 def first_block_since(conn: psycopg.Connection[Any], instant: datetime) -> int | None:

@@ -60,6 +60,22 @@ def test_a_chunk_with_one_row_in_time_is_kept(conn, add_market, add_trades):
     assert dropped["trades"] == 0
 
 
+@pytest.mark.parametrize(("kind", "table", "days"), [("trades", "trades", 100), ("books", "book_events", 10)])
+def test_a_gap_is_forgotten_together_with_the_data_of_its_day(conn, add_market, kind, table, days):
+    key = {"market_key": add_market()["market_key"], "outcome": 0, "seq": 1}
+    row = {"trade_id": 1, "side": 1, "price": 1, "size": 1, "value_usd": 1} if kind == "trades" else {"event_id": 1}
+    edge = NOW - timedelta(days=days)
+    for ago in (timedelta(hours=8), timedelta(days=1)):  # the day's other rows are still within retention
+        insert(conn, table, {**key, **row, "ts": edge - ago})
+        gap = {"kind": kind, "from_ts": edge - ago, "to_ts": edge - ago + timedelta(hours=1), "cause": "asleep"}
+        insert(conn, "coverage_gaps", gap)
+
+    dropped = retention.drop_old(conn, SETTINGS, NOW)
+
+    assert (dropped[table], dropped["coverage_gaps"]) == (1, 1)
+    assert (count(conn, table), count(conn, "coverage_gaps")) == (1, 1)
+
+
 def test_deliveries_that_were_over_long_ago_are_forgotten_and_those_that_wait_are_not(conn, monkeypatch):
     monkeypatch.setattr(retention, "BATCH_ROWS", 2)
     account = insert(conn, "accounts", {"email": "hooks@example.com", "app_name": "tests"})
