@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import psycopg
-from psycopg.conninfo import make_conninfo
 
 from orchestration.coverage.tape import Reconciliation, TradeReconciler
 from orchestration.settlement.judging import unsettled_at_most
@@ -20,7 +18,10 @@ from sql.queries import settlement as settlement_queries
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    import psycopg
+
     from orchestration.ingest.exchange import ExchangeClient
+    from orchestration.ingest.storage.rows import TradeRow
     from orchestration.settlement.ranges import Ranges
     from upstream.chain.wire import Heads
 
@@ -30,7 +31,6 @@ DAYS_BACK = 7  # older days are reconciled only when an operator asks for it
 COUNTED = "reconciliation"
 MISSED = "not heard, and found by counting"
 SAMPLES = 5
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -68,18 +68,13 @@ def reconcile_trades(
 ) -> DayResult:
     """Compare a day's stored trades with the exchange's list, and write those that are missing."""
     queries.remember_since(conn)
-    found, address = Reconciliation(), make_conninfo(conn.info.dsn, password=conn.info.password)
-    try:
-        TradeReconciler(conn, exchange, should_stop=should_stop).reconcile(day, found)
-        result = _result(day, found)
-        with conn.transaction():
-            _save(conn, result)
-            _save_markets(conn, day, found)
-            _note_missed(conn, found)
-            queries.close_counted(conn, filled_by=COUNTED)
-    except BaseException:  # also when the run is being terminated
-        _note_at_least(address, found)
-        raise
+    found, note = Reconciliation(), partial(_note_missed, conn, queries.recorded_since(conn))
+    TradeReconciler(conn, exchange, should_stop=should_stop, note=note).reconcile(day, found)
+    result = _result(day, found)
+    with conn.transaction():
+        _save(conn, result)
+        _save_markets(conn, day, found)
+        queries.close_counted(conn, filled_by=COUNTED)
     return result
 
 
@@ -184,29 +179,14 @@ def _save_markets(conn: psycopg.Connection[Any], day: date, found: Reconciliatio
     )
 
 
-def _note_at_least(address: str, found: Reconciliation) -> None:
-    """Record what an unfinished count found: the next count of the day finds these trades stored.
-
-    Uses another connection: the count's own may be broken, or busy with the interrupted statement. Trades of it that
-    were committed all the same are recognised, and not recorded twice.
-    """
-    if not found.added:
-        return
-    try:
-        with psycopg.connect(address, autocommit=True) as conn:
-            _note_missed(conn, found)
-    except psycopg.Error:
-        log.exception("%s trades were missing and are stored now, but recorded in no gap", len(found.added))
-
-
-def _note_missed(conn: psycopg.Connection[Any], found: Reconciliation) -> None:
+def _note_missed(conn: psycopg.Connection[Any], since_ms: int | None, added: list[TradeRow]) -> None:
     """Record what the feed should have received: trades from before it began are no gap."""
-    since_ms = queries.recorded_since(conn)
-    missed = [(key, ts_ms) for key, ts_ms in found.added if since_ms is not None and ts_ms >= since_ms]
-    queries.note_missed(
-        conn,
-        market_keys=[key for key, _ in missed],
-        instants=[datetime.fromtimestamp(ts_ms / 1000, UTC) for _, ts_ms in missed],
-        cause=MISSED,
-        filled_by=COUNTED,
-    )
+    missed = [row for row in added if since_ms is not None and row.ts_ms >= since_ms]
+    if missed:
+        queries.note_missed(
+            conn,
+            market_keys=[row.token.market_key for row in missed],
+            instants=[datetime.fromtimestamp(row.ts_ms / 1000, UTC) for row in missed],
+            cause=MISSED,
+            filled_by=COUNTED,
+        )

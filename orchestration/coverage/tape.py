@@ -57,8 +57,6 @@ class Reconciliation:
 
     markets: dict[int, MarketCounts] = field(default_factory=dict)
     names: array[int] = field(default_factory=lambda: array("q"))
-    added: list[tuple[int, int]] = field(default_factory=list)
-    """Market and timestamp (ms) of each trade that was missing."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Trades of tokens that no catalogue knows, by token."""
     unknown_markets: Counter[str] = field(default_factory=Counter)
@@ -84,12 +82,15 @@ class TradeReconciler:
         exchange: ExchangeClient,
         *,
         should_stop: Callable[[], bool] = lambda: False,
+        note: Callable[[list[TradeRow]], None] = lambda _: None,
     ) -> None:
+        """Call `note` with the trades that were missing, within the transaction that writes them."""
         self._conn = conn
         self._writer = Writer(conn)
         self._exchange = exchange
         self._naming = TokenResolver(exchange)
         self._should_stop = should_stop
+        self._note = note
 
     def fill(
         self,
@@ -151,12 +152,7 @@ class TradeReconciler:
         held = {trade_id for _, trade_id, _ in queries.trades_held(self._conn, **around)}
         missing = [row for row in rows.values() if row.trade_id not in held]
         for first in range(0, len(missing), AT_ONCE):
-            self._add(
-                missing[first : first + AT_ONCE],
-                around,
-                gap_ids,
-                found if counted else Reconciliation(added=found.added),
-            )
+            self._add(missing[first : first + AT_ONCE], around, gap_ids, found if counted else Reconciliation())
         if refusals := self._exchange.take_refusals():
             self._writer.write(WriteBatch(refusals=refusals), fill=True)
         if not counted:
@@ -187,7 +183,7 @@ class TradeReconciler:
             written = self._writer.write(WriteBatch(trades=missing), fill=True, publish=False)
             if gap_ids and written.trades:
                 feed_queries.count_added(self._conn, gap_ids=list(gap_ids), trades=written.trades)
-            added = set(
+            stored = set(
                 queries.trades_named(
                     self._conn,
                     market_keys=[row.token.market_key for row in missing],
@@ -195,11 +191,11 @@ class TradeReconciler:
                     **around,
                 )
             )
+            self._note([row for row in missing if (row.token.market_key, row.trade_id) in stored])
         for row in missing:  # counted right away: whatever interrupts the count from here on, these are stored
             market = found.of(row.token.market_key)
-            if (row.token.market_key, row.trade_id) in added:
+            if (row.token.market_key, row.trade_id) in stored:
                 market.added += 1
-                found.added.append((row.token.market_key, row.ts_ms))
             else:
                 market.hashless += 1
 

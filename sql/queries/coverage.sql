@@ -217,7 +217,7 @@ join trades t using (market_key, trade_id)
 where t.ts >= :since and t.ts < :until;
 
 -- name: note_missed(market_keys, instants, cause, filled_by)!
--- Trades that were missing in no known gap, now that they are stored: one gap per market, unless one is known already.
+-- Trades that were missing in no known gap, in the transaction that stores them: one gap per market and day (UTC), which each call extends.
 with added as materialized (
     select * from unnest(:market_keys::int[], :instants::timestamptz[]) as a (market_key, ts)
 ),
@@ -227,22 +227,46 @@ known as materialized (  -- trade by trade against gap by gap, hundreds of thous
         -- The exchange's timestamps are in seconds.
         range_agg(tstzrange(from_ts - interval '2 seconds', greatest(from_ts, coalesce(to_ts, 'infinity')) + interval '2 seconds', '[]')) as spans
     from coverage_gaps
-    where kind = 'trades' and from_ts <= (select max(ts) from added) + interval '2 seconds'
+    where kind = 'trades' and cause <> :cause and from_ts <= (select max(ts) from added) + interval '2 seconds'
         and coalesce(to_ts, 'infinity') >= (select min(ts) from added) - interval '2 seconds'
     group by market_key, shard, shards
+),
+missed as (
+    select
+        a.market_key, date_trunc('day', a.ts, 'UTC') as day, min(a.ts) as from_ts, max(a.ts) as to_ts, count(*) as trades
+    from added a
+    left join known of_market on of_market.market_key = a.market_key
+    where not coalesce(of_market.spans @> a.ts, false) and not exists (
+        select
+        from known of_all
+        where of_all.market_key is null and of_all.spans @> a.ts
+            and (of_all.shard is null or in_shard((select m.market_id from markets m where m.market_key = a.market_key), of_all.shard, of_all.shards))
+    )
+    group by 1, 2
+),
+noted as materialized (
+    select
+        m.*,
+        (
+            select g.gap_id
+            from coverage_gaps g
+            where g.kind = 'trades' and g.cause = :cause and g.market_key = m.market_key
+                and g.from_ts >= m.day and g.from_ts < m.day + interval '24 hours'
+            limit 1
+        ) as gap_id
+    from missed m
+),
+extended as (
+    update coverage_gaps g
+    set from_ts = least(g.from_ts, n.from_ts), to_ts = greatest(g.to_ts, n.to_ts), filled_at = now(),
+        detail = g.detail || jsonb_build_object('trades', (g.detail ->> 'trades')::bigint + n.trades)
+    from noted n
+    where g.gap_id = n.gap_id
 )
 insert into coverage_gaps (kind, market_key, from_ts, to_ts, cause, filled_at, filled_by, detail)
-select
-    'trades', a.market_key, min(a.ts), max(a.ts), :cause, now(), :filled_by, jsonb_build_object('trades', count(*))
-from added a
-left join known of_market on of_market.market_key = a.market_key
-where not coalesce(of_market.spans @> a.ts, false) and not exists (
-    select
-    from known of_all
-    where of_all.market_key is null and of_all.spans @> a.ts
-        and (of_all.shard is null or in_shard((select m.market_id from markets m where m.market_key = a.market_key), of_all.shard, of_all.shards))
-)
-group by a.market_key;
+select 'trades', market_key, from_ts, to_ts, :cause, now(), :filled_by, jsonb_build_object('trades', trades)
+from noted
+where gap_id is null;
 
 -- name: close_counted(filled_by)!
 -- Gaps in the trades all of whose days have been reconciled since they ended: missing trades are stored, unless trades of unknown
