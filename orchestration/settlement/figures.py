@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from orchestration.settlement.ranges import RecountResult
-from orchestration.settlement.writer import ANOMALIES, FEED, WriteResult
+from orchestration.settlement.writer import ANOMALIES, FEED, UNPUBLISHED, WriteResult
 from sql.queries import feed as feed_queries
 from sql.queries import settlement as queries
 from upstream.transport.errors import UpstreamError
@@ -103,7 +103,7 @@ class SettlementFigures:
         detail = {
             **self._hindrance,
             **self.standing(),
-            **{name: int(held[3].get(name, 0)) if held else 0 for name in ANOMALIES},
+            **{name: int(held[3].get(name, 0)) if held else 0 for name in (*ANOMALIES, UNPUBLISHED)},
             "incidents_open": opened,
             "incidents_24h": lately,
         }

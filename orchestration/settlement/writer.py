@@ -37,9 +37,10 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 FEED = "settlement"
-PUBLISH_WITHIN_S = 3600.0  # rows older than this when written are history: not published to the stream
+PUBLISH_WITHIN_S = 3600.0  # rows this much older than the newest block followed are history: not published
 MAX_REFUSED_PER_REASON = 10  # refused logs stored per minute; all are counted
 MAX_CACHED_TOKENS = 1_000_000
+UNPUBLISHED = "unpublished"  # counter of fills that are history, though their blocks are newer than the feed's first
 # The decoder's counters that deserve attention; `upstream.chain.decode` documents each.
 ANOMALIES = (
     *("refused", "zero_amounts", "dust", "impossible_prices", "maker_rows_without_match"),
@@ -203,17 +204,21 @@ class Writer:
     ) -> WriteResult:
         (fills, trades), entries = self._settlements(batch, new), self._ledger(batch, new)
         messages = [] if gone is None else list(gone.messages)
-        now = self._clock()
-        live = bool(batch.blocks) and batch.blocks[-1].ts_s > now - self._publish_within_s
+        late, followed_from = self._history(batch, heads)
         if fills or entries:
-            messages += capture.written(self.conn, sorted(new & batch.logs.keys()), live=live)
+            for numbers, live in ((new & late, False), (new - late, True)):
+                messages += capture.written(self.conn, sorted(numbers & batch.logs.keys()), live=live)
         self._refuse(batch, new)
         # A rewritten block has been counted already.
         counts = _counts(batch, new if gone is None else new - {number for number, _ in gone.blocks})
         logs = sum(count for number, count in batch.logs.items() if number in new)
         queries.lock_ranges(self.conn)
         queries.add_range(self.conn, from_block=batch.from_block, to_block=batch.to_block, logs=logs)
-        if odd := {name: counts[name] for name in ANOMALIES if counts[name]}:
+        odd = {name: counts[name] for name in ANOMALIES if counts[name]}
+        unpublished = [number for number in late & new if gone is None and number >= followed_from]
+        if count := int(np.isin(batch.decoded.fills.block_number, unpublished).sum()):
+            odd[UNPUBLISHED] = count
+        if odd:
             queries.count_odd(self.conn, feed=FEED, names=list(odd), counts=list(odd.values()))
         if heads is not None:
             self._place(heads, batch.to_block, detail or {})
@@ -223,11 +228,22 @@ class Writer:
         if gone is not None:
             went, came = records.difference(gone.fills, records.from_batch(batch, new, self._markets(batch), finalized))
             messages[:0] = [*records.revocations(went), *records.messages(came)]
-        elif fills and live:
-            late = {block.number for block in batch.blocks if block.ts_s <= now - self._publish_within_s}
+        elif fills and new - late:
             messages[:0] = records.messages(records.from_batch(batch, new - late, self._markets(batch), finalized))
         self._publish(messages)
         return WriteResult(len(new), logs, fills, entries, len(messages), counts)
+
+    def _history(self, batch: BlockBatch, heads: Heads | None) -> tuple[set[int], int]:
+        """Return the blocks that are too old to be published, and the first block that the feed followed.
+
+        Their age is measured against the newest block followed, by the chain's clock; only where no head is followed,
+        by the host's.
+        """
+        start, newest = queries.followed(self.conn, feed=FEED, block=batch.from_block) or (2**62, None)
+        if heads is not None:
+            newest = batch.blocks[-1].ts_s
+        since = (self._clock() if newest is None else newest) - self._publish_within_s
+        return {block.number for block in batch.blocks if block.ts_s <= since}, start
 
     def _settlements(self, batch: BlockBatch, new: set[int]) -> tuple[int, int]:
         """Insert fills and histories; return the number of fills, and how many of them count as trades."""

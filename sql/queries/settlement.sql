@@ -165,6 +165,13 @@ order by 1;
 -- The chain's state when last read; head, finalized, indexed, detail.
 select head, finalized, indexed, detail from chain_heads where feed = :feed;
 
+-- name: followed(feed, block)^
+-- The first block followed, and the timestamp (s) of the newest; null if that is below a given block, or not stored.
+select coalesce((h.detail ->> 'start')::bigint, h.indexed + 1), date_part('epoch', b.ts)::bigint
+from chain_heads h
+left join chain_blocks b on b.number = h.indexed and h.indexed >= :block
+where h.feed = :feed;
+
 -- name: set_heads(feed, head, finalized, indexed, detail)!
 -- Stores its current state. Final blocks stay final.
 insert into chain_heads (feed, head, finalized, indexed, detail)

@@ -23,8 +23,8 @@ def db(database_url):
 
 @pytest.fixture
 def follower(db, chain):
-    def make(source=None, **given):
-        writer = Writer(db, POLYGON, publish_within_s=ALWAYS)
+    def make(source=None, *, publish_within_s=ALWAYS, **given):
+        writer = Writer(db, POLYGON, publish_within_s=publish_within_s)
         return Follower(writer, source or Plain(chain), POLYGON, **{"start": 0, "patience_s": 0.0, **given})
 
     return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from orchestration.settlement.figures import SettlementFigures
 from orchestration.settlement.follow import OtherChain
 from tests.chain import events
 from tests.orchestration.settlement import truth
@@ -75,6 +76,31 @@ def test_what_is_far_behind_begins_with_the_newest_and_fills_the_rest(chain, db,
 
     assert (first.indexed, newest.indexed) == (110, 120)
     assert truth.compare(db, chain, followed_from=111) == {}
+
+
+def test_new_blocks_are_published_however_far_the_host_s_clock_is_ahead(chain, db, follower, until_done, match):
+    chain.extend([[match(1)]] * 3)
+
+    until_done(follower(publish_within_s=3600))  # of the chain's time, which is long ago
+
+    assert truth.compare(db, chain, followed_from=0) == {}
+
+
+def test_of_a_long_outage_the_last_hour_is_published_and_the_rest_counted(chain, db, follower, until_done, match):
+    chain.extend([[match(1)]] * 5)
+    until_done(follower())
+    chain.extend([[match(2)]] * 115)
+
+    until_done(follower(Plain(chain, finality=10), publish_within_s=100, jump=50))  # two seconds a block
+
+    assert truth.compare(db, chain, followed_from=0, told=False) == {}
+    published = {number for number, _ in truth.net(db)}
+    assert published == {*range(1, 6), *range(71, 121)}
+    unpublished = sum(row[0] not in published for row in truth.settlements(db))
+    SettlementFigures().beat(db, None)
+    assert db.execute("select detail -> 'unpublished' from stage_clocks where stage = 'settlement'").fetchone() == (
+        unpublished,
+    )
 
 
 def test_the_second_start_goes_on_where_the_first_one_ended(chain, db, follower, until_done, match):
