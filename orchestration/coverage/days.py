@@ -81,6 +81,8 @@ def reconcile_trades(
 def reconcile_settlements(conn: psycopg.Connection[Any], ranges: Ranges, heads: Heads, day: date) -> DayResult | None:
     """Recount the logs of a day's blocks, and write those that an endpoint had left out; None if not finished yet."""
     began = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    if queries.is_unindexed(conn, since=began, until=began + DAY):
+        return None
     lowest, highest, _ = queries.blocks_of(conn, since=began, until=began + DAY)
     if lowest is None:  # nothing is indexed: recorded, or the day would be due again every night
         result = DayResult(day, "settlements", 0, 0, 0, 0, detail={"blocks": 0})

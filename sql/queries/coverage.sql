@@ -306,6 +306,22 @@ select day, kind from coverage_days where day >= :since::date;
 -- The lowest and the highest block indexed in a time range, and how many logs they have.
 select min(number), max(number), coalesce(sum(logs), 0)::bigint from chain_blocks where ts >= :since and ts < :until;
 
+-- name: is_unindexed(since, until)$
+-- Whether blocks of a time range are still to be indexed by the feed: it has not come to the range's end, or has a hole there.
+-- Blocks from before its first are not its to index.
+select exists (
+    select
+    from chain_heads h
+    left join chain_blocks b on b.number = h.indexed
+    where h.feed = 'settlement' and (
+        coalesce(b.ts < :until, true)
+        or exists (
+            select from chain_holes
+            where to_block >= (h.detail ->> 'start')::bigint and from_ts < :until and to_ts > :since
+        )
+    )
+);
+
 -- name: disagreements(kinds)^
 -- Up to which day every one of some kinds was reconciled (null: one never was), how many days of the last 30 do not agree, and the
 -- newest of those.

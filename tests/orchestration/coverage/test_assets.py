@@ -12,6 +12,7 @@ import yaml
 from config import settings
 from orchestration.assets import coverage
 from orchestration.coverage import days
+from orchestration.settlement.follow import Follower
 from orchestration.settlement.ranges import Ranges
 from orchestration.settlement.writer import Writer
 from tests.chain import Chain, events
@@ -126,6 +127,40 @@ def test_a_day_without_any_block_is_counted_as_nothing_and_not_due_again(make, d
 
     assert (figures["listed"], figures["held"], figures["blocks"], figures["agrees"]) == (0, 0, 0, True)
     assert days.due(db, NIGHT, ["settlements"]) == [DAY]
+
+
+@pytest.mark.usefixtures("configured")
+def test_a_day_is_due_until_the_feed_has_indexed_all_of_its_blocks(make, db, anvil):
+    before, after = DAY - dt.timedelta(days=1), DAY + dt.timedelta(days=1)
+    insert(db, "settings", {"name": "recorded_since", "value": str(int(NOON.timestamp() - 86_400) * 1000)})
+    chain = Chain(anvil, genesis_s=int(NOON.timestamp()), block_s=720)
+    chain.extend([[events.match_v2([events.fill_v2(maker=events.wallet(n % 7 + 1))])] for n in range(40)])
+    following = Follower(
+        Writer(db, POLYGON), Plain(chain, finality=10), POLYGON, start=3, patience_s=0.0, jump=100, check_blocks=1000
+    )
+
+    def reconciled(*wanted):
+        for day in wanted:
+            make(coverage.reconciled_settlements, partition_key=str(day))
+        return {day for (day,) in db.execute("select day from coverage_days where agrees")}
+
+    while following.step().behind:
+        pass
+    assert reconciled(before, DAY) == {before}, "the feed ends on the evening"
+
+    chain.extend([[events.match_v2([events.fill_v2()])] for _ in range(200)])
+    while following.step().behind:
+        pass
+    assert db.execute("select from_block, to_block from chain_holes").fetchall() == [(41, 230)]
+    assert reconciled(before, DAY, after) == {before}, "the hole begins on the evening"
+    assert days.due(db, NIGHT, ["settlements"]) == [DAY]
+
+    while following.step().written.blocks:
+        pass
+    assert reconciled(DAY) == {before, DAY}
+    (detail,) = db.execute("select detail from coverage_days where day = %s", [DAY]).fetchone()
+    assert (detail["from_block"], detail["to_block"]) == (3, 59)
+    assert days.due(db, NIGHT, ["settlements"]) == []
 
 
 def test_days_are_counted_one_at_a_time():
