@@ -50,6 +50,7 @@ def written(conn: psycopg.Connection[Any], numbers: Sequence[int], *, live: bool
     if standing.entries:
         queries.name_tokens(conn, **span)
         queries.add_changes(conn, **span)
+        queries.share_redemptions(conn, **span, claimed=standing.claimed)
     if min(numbers) <= standing.claimed:
         queries.add_due(conn, **span, claimed=standing.claimed)
     if standing.watched:

@@ -47,6 +47,25 @@ where e.block_number = any(:numbers::bigint[]) and e.ts between :first_ts and :l
     and e.kind = 'transfer' and e.wallet is not null and e.token_key is not null
 on conflict do nothing;
 
+-- name: share_redemptions(numbers, first_ts, last_ts, claimed)!
+-- Revalues redemptions written before the resolution that these blocks contain; their positions are to be recomputed.
+with shared as (
+    update position_changes p
+    set usd = c.usd
+    from ledger_changes c
+    join chain_tokens k using (token_id)
+    where c.condition_id = any(array(
+            select condition_id from ledger_entries
+            where block_number = any(:numbers::bigint[]) and ts between :first_ts and :last_ts and kind = 'resolution'
+        ))
+        and c.kind = 'redeem' and c.ts >= :first_ts and c.block_number > (select base_block from positions_head)
+        and p.wallet = c.wallet and p.ts = c.ts and p.ts >= :first_ts and p.block_number = c.block_number
+        and p.log_index = c.log_index and p.entry = c.entry and p.token_key = k.token_key and p.usd is distinct from c.usd
+    returning p.wallet, p.token_key, p.ts, p.block_number
+)
+insert into positions_due (wallet, token_key, ts)
+select distinct wallet, token_key, date_trunc('hour', ts, 'UTC') from shared where block_number <= :claimed;
+
 -- name: add_due(numbers, first_ts, last_ts, claimed)!
 -- Positions whose past the blocks change: to be recomputed.
 insert into positions_due (wallet, token_key, ts)

@@ -232,6 +232,24 @@ def test_a_redemption_is_shared_as_the_market_was_resolved(conn, chain, market):
     assert changes(conn, chain) == [("71", "redeem", -10, 10), ("72", "redeem", -4, 0)]
 
 
+def test_a_redemption_written_before_its_resolution_is_shared_by_it_later(conn, chain, market):
+    conn.execute("update positions_head set claimed = 3, done = 3")
+    condition = bytes.fromhex(market["market_id"][2:])
+    redeemed = {"kind": "redeem", "amount": 10, "condition": condition, "tokens": [("71", -10), ("72", -30)]}
+    chain.block(3, entries=[{**redeemed, "wallet": "ann"}])
+    chain.block(4, entries=[{**redeemed, "wallet": "bob"}])
+    assert [usd for *_, usd in changes(conn, chain)] == [7.5, 7.5, 2.5, 2.5]
+    conn.execute("delete from positions_due")
+
+    chain.block(2, entries=[{"kind": "resolution", "condition": condition, "detail": {"numerators": [1, 0]}}])
+
+    assert [usd for *_, usd in changes(conn, chain)] == [0, 0, 10, 10]
+    due = conn.execute(
+        "select p.wallet, k.token_id from positions_due p join chain_tokens k using (token_key)"
+    ).fetchall()
+    assert sorted(due) == [(address("ann"), "71"), (address("ann"), "72")], "the other is still to be computed"
+
+
 def test_a_conversion_gives_up_exactly_the_collateral_paid_out(conn, chain):
     moved = [("81", -10), ("82", -10), ("83", 10), ("84", 10), ("85", 10)]
     chain.block(1, entries=[{"kind": "convert", "wallet": "ann", "amount": 10, "tokens": moved}])

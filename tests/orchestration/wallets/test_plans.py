@@ -20,6 +20,7 @@ NUMBERED = {
     "add_activity": {},
     "add_due": {"claimed": 10**9},
     "add_changes": {},
+    "share_redemptions": {"claimed": 10**9},
     "add_whales": {"least": 1, "threshold": 1.0},
     "take_back_activity": {},
     "take_back_changes": {},
