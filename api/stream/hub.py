@@ -1,4 +1,4 @@
-"""Reads each event once per worker and delivers it to all subscribers; those who lag catch up, or are disconnected."""
+"""Reads each event once per worker and delivers it to all subscribers; slow ones catch up, or are disconnected."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class StreamHub:
             self._reader,
             lambda: self.last,
             caught_up=self._caught_up,
-            too_slow=self._let_go,
+            too_slow=self._disconnect_slow,
             queue_bytes=queue_bytes,
         )
         self._stopping: int | None = None  # with a close code
@@ -146,7 +146,7 @@ class StreamHub:
     def check(self, subscriber: Subscriber) -> None:
         """Let a live client that owes too much catch up; disconnect one that goes on sending commands."""
         if subscriber.socket.owed > self._queue_bytes + ANSWERS:
-            self._let_go(subscriber)
+            self._disconnect_slow(subscriber)
         elif subscriber.live and subscriber.socket.owed > self._queue_bytes:
             self._fall_behind(subscriber)
 
@@ -166,7 +166,7 @@ class StreamHub:
         subscriber.behind_since = time.monotonic()
         self._replays.add(subscriber)
 
-    def _let_go(self, subscriber: Subscriber) -> None:
+    def _disconnect_slow(self, subscriber: Subscriber) -> None:
         """Disconnect a client that reads too slowly."""
         self.remove(subscriber)
         subscriber.socket.close_slow()

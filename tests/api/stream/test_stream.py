@@ -197,7 +197,7 @@ def test_a_stream_on_the_same_database_has_no_gaps_with_many_writers(listen, ser
     assert seqs(heard) == list(range(client.hello["seq"] + 1, client.hello["seq"] + 1 + len(heard)))
 
 
-def test_who_lags_is_let_go_and_told_where_it_was(database_url, conn):
+def test_a_slow_client_is_disconnected_and_told_where_it_was(database_url, conn):
     key = generous(conn, "someone@example.com")
     event = ("trade", None, {"padding": "x" * 20_000})
     with (

@@ -152,7 +152,7 @@ def test_who_reads_gets_a_batch_of_many_times_the_queue_and_owes_little(hub, con
     assert socket.most < QUEUE + (300 << 10)
 
 
-def test_who_reads_nothing_is_let_go(hub, conn, monkeypatch):
+def test_a_client_that_reads_nothing_is_disconnected(hub, conn, monkeypatch):
     monkeypatch.setattr(replay, "STALL_S", 0.3)
     socket = Socket()
     subscriber = joined(hub, socket)
@@ -167,7 +167,7 @@ def test_who_reads_nothing_is_let_go(hub, conn, monkeypatch):
     assert socket.most < QUEUE + (300 << 10)
 
 
-def test_who_reads_too_little_to_catch_up_is_let_go(hub, conn, monkeypatch):
+def test_a_client_that_reads_too_little_to_catch_up_is_disconnected(hub, conn, monkeypatch):
     monkeypatch.setattr(replay, "BEHIND_S", 0.5)
     monkeypatch.setattr(replay, "STALL_S", PATIENCE_S)
     socket = Socket()
