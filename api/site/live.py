@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from api.site.backend import Backend
     from api.site.credentials import Credentials
-    from presage_client import Event, Gap
+    from presage_client import Event, StreamGap
 
 log = logging.getLogger(__name__)
 
@@ -200,7 +200,7 @@ class LiveHub:
             if (now - wanted and not all_are) or len(wanted) > 2 * len(now) + 100:
                 return
 
-    def _on_gap(self, gap: Gap) -> None:
+    def _on_gap(self, gap: StreamGap) -> None:
         log.warning("events %s to %s of the stream were missed", gap.after, gap.upto)
         for listener in {each for group in self._listeners.values() for each in group}:
             listener.request_snapshot()

@@ -12,7 +12,7 @@ from api.endpoints.table import ENDPOINTS
 from api.metering import keys
 from benchmarks.api import report as api_report
 from benchmarks.api.data import Size, load
-from benchmarks.api.load import Client, cpu_s, press, request
+from benchmarks.api.load import LoadClient, cpu_s, press, request
 from benchmarks.api.questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
 from benchmarks.api.report import Latency
 from benchmarks.api.servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
@@ -151,7 +151,7 @@ class Asker:
     def _ask(self, endpoint: Endpoint, questions: Iterator[Question], most: int) -> tuple[list[float], list[int]]:
         """Return each response's milliseconds and bytes."""
         most = min(most, PROXY_ASKED) if endpoint.name in PROXIED else most
-        times, sizes, client, until, missing = [], [], Client(self.port), time.monotonic() + ASKED_S, 0
+        times, sizes, client, until, missing = [], [], LoadClient(self.port), time.monotonic() + ASKED_S, 0
         try:
             for nth, question in enumerate(questions):
                 answer = client.ask(request(question.method, question.path, self.headers, question.body))

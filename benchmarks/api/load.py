@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     seconds: float
 
 
-class Client:
+class LoadClient:
     """One keep-alive connection; sends one request at a time."""
 
     def __init__(self, port: int) -> None:
@@ -83,7 +83,7 @@ def press(port: int, requests: Sequence[bytes], *, clients: int, seconds: float)
     """Send requests from several clients as fast as they are answered; return the number of responses."""
     turns: Iterator[bytes] = cycle(requests)
     answered, until = 0, time.monotonic() + seconds
-    several = [Client(port) for _ in range(clients)]
+    several = [LoadClient(port) for _ in range(clients)]
     with selectors.DefaultSelector() as selector:
         for client in several:
             selector.register(client.socket, selectors.EVENT_READ, client)

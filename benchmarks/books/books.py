@@ -18,7 +18,7 @@ from rich.progress import Progress
 from api.endpoints.table import ENDPOINTS
 from api.schemas.records import Orderbook
 from benchmarks.api.api import generous, quantile
-from benchmarks.api.load import Client, cpu_s, request
+from benchmarks.api.load import LoadClient, cpu_s, request
 from benchmarks.api.servers import OURS, servers
 from benchmarks.books.data import Day
 from benchmarks.database import fresh
@@ -125,7 +125,7 @@ def asked(bench: Bench, server: Server, key: str, probes: list[Probe], how: str)
     """Request the book of each moment, and compare with the expected one."""
     (endpoint,) = (each for each in ENDPOINTS if each.name == "market_orderbook")
     headers = {"X-API-Key": key, "Accept": "*/*"}
-    client = Client(server.port)
+    client = LoadClient(server.port)
 
     def ask(probe: Probe) -> Answer:
         path = endpoint.path.replace("{id}", Day.condition(probe.market_key - 1))

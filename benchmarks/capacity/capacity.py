@@ -10,7 +10,7 @@ from benchmarks import document
 from benchmarks.capacity import rows
 from benchmarks.capacity.exchange import Exchange, discover
 from benchmarks.capacity.feeds import Feeds
-from benchmarks.capacity.measuring import DATABASE, EXCHANGE, LEADER, SETTLE_S, STANDBY, Measurement, Progress
+from benchmarks.capacity.measuring import DATABASE, EXCHANGE, LEADER, SETTLE_S, STANDBY, Measurement, ProgressReporter
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from cli.stack.processes import StartError, Supervisor
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from benchmarks.capacity.measuring import Window
+    from benchmarks.capacity.measuring import MeasuredWindow
     from benchmarks.capacity.rows import Rows
     from benchmarks.figures import Figure
     from benchmarks.harness import Options
@@ -62,7 +62,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
     from sql.database import connect
 
     limit_s = PATIENCE_S + options.markets / MARKETS_A_SECOND
-    progress = Progress(report)
+    progress = ProgressReporter(report)
     report("the database is starting")
     with (
         fresh(report) as bench,
@@ -101,7 +101,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         yield from state(conn, feeds, window, compared)
 
 
-def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progress: Progress) -> None:
+def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progress: ProgressReporter) -> None:
     """Store the exchange's markets by the product's own discovery."""
     began, total = time.monotonic(), 0
 
@@ -121,7 +121,7 @@ def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progres
     progress.report(f"catalogue read by discovery in {time.monotonic() - began:.1f} s")
 
 
-def costs(options: Options, window: Window, compared: Rows) -> Iterator[Figure]:
+def costs(options: Options, window: MeasuredWindow, compared: Rows) -> Iterator[Figure]:
     """Yield events and CPU time. An event is a message of the exchange, committed as far as its rows are stored."""
     if not compared.sent:
         raise StartError(f"the exchange has sent no trade and no change of a book in {window.seconds:.0f} s")
@@ -160,7 +160,7 @@ def costs(options: Options, window: Window, compared: Rows) -> Iterator[Figure]:
         )
 
 
-def lag(conn: Connection, window: Window) -> Figure:
+def lag(conn: Connection, window: MeasuredWindow) -> Figure:
     """Return the lag from the exchange's timestamp to the commit, from the feed's own histograms."""
     from orchestration.ingest import lag as histogram
 
@@ -176,7 +176,7 @@ def lag(conn: Connection, window: Window) -> Figure:
     )
 
 
-def state(conn: Connection, feeds: Feeds, window: Window, compared: Rows) -> Iterator[Figure]:
+def state(conn: Connection, feeds: Feeds, window: MeasuredWindow, compared: Rows) -> Iterator[Figure]:
     """Yield memory, the time until ready, and what is missing."""
     yield figure(
         "memory",

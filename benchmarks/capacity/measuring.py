@@ -27,7 +27,7 @@ NOW = "select extract(epoch from clock_timestamp())::float8"
 LATEST_FIGURES = "select coalesce(max(extract(epoch from ts)), 0)::float8 from feed_stats"
 
 
-class Window(NamedTuple):
+class MeasuredWindow(NamedTuple):
     """What was measured, from one of the feed's figures to the first one after the end."""
 
     seconds: float
@@ -41,7 +41,7 @@ class Window(NamedTuple):
     lead_changes: int
 
 
-class Progress:
+class ProgressReporter:
     """Reports a line every few seconds."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
@@ -64,7 +64,7 @@ class Measurement:
         supervisor: Supervisor,
         exchange: Exchange,
         feeds: Feeds,
-        progress: Progress,
+        progress: ProgressReporter,
     ) -> None:
         self._conn = conn  # left out of the database's CPU time
         self._supervisor = supervisor
@@ -74,7 +74,7 @@ class Measurement:
         self._postmaster = parent(conn.info.backend_pid)
         supervisor.guard_last(self._postmaster)
 
-    def measure(self, seconds: float, burst: tuple[float, float] | None = None) -> Window:
+    def measure(self, seconds: float, burst: tuple[float, float] | None = None) -> MeasuredWindow:
         """Measure for some seconds; return once everything sent meanwhile is committed, if that takes no minutes.
 
         `burst` is how many times the rate the exchange trades at, and for how many seconds, from the beginning on.
@@ -102,7 +102,7 @@ class Measurement:
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
         self._settle(after.clock_ms, to_s)
-        return Window(took, before, after, from_s, to_s, offset, spent, memory, lead_changes)
+        return MeasuredWindow(took, before, after, from_s, to_s, offset, spent, memory, lead_changes)
 
     def _times(self) -> dict[tuple[str, int], float]:
         """Return the CPU times by name and process; the runs of the feed have no name, but the role of the moment."""

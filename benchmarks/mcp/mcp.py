@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.api.load import Client, cpu_s, press, request
+from benchmarks.api.load import LoadClient, cpu_s, press, request
 from benchmarks.figures import Figure, Target, figure
 from benchmarks.harness import interleaved
 from cli.stack.plan import ROOT
@@ -88,7 +88,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             yield figure(f"{name}: CPU", cpu["ours"], "µs", rival=(RIVAL, cpu[RIVAL]), target=Target("ratio", "<=", 1))
             rates = [statistics.median(server.rates) for server in (ours, rival)]
             yield figure(name, rates[0], "calls/s", rival=(RIVAL, rates[1]), target=Target("value", ">=", 500))
-        client = Client(ours.port)
+        client = LoadClient(ours.port)
         for modern, era in ERAS.items():
             took = [client.ask(asked("tools/list", modern=modern)) for _ in range(LISTS)]
             median = statistics.median(each.seconds for each in took) * 1e3

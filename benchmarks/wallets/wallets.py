@@ -11,7 +11,7 @@ import aiosql
 
 from api.endpoints.table import ENDPOINTS
 from benchmarks.api.api import generous, quantile
-from benchmarks.api.load import Client, request
+from benchmarks.api.load import LoadClient, request
 from benchmarks.api.servers import UNCACHED, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
@@ -154,7 +154,7 @@ def asked(endpoint: Endpoint, wallet: int, headers: dict[str, str]) -> bytes:
 
 def ask(port: int, requests: list[bytes]) -> tuple[list[float], float]:
     """Return each response's milliseconds and their mean size in bytes; warm-up requests do not count."""
-    client = Client(port)
+    client = LoadClient(port)
     try:
         answers = [client.ask(each) for each in (requests[:10] + requests)]
     finally:

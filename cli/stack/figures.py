@@ -26,7 +26,7 @@ COUNTED = (
 MAX_COUNTING_SHARE = 0.05  # of the time: a table that is slow to count is counted less often
 
 
-class Stage(NamedTuple):
+class StageLag(NamedTuple):
     """A stage of the pipeline and its lag."""
 
     stage: str
@@ -76,7 +76,7 @@ class PipelineFigures(msgspec.Struct):
     rates: dict[str, float] = {}  # rows a second, over the last ten
     lag_p50_s: float | None = None
     lag_p99_s: float | None = None
-    stages: list[Stage] = []
+    stages: list[StageLag] = []
     leases: list[FeedLease] = []
     gaps: int | None = None
     open_gaps: int = 0
@@ -165,7 +165,7 @@ class FigureReader:
             rates=self.counter.rates(),
             lag_p50_s=None if p50 is None else p50 / 1000,
             lag_p99_s=None if p99 is None else p99 / 1000,
-            stages=[Stage(*row) for row in queries.stages(conn)],
+            stages=[StageLag(*row) for row in queries.stages(conn)],
             leases=[FeedLease(*row) for row in queries.leases(conn)],
             gaps=gaps,
             open_gaps=open_gaps,

@@ -42,7 +42,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Stats:
+class StatsPass:
     """Result of computing the 24-hour statistics."""
 
     outcomes: int
@@ -126,10 +126,10 @@ def _refresh(conn: psycopg.Connection[Any]) -> Callable[..., Any]:
     return refresh
 
 
-def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> Stats:
+def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> StatsPass:
     """Write each outcome's last 24 hours."""
     window = Window.at(now)
-    return Stats(
+    return StatsPass(
         *queries.upsert_stats(
             conn,
             window_start=window.start,

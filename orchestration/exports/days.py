@@ -133,7 +133,7 @@ def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, fold
     return {part for part, forms in whole.items() if forms == set(files.SUFFIX)}
 
 
-def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart) -> list[files.ExportedFile]:
+def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart) -> list[files.WrittenFile]:
     """Write a part from one snapshot."""
     span = {"from_ts": part.since, "to_ts": part.until}
     with conn.transaction():

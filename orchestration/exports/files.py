@@ -35,7 +35,7 @@ UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True)
-class ExportedFile:
+class WrittenFile:
     """A completely written file."""
 
     format: Format
@@ -45,7 +45,7 @@ class ExportedFile:
     sha256: bytes
 
 
-def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any], stem: Path) -> list[ExportedFile]:
+def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any], stem: Path) -> list[WrittenFile]:
     """Write a query's rows to `stem`.DIGEST.csv.gz and `stem`.DIGEST.parquet, visible once complete.
 
     Existing files stay: another version has another digest, and so another name.
@@ -68,7 +68,7 @@ def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any]
         _sync(path)
         sha256 = digest(path)
         whole = path.replace(stem.with_name(f"{stem.name}.{sha256.hex()[:DIGITS]}.{SUFFIX[form]}"))
-        found.append(ExportedFile(form, whole, rows, whole.stat().st_size, sha256))
+        found.append(WrittenFile(form, whole, rows, whole.stat().st_size, sha256))
     _sync(stem.parent)
     return found
 

@@ -58,9 +58,8 @@ class BookResync:
         self._normalizer.invalidate(listener.tokens)
         for state in held:
             state.due_at = float("inf")  # until there is a connection again
-        earlier = [
-            loss for loss, (of, _) in self._open_losses.items() if of is listener
-        ]  # lost again before all is synced
+        # If it is lost again before all of its books are synced, an earlier loss is still open.
+        earlier = [loss for loss, (of, _) in self._open_losses.items() if of is listener]
         tokens = [
             state.token
             for state in held

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from orchestration.settlement.reading import BlockBatch
 
 
-class OnchainTrade(msgspec.Struct, gc=False):
+class OnchainTradeEvent(msgspec.Struct, gc=False):
     """The on-chain trade record. `market_id` and `outcome` are null while the catalogue does not know the token."""
 
     tx_hash: str
@@ -45,7 +45,7 @@ TokenMarkets = dict[str, tuple[str, int]]  # token id → market id and outcome
 
 def from_batch(
     batch: BlockBatch, numbers: set[int], markets: Mapping[str, tuple[str, int]], finalized: int
-) -> list[OnchainTrade]:
+) -> list[OnchainTradeEvent]:
     """Return the records of a batch, in order; of the blocks with these numbers."""
     fills, tokens = batch.decoded.fills, batch.decoded.tokens
     blocks = {block.number: ("0x" + block.hash.hex(), block.ts_s * 1000) for block in batch.blocks}
@@ -64,7 +64,7 @@ def from_batch(
         token_id = tokens[token]
         market_id, outcome = markets.get(token_id, (None, None))
         records.append(
-            OnchainTrade(
+            OnchainTradeEvent(
                 tx_hash="0x" + tx.hex(),
                 log_index=log,
                 block_number=number,
@@ -88,13 +88,13 @@ def from_batch(
     return records
 
 
-def from_rows(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTrade]:
+def from_rows(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTradeEvent]:
     """Return the records of rows as `fills_between` returns them."""
     records = []
     for number, log, tx, block_hash, market_id, token_id, outcome, maker, taker, side, price, *rest in rows:
         size, value, fee, contract, of_taker, ts_s = rest
         records.append(
-            OnchainTrade(
+            OnchainTradeEvent(
                 tx_hash="0x" + tx.hex(),
                 log_index=log,
                 block_number=number,
@@ -118,20 +118,20 @@ def from_rows(rows: Iterable[tuple[Any, ...]], finalized: int) -> list[OnchainTr
     return records
 
 
-def messages(records: Iterable[OnchainTrade]) -> list[StreamMessage]:
+def messages(records: Iterable[OnchainTradeEvent]) -> list[StreamMessage]:
     """Return the messages that publish fills."""
     return [message("onchain_trade", record.ts, record.market_id, record) for record in records]
 
 
-def revocations(records: Iterable[OnchainTrade]) -> list[StreamMessage]:
+def revocations(records: Iterable[OnchainTradeEvent]) -> list[StreamMessage]:
     """Return the messages that revoke fills, newest first."""
     gone = [msgspec.structs.replace(record, revoked=True) for record in records]
     return messages(sorted(gone, key=_place, reverse=True))
 
 
 def difference(
-    before: Iterable[OnchainTrade], after: Iterable[OnchainTrade]
-) -> tuple[list[OnchainTrade], list[OnchainTrade]]:
+    before: Iterable[OnchainTradeEvent], after: Iterable[OnchainTradeEvent]
+) -> tuple[list[OnchainTradeEvent], list[OnchainTradeEvent]]:
     """Return the records that were published and no longer hold, and those that hold and were not published."""
     old, new = ({_place(record): _bare(record) for record in records} for records in (before, after))
     gone = [record for place, record in old.items() if new.get(place) != record]
@@ -139,9 +139,9 @@ def difference(
     return gone, come
 
 
-def _place(record: OnchainTrade) -> LogPosition:
+def _place(record: OnchainTradeEvent) -> LogPosition:
     return record.block_number, record.log_index
 
 
-def _bare(record: OnchainTrade) -> OnchainTrade:
+def _bare(record: OnchainTradeEvent) -> OnchainTradeEvent:
     return msgspec.structs.replace(record, finalized=False)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from orchestration.settlement.reading import BlockBatch
-    from orchestration.settlement.records import OnchainTrade, TokenMarkets
+    from orchestration.settlement.records import OnchainTradeEvent, TokenMarkets
     from orchestration.stream import StreamMessage
     from upstream.chain.contracts import Contract
     from upstream.chain.wire import Heads
@@ -331,7 +331,7 @@ class Writer:
 
     @dataclass
     class _Gone:
-        fills: list[OnchainTrade]
+        fills: list[OnchainTradeEvent]
         trades: int
         blocks: list[tuple[int, int]]
         messages: list[StreamMessage]

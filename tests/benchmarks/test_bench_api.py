@@ -14,7 +14,7 @@ import pytest
 
 from api.endpoints.table import ENDPOINTS
 from benchmarks.api.api import beside, quantile
-from benchmarks.api.load import Client, cpu_s, press, request
+from benchmarks.api.load import LoadClient, cpu_s, press, request
 from benchmarks.api.questions import NOT_ASKED, QUERY_VARIANTS, Questions
 from benchmarks.api.report import BEGIN, END, Report, write
 from benchmarks.figures import Target
@@ -68,7 +68,7 @@ def server():
 
 def test_a_client_waits_for_the_whole_answer(server):
     port, asked = server
-    with closing(Client(port)) as client:
+    with closing(LoadClient(port)) as client:
         answer = client.ask(request("POST", "/x", {"A": "b"}, b"body"))
 
     assert (answer.status, answer.size, b"".join(client.body)) == (200, 10, b"0123456789")

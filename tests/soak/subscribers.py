@@ -13,7 +13,7 @@ from presage_client import AsyncStream
 from tests.soak.stream_writer import MARKETS, TYPES, WALLETS
 
 if TYPE_CHECKING:
-    from presage_client import Gap
+    from presage_client import StreamGap
 
 
 class Row(NamedTuple):
@@ -35,7 +35,7 @@ class Subscriber:
     types: frozenset[str] | None
     wallets: frozenset[bytes]
     received: list[int] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
+    gaps: list[StreamGap] = field(default_factory=list)
     connections: int = 0
     last: int = 0
     stream: AsyncStream | None = None

@@ -25,7 +25,7 @@ NO_TOKEN = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fills:
+class FillColumns:
     """OrderFilled of either version, one element per log.
 
     `maker` owns the row's order; `side` (1 BUY, -1 SELL) is the maker's. `is_taker_order`: the taker's own order, whose
@@ -120,7 +120,7 @@ class RefusedLog(NamedTuple):
 class Decoded:
     """Result of decoding a batch of logs."""
 
-    fills: Fills
+    fills: FillColumns
     tokens: Sequence[str]
     """uint256 in decimal, as the exchange writes token ids; `Fills.token` and `Entry.token` point here."""
     ledger: Sequence[Entry]

@@ -80,7 +80,7 @@ class EndpointHealth:
     """Since when its newest blocks differ from those of the endpoint in use."""
 
 
-class Endpoint:
+class RpcEndpoint:
     """One URL. Only its host is ever shown: URLs of paid endpoints have their key in the path."""
 
     def __init__(self, url: str, order: int, client: Client) -> None:

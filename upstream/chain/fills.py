@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from upstream.chain import abi_words
-from upstream.chain.decoded import NO_MATCH, NO_PRICE, Fills
+from upstream.chain.decoded import NO_MATCH, NO_PRICE, FillColumns
 from upstream.transport.numbers import MICRO
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class DecodedRows(NamedTuple):
     fee_in_shares: Bools
 
 
-def fills(batch: DecodeBatch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Sequence[RawLog]) -> Fills:
+def fills(batch: DecodeBatch, v1: Sequence[RawLog], v2: Sequence[RawLog], matched: Sequence[RawLog]) -> FillColumns:
     """Decode the fills of both versions, in order."""
     parts = [_v1(batch, v1), _v2(batch, v2)]
     logs = [log for part in parts for log in part.logs]
@@ -72,7 +72,7 @@ def fills(batch: DecodeBatch, v1: Sequence[RawLog], v2: Sequence[RawLog], matche
     batch.counts["zero_amounts"] += int(((size == 0) | (value == 0))[order].sum())
     batch.counts["dust"] += int(((size > 0) & (size < DUST))[order].sum())
     batch.counts["impossible_prices"] += int(((size > 0) & (value > 0) & (price == NO_PRICE))[order].sum())
-    made = Fills(
+    made = FillColumns(
         block[order],
         place[order],
         tx_hash[order],
@@ -147,7 +147,7 @@ def _rounded(factor: Ints, by: Ints | int, over: Ints) -> Ints:
     return made
 
 
-def _group(batch: DecodeBatch, made: Fills, matched: Sequence[RawLog]) -> None:
+def _group(batch: DecodeBatch, made: FillColumns, matched: Sequence[RawLog]) -> None:
     """Set the taker's log index on all rows of a match, and count each match once.
 
     The exchange logs the makers' rows, then the taker's, then OrdersMatched. So a maker's row belongs to the next

@@ -7,7 +7,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from upstream.chain.endpoint import MAX_BATCH, Endpoint
+from upstream.chain.endpoint import MAX_BATCH, RpcEndpoint
 from upstream.chain.wire import FINAL_AFTER, Block, Heads, RawLog
 from upstream.transport.errors import Unavailable, UpstreamError
 from upstream.transport.http import Client
@@ -61,7 +61,7 @@ class Rpc:
         self._client = Client(
             transport=transport, connect_s=connect_s, read_s=read_s, total_s=total_s, attempts=1, max_body=max_body
         )
-        self.endpoints = [Endpoint(url, order, self._client) for order, url in enumerate(urls)]
+        self.endpoints = [RpcEndpoint(url, order, self._client) for order, url in enumerate(urls)]
         self._current = self.endpoints[0]
         self._total_s = total_s
         self._rounds = rounds
@@ -69,7 +69,7 @@ class Rpc:
         self._sleep = sleep
         self._compare_s = compare_s
         self._compared_at = float("-inf")
-        self._pending_reads: dict[Endpoint, Future[Any]] = {}
+        self._pending_reads: dict[RpcEndpoint, Future[Any]] = {}
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(len(urls), "heads") if len(urls) > 1 else None
 
@@ -102,7 +102,7 @@ class Rpc:
         self._compare(now)
         return self.heads_of(self._current)
 
-    def heads_of(self, endpoint: Endpoint) -> Heads:
+    def heads_of(self, endpoint: RpcEndpoint) -> Heads:
         """Return the last heads of one endpoint."""
         health = endpoint.health
         if health.finalized is None:
@@ -149,7 +149,7 @@ class Rpc:
             for each in self.endpoints
         ]
 
-    def _with_best(self, work: Callable[[Endpoint], T], needed: int, rounds: int | None = None) -> T:
+    def _with_best(self, work: Callable[[RpcEndpoint], T], needed: int, rounds: int | None = None) -> T:
         """Run with the best endpoint, else the next ones; if all back off, wait for one, at most `MAX_PAUSE_S`."""
         until = self._clock() + self._total_s
         fault: UpstreamError = Unavailable("no endpoint was asked")
@@ -173,11 +173,11 @@ class Rpc:
                     return done
         raise fault
 
-    def _ranked(self, needed: int, *, even_resting: bool) -> Iterator[Endpoint]:
+    def _ranked(self, needed: int, *, even_resting: bool) -> Iterator[RpcEndpoint]:
         """Yield endpoints: healthy first, then those that know the block, then the one in use."""
         now = self._clock()
 
-        def rank(each: Endpoint) -> tuple[bool, bool, bool, int]:
+        def rank(each: RpcEndpoint) -> tuple[bool, bool, bool, int]:
             health = each.health
             return (health.backoff_until > now, health.head < needed, each is not self._current, each.order)
 
@@ -205,7 +205,7 @@ class Rpc:
                 del self._pending_reads[each]
                 future.result()
 
-    def _recorded(self, work: Callable[[Endpoint], T], endpoint: Endpoint) -> T | None:
+    def _recorded(self, work: Callable[[RpcEndpoint], T], endpoint: RpcEndpoint) -> T | None:
         try:
             done = work(endpoint)
         except UpstreamError as fault:
@@ -215,7 +215,7 @@ class Rpc:
         endpoint.record_success()
         return done
 
-    def _read_heads(self, endpoint: Endpoint) -> None:
+    def _read_heads(self, endpoint: RpcEndpoint) -> None:
         head, finalized = endpoint.tip()
         endpoint.health.head = head.number
         endpoint.health.finalized = None if finalized is None else finalized.number
@@ -240,9 +240,9 @@ class Rpc:
             for each, blocks in blocks_by_endpoint.items():
                 self._check_fork(each, blocks[1].hash != ours.hash, now)
 
-    def _avoid_minority(self, blocks_by_endpoint: dict[Endpoint, Block], now: float) -> None:
+    def _avoid_minority(self, blocks_by_endpoint: dict[RpcEndpoint, Block], now: float) -> None:
         """Avoid endpoints whose final block differs from the majority's; of two, prefer the one listed first."""
-        chains: dict[bytes, list[Endpoint]] = {}
+        chains: dict[bytes, list[RpcEndpoint]] = {}
         for each, block in blocks_by_endpoint.items():
             chains.setdefault(block.hash, []).append(each)
         if len(chains) < 2:
@@ -257,7 +257,7 @@ class Rpc:
         if self._current not in right:
             self._current = right[0]
 
-    def _check_fork(self, endpoint: Endpoint, forked: bool, now: float) -> None:  # noqa: FBT001
+    def _check_fork(self, endpoint: RpcEndpoint, forked: bool, now: float) -> None:  # noqa: FBT001
         """Avoid an endpoint whose newest blocks differ for long; brief differences are normal."""
         health = endpoint.health
         if not forked:

@@ -49,7 +49,7 @@ class LiveResource(OutcomeResource):
         return self.required(text)
 
 
-class Orderbook(LiveResource):
+class OrderbookResource(LiveResource):
     """The order book of an outcome, only while it agrees with the exchange's best prices."""
 
     def answer(self, given: OrderbookParameters, **path: str) -> bytes:

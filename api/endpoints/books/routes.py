@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.endpoints.base.credits import PAST_COST
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.books.requests import BookHistoryParameters, OrderbookParameters
-from api.endpoints.books.resource import Orderbook, OrderbookHistory, cost_of_book
+from api.endpoints.books.resource import OrderbookHistory, OrderbookResource, cost_of_book
 from api.schemas import records
 from api.schemas.books import BookHistory
 from sql.queries import books
@@ -14,7 +14,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_orderbook",
         path="/v1/markets/{id}/orderbook",
-        resource=Orderbook,
+        resource=OrderbookResource,
         query=books.of_outcome,
         parameters=OrderbookParameters,
         answers=records.Orderbook,

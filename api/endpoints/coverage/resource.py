@@ -38,7 +38,7 @@ class GapCursor(msgspec.Struct, frozen=True, array_like=True):
     place: int = BEHIND_ALL
 
 
-class Coverage(ReadResource):
+class CoverageResource(ReadResource):
     """Coverage of every kind of data, with all gaps."""
 
     def answer(self, given: GapParameters, **path: str) -> bytes:
@@ -77,7 +77,7 @@ class Coverage(ReadResource):
         return f'"data":[{data}],"count":{len(shown)},"next_cursor":"{tail}","has_more":{more}'.encode()
 
 
-class MarketCoverage(Coverage):
+class MarketCoverageResource(CoverageResource):
     """Coverage of one market."""
 
     def answer(self, given: GapParameters, **path: str) -> bytes:

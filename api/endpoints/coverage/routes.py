@@ -5,13 +5,13 @@ from __future__ import annotations
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.coverage import records
 from api.endpoints.coverage.requests import GapParameters
-from api.endpoints.coverage.resource import Coverage, MarketCoverage
+from api.endpoints.coverage.resource import CoverageResource, MarketCoverageResource
 
 ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="coverage",
         path="/v1/coverage",
-        resource=Coverage,
+        resource=CoverageResource,
         parameters=GapParameters,
         answers=records.Coverage,
         errors=("invalid_cursor",),
@@ -25,7 +25,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_coverage",
         path="/v1/markets/{id}/coverage",
-        resource=MarketCoverage,
+        resource=MarketCoverageResource,
         parameters=GapParameters,
         answers=records.MarketCoverage,
         errors=("not_found", "invalid_cursor"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.base.lists import LAST_MODIFIED, ComputedList
 from api.endpoints.events import records
-from api.endpoints.markets.lists import CategoryMarkets, EventMarkets
+from api.endpoints.markets.lists import CategoryMarketsResource, EventMarketsResource
 from api.endpoints.markets.requests import CategoryMarketParameters, EventMarketParameters
 from sql.queries import taxonomy
 
@@ -13,7 +13,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="event_markets",
         path="/v1/events/{id}/markets",
-        resource=EventMarkets,
+        resource=EventMarketsResource,
         query=taxonomy.has_event,
         parameters=EventMarketParameters,
         answers=records.EventMarkets,
@@ -39,7 +39,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="category_markets",
         path="/v1/categories/{slug}/markets",
-        resource=CategoryMarkets,
+        resource=CategoryMarketsResource,
         query=taxonomy.has_category,
         parameters=CategoryMarketParameters,
         answers=records.CategoryMarkets,

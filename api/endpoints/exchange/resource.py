@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from api.data.lookup import MarketRef
     from api.data.proxy import ExchangeProxy
     from api.endpoints.exchange.requests import MarketPositionParameters, PositionParameters
-    from upstream.polymarket.data_api.client import ClosedPosition as SentClosed
+    from upstream.polymarket.data_api.client import DataApiClosedPosition as SentClosed
     from upstream.polymarket.data_api.client import DataApiPosition as Sent
     from upstream.polymarket.data_api.client import Holder
     from upstream.transport.http import Value

@@ -123,13 +123,13 @@ class GroupMarkets(ReadResource):
         return json_list(rows, **{self.of: name})
 
 
-class EventMarkets(GroupMarkets):
+class EventMarketsResource(GroupMarkets):
     """Markets of one event."""
 
     of = "event_id"
 
 
-class CategoryMarkets(GroupMarkets):
+class CategoryMarketsResource(GroupMarkets):
     """Markets of one category."""
 
     of = "category"

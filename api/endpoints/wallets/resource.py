@@ -111,7 +111,7 @@ class AccountResource(ReadResource):
         self.reply(req, resp, given, {**path, "account_id": str(req.context.grant.key.account_id)})
 
 
-class Watched(AccountResource):
+class WatchedResource(AccountResource):
     """The wallets that an account watches."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
@@ -226,7 +226,7 @@ class Trades(PaginatedHistory):
         asked["since"] = max(asked["since"], min(first or known_until, known_until))
 
 
-class Activity(Trades):
+class ActivityResource(Trades):
     """Recorded activity of a watched wallet."""
 
     def answer(self, given: WalletTradeParameters, **path: str) -> bytes:
@@ -239,7 +239,7 @@ class Activity(Trades):
         return begin.encode() + self.page(rows, given.limit, place)
 
 
-class Summary(AccountResource):
+class SummaryResource(AccountResource):
     """Totals of a wallet."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
@@ -255,7 +255,7 @@ class WalletRow(ReadResource):
         return self.required(self.read(wallet=wallet(path["address"])))
 
 
-class Onchain(Trades):
+class OnchainResource(Trades):
     """Fills of the last 14 days."""
 
     def answer(self, given: WalletTradeParameters, **path: str) -> bytes:
@@ -293,7 +293,7 @@ class Markets(PaginatedHistory):
         return f'{{"address":"{formatted(which)}",'.encode() + self.page(rows, given.limit, place, note=note)
 
 
-class Leaderboard(ReadResource):
+class LeaderboardResource(ReadResource):
     """The top of a leaderboard."""
 
     def answer(self, given: LeaderboardParameters, **path: str) -> bytes:

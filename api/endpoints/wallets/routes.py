@@ -6,16 +6,16 @@ from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.wallets import records
 from api.endpoints.wallets.requests import LeaderboardParameters, WalletMarketParameters, WalletTradeParameters
 from api.endpoints.wallets.resource import (
-    Activity,
-    Leaderboard,
+    ActivityResource,
+    LeaderboardResource,
     Markets,
-    Onchain,
-    Summary,
+    OnchainResource,
+    SummaryResource,
     Unwatch,
     WalletRow,
     Watch,
     WatchBody,
-    Watched,
+    WatchedResource,
 )
 from sql.queries import wallets
 
@@ -26,7 +26,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="leaderboard",
         path="/v1/leaderboard",
-        resource=Leaderboard,
+        resource=LeaderboardResource,
         query=wallets.leaderboard,
         parameters=LeaderboardParameters,
         answers=records.Leaderboard,
@@ -54,7 +54,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="watched_wallets",
         path="/v1/wallets/watched",
-        resource=Watched,
+        resource=WatchedResource,
         answers=records.Watched,
         tag="Wallets",
         summary="List watched wallets",
@@ -75,7 +75,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="wallet_activity",
         path="/v1/wallets/{address}/activity",
-        resource=Activity,
+        resource=ActivityResource,
         query=wallets.activity,
         parameters=WalletTradeParameters,
         answers=records.Activity,
@@ -89,7 +89,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="wallet_onchain",
         path="/v1/wallets/{address}/onchain",
-        resource=Onchain,
+        resource=OnchainResource,
         query=wallets.onchain,
         parameters=WalletTradeParameters,
         answers=records.Onchain,
@@ -104,7 +104,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="wallet_summary",
         path="/v1/wallets/{address}/summary",
-        resource=Summary,
+        resource=SummaryResource,
         query=wallets.summary,
         answers=records.WalletSummary,
         credits=5,

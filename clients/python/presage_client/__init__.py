@@ -17,14 +17,13 @@ from presage_client._record import Record, Records
 from presage_client.async_client import AsyncClient
 from presage_client.client import Client
 from presage_client.errors import PresageError
-from presage_client.stream import AsyncStream, Event, Gap, Lost, Refused, Stream, StreamError, Type, Unavailable
+from presage_client.stream import AsyncStream, Event, Lost, Refused, Stream, StreamError, StreamGap, Type, Unavailable
 
 __all__ = [
     "AsyncClient",
     "AsyncStream",
     "Client",
     "Event",
-    "Gap",
     "Lost",
     "PresageError",
     "Record",
@@ -32,6 +31,7 @@ __all__ = [
     "Refused",
     "Stream",
     "StreamError",
+    "StreamGap",
     "Type",
     "Unavailable",
     "records",

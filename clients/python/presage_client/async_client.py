@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from presage_client import records
     from presage_client._transport import Failed, Instant
-    from presage_client.stream import Gap, Type
+    from presage_client.stream import StreamGap, Type
     from presage_client.stream.opening import Proxy
 
 T = TypeVar("T")
@@ -99,7 +99,7 @@ class AsyncClient(AsyncOperations):
         types: Iterable[Type] | None = None,
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
-        on_gap: Callable[[Gap], object] | None = None,
+        on_gap: Callable[[StreamGap], object] | None = None,
         patience_s: float = math.inf,
         ssl: SSLContext | None = None,
         proxy: Proxy = True,

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 import pytest
 
-from cli.stack.figures import BackfillFigures, PipelineFigures, Stage
+from cli.stack.figures import BackfillFigures, PipelineFigures, StageLag
 from cli.stack.outcome import Outcome, problems, summary
 
 FIELDS = [
@@ -64,7 +64,7 @@ def test_a_look_at_the_pipeline_goes_into_the_json(well):
         rows={"trades": 9},
         lag_p50_s=0.3,
         lag_p99_s=0.4,
-        stages=[Stage("discovery", "late", 901.0)],
+        stages=[StageLag("discovery", "late", 901.0)],
         gaps=2,
         quarantined=1,
     )
@@ -78,7 +78,7 @@ def test_a_look_at_the_pipeline_goes_into_the_json(well):
 def test_what_keeps_a_stage_from_going_on_is_told(well):
     reason = "cannot reach gamma-api.polymarket.com: name not known"
     at = datetime(2026, 11, 22, 12, 3, 11).astimezone()
-    well.take(PipelineFigures(stages=[Stage("discovery", "missing", None, reason, int(at.timestamp()))]))
+    well.take(PipelineFigures(stages=[StageLag("discovery", "missing", None, reason, int(at.timestamp()))]))
 
     assert well.reasons == {"discovery": f"{reason}, since 12:03:11"}
     assert f"stage discovery is missing: {reason}, since 12:03:11" in problems(well, [])

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from cli.stack.figures import BackfillFigures, FeedLease, PipelineFigures, Stage
+from cli.stack.figures import BackfillFigures, FeedLease, PipelineFigures, StageLag
 from cli.stack.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
@@ -25,7 +25,10 @@ FIGURES = PipelineFigures(
     rates={"trades": 0.2, "book_events": 678.4},
     lag_p50_s=0.125,
     lag_p99_s=0.482,
-    stages=[Stage("discovery", "fresh", None), Stage("ingestion", "late", 4.21, "follows no market", 1_795_000_000)],
+    stages=[
+        StageLag("discovery", "fresh", None),
+        StageLag("ingestion", "late", 4.21, "follows no market", 1_795_000_000),
+    ],
     leases=[
         FeedLease("market", "5a2c99d1-aaaa", "leader", ready=True, pid=1, silent_s=0.4, window_left_s=71.2),
         FeedLease("market", "77e0b3c4-bbbb", "standby", ready=False, pid=2, silent_s=0.2, window_left_s=-3.0),

@@ -10,7 +10,7 @@ import pickle
 import httpx
 import pytest
 
-from presage_client import AsyncClient, Client, Gap, Lost, PresageError, Records, Refused, Stream, records
+from presage_client import AsyncClient, Client, Lost, PresageError, Records, Refused, Stream, StreamGap, records
 from presage_client import _endpoints as endpoints
 from presage_client._transport import Transport
 from tests.clients.python.conftest import answering
@@ -274,9 +274,9 @@ def test_a_download_that_fails_leaves_nothing_behind(call, tmp_path, answers, co
 
 
 def test_errors_of_the_stream_pickle():
-    refused, lost = (pickle.loads(pickle.dumps(error)) for error in (Refused("c", "d"), Lost(Gap(1, 2))))
+    refused, lost = (pickle.loads(pickle.dumps(error)) for error in (Refused("c", "d"), Lost(StreamGap(1, 2))))
     assert (str(refused), refused.code, refused.detail) == ("c: d", "c", "d")
-    assert (str(lost), lost.gap) == ("events after 1 and up to 2 may be missing", Gap(1, 2))
+    assert (str(lost), lost.gap) == ("events after 1 and up to 2 may be missing", StreamGap(1, 2))
 
 
 def test_lists_of_records_stay_such():

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from presage_client import AsyncStream, Event, Gap, Lost, Refused, Stream
+from presage_client import AsyncStream, Event, Lost, Refused, Stream, StreamGap
 from sql import database
 from tests import stream_rows
 from tests.api.conftest import generous, serving
@@ -127,7 +127,7 @@ def test_a_gap_is_reported(served, conn):
         assert numbers(events, 5) == written[5:]
         with pytest.raises(Lost) as lost:
             next(events)
-        assert lost.value.gap == Gap(written[1], written[-1])
+        assert lost.value.gap == StreamGap(written[1], written[-1])
         more = write(conn, trades(1))
         assert numbers(events, 1) == more  # what there is goes on
     gaps = []

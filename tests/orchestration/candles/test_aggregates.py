@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestration.candles import aggregates
-from orchestration.candles.aggregates import Stats, Window
+from orchestration.candles.aggregates import StatsPass, Window
 
 PLAIN = """
     select market_key, outcome, first(price, seq), max(price), min(price), last(price, seq), sum(size),
@@ -61,7 +61,7 @@ def test_the_last_24_hours_equal_a_plain_group_by(conn, add_market, add_trades, 
 
     plain = conn.execute(PLAIN, [window.start, window.end]).fetchall()
     assert conn.execute(HELD).fetchall() == plain
-    assert stats == Stats(outcomes=6, written=6, gone=0)
+    assert stats == StatsPass(outcomes=6, written=6, gone=0)
     assert conn.execute("select distinct window_start, window_end from market_stats_24h").fetchall() == [
         (window.start, window.end)
     ]
@@ -77,15 +77,15 @@ def test_figures_that_stand_are_left_alone_for_five_minutes(conn, add_market, ad
     minute_later = aggregates.compute_stats(conn, now + timedelta(minutes=1))
     six_later = aggregates.compute_stats(conn, now + timedelta(minutes=7))
 
-    assert minute_later == Stats(outcomes=2, written=1, gone=0)
-    assert six_later == Stats(outcomes=2, written=2, gone=0)
+    assert minute_later == StatsPass(outcomes=2, written=1, gone=0)
+    assert six_later == StatsPass(outcomes=2, written=2, gone=0)
 
 
 def test_an_outcome_without_a_trade_in_the_window_is_taken_out(conn, add_market, add_trades, now):
     add_trades(add_market(), [{"ts": now - timedelta(hours=23, minutes=50)}])
     aggregates.compute_stats(conn, now)
 
-    assert aggregates.compute_stats(conn, now + timedelta(minutes=20)) == Stats(outcomes=0, written=0, gone=1)
+    assert aggregates.compute_stats(conn, now + timedelta(minutes=20)) == StatsPass(outcomes=0, written=0, gone=1)
     assert conn.execute(HELD).fetchall() == []
 
 

@@ -7,8 +7,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from upstream.polymarket.data_api.positions import (
-    ClosedPosition,
     DataApiActivity,
+    DataApiClosedPosition,
     DataApiPosition,
     Holder,
     read_activity,
@@ -21,9 +21,9 @@ from upstream.transport.errors import FAULTS, Incomplete, RefusedObject, refused
 from upstream.transport.http import Client, Value
 
 __all__ = [
-    "ClosedPosition",
     "DataApi",
     "DataApiActivity",
+    "DataApiClosedPosition",
     "DataApiPosition",
     "DataApiTrade",
     "Holder",
@@ -142,7 +142,7 @@ class DataApi:
         pages = self._offset_pages("/positions", {**filters, "user": user}, ROWS_PER_PAGE, ROWS_OFFSET_CAP)
         return (position for page in pages for position in self._read(page, read_position, "position"))
 
-    def closed_positions(self, user: str, **filters: Value) -> Iterator[ClosedPosition]:
+    def closed_positions(self, user: str, **filters: Value) -> Iterator[DataApiClosedPosition]:
         """Iterate over a wallet's closed positions."""
         pages = self._offset_pages("/closed-positions", {**filters, "user": user}, ROWS_PER_PAGE, ROWS_OFFSET_CAP)
         return (position for page in pages for position in self._read(page, read_closed_position, "closed position"))

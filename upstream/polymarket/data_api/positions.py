@@ -37,7 +37,7 @@ class DataApiPosition(msgspec.Struct, rename="camel"):
     negative_risk: bool | None = None
 
 
-class ClosedPosition(msgspec.Struct, rename="camel"):
+class DataApiClosedPosition(msgspec.Struct, rename="camel"):
     """A closed position, as sent."""
 
     proxy_wallet: str
@@ -106,7 +106,7 @@ class _SentActivity(msgspec.Struct, rename="camel"):
 
 
 _position = msgspec.json.Decoder(DataApiPosition)
-_closed = msgspec.json.Decoder(ClosedPosition)
+_closed = msgspec.json.Decoder(DataApiClosedPosition)
 _activity = msgspec.json.Decoder(_SentActivity)
 _holders = msgspec.json.Decoder(_Holders)
 
@@ -116,7 +116,7 @@ def read_position(piece: msgspec.Raw | bytes) -> DataApiPosition:
     return _position.decode(piece)
 
 
-def read_closed_position(piece: msgspec.Raw | bytes) -> ClosedPosition:
+def read_closed_position(piece: msgspec.Raw | bytes) -> DataApiClosedPosition:
     """Parse one row of /closed-positions."""
     return _closed.decode(piece)
 

@@ -59,7 +59,7 @@ class EncodedLog(msgspec.Struct, gc=False):
 
 
 @dataclass(slots=True)
-class Block:
+class SandboxBlock:
     """One block; `fork` is the number of the reorganisation that made it."""
 
     number: int
@@ -84,7 +84,7 @@ class Chain:
         self._places: dict[bytes, int] = {}
         self._settlement = Settlement(exchange, self.portfolios, self.population, seed, self._places)
         first = height_at(start_ms)
-        self.blocks: deque[Block] = deque([self._older(first)])
+        self.blocks: deque[SandboxBlock] = deque([self._older(first)])
         self._first = first
         self._kept_fills = 0
         self._written: dict[bytes, list[EncodedLog]] = {}
@@ -147,7 +147,7 @@ class Chain:
     def _add(self, transactions: list[Transaction], fork: int = 0) -> None:
         last = self.blocks[-1]
         number = last.number + 1
-        block = Block(number, self._hash(number, fork), last.hash, mined_s(number), transactions, fork)
+        block = SandboxBlock(number, self._hash(number, fork), last.hash, mined_s(number), transactions, fork)
         for transaction in transactions:
             self._places[transaction.tx] = number
             block.fills += len(transaction.fills) if isinstance(transaction, Match) else 1
@@ -176,7 +176,7 @@ class Chain:
 
     # --- Reading ---
 
-    def block(self, number: int) -> Block | None:
+    def block(self, number: int) -> SandboxBlock | None:
         """Return a block up to the head; one too old to be kept is empty."""
         if not 0 <= number <= self.head:
             return None
@@ -185,7 +185,7 @@ class Chain:
             return self.blocks[at]
         return next(self._before(number, number), None) or self._older(number)
 
-    def busy(self, first: int, last: int) -> Iterator[Block]:
+    def busy(self, first: int, last: int) -> Iterator[SandboxBlock]:
         """Return the blocks of a range that have transactions, the lowest first."""
         yield from self._before(first, min(last, self._first))
         kept = self.blocks[0].number
@@ -193,18 +193,18 @@ class Chain:
             if self.blocks[number - kept].transactions:
                 yield self.blocks[number - kept]
 
-    def _before(self, first: int, last: int) -> Iterator[Block]:
+    def _before(self, first: int, last: int) -> Iterator[SandboxBlock]:
         """Yield the blocks before the simulation began."""
         for number, transactions in self.past.transactions(first, last) if self.past is not None else ():
             block = self._older(number)
             block.transactions = transactions
             yield block
 
-    def by_hash(self, digest: bytes) -> Block | None:
+    def by_hash(self, digest: bytes) -> SandboxBlock | None:
         """Return a kept block; None for one that a reorganisation removed."""
         return next((block for block in reversed(self.blocks) if block.hash == digest), None)
 
-    def of_transaction(self, tx: bytes) -> Block | None:
+    def of_transaction(self, tx: bytes) -> SandboxBlock | None:
         """Return the kept block that holds a transaction."""
         number = self._places.get(tx)
         if number is None and self.past is not None:
@@ -216,7 +216,7 @@ class Chain:
         last = first if last is None else last
         return max(first, self._first + 1) <= min(last, self.blocks[0].number - 1)
 
-    def logs(self, block: Block) -> list[EncodedLog]:
+    def logs(self, block: SandboxBlock) -> list[EncodedLog]:
         """Return the logs of a block, as JSON."""
         found = self._written.get(block.hash)
         if found is None:
@@ -238,8 +238,8 @@ class Chain:
             "wallets": len(self.population.wallets),
         }
 
-    def _older(self, number: int) -> Block:
-        return Block(number, self._hash(number, 0), self._hash(number - 1, 0), mined_s(number))
+    def _older(self, number: int) -> SandboxBlock:
+        return SandboxBlock(number, self._hash(number, 0), self._hash(number - 1, 0), mined_s(number))
 
     def _hash(self, number: int, fork: int) -> bytes:
         return hashlib.blake2b(f"{self._seed}/{number}/{fork}".encode(), digest_size=32).digest()
@@ -255,7 +255,7 @@ def mined_s(number: int) -> int:
     return (ANCHOR_MS + (number - ANCHOR) * BLOCK_MS) // 1000
 
 
-def _write(block: Block) -> list[EncodedLog]:
+def _write(block: SandboxBlock) -> list[EncodedLog]:
     written: list[EncodedLog] = []
     tail = (
         f'"blockHash":"0x{block.hash.hex()}","blockNumber":"{block.number:#x}","blockTimestamp":"{block.ts_s:#x}",'

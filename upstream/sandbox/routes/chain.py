@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from upstream.sandbox.chain.chain import CHAIN_ID, Block, Chain, EncodedLog
+from upstream.sandbox.chain.chain import CHAIN_ID, Chain, EncodedLog, SandboxBlock
 from upstream.sandbox.chain.logs import EXCHANGE, NOBODY
 from upstream.sandbox.chain.refusals import refusal
 from upstream.sandbox.faults import RPC
@@ -157,7 +157,7 @@ class ChainApi:
     def _block_by_hash(self, params: list[Any], head: int) -> dict[str, Any] | None:
         return self._header(self._chain.by_hash(_bytes(params[0])), head)
 
-    def _header(self, block: Block | None, head: int) -> dict[str, Any] | None:
+    def _header(self, block: SandboxBlock | None, head: int) -> dict[str, Any] | None:
         if block is None or block.number > head:
             return None
         return {

@@ -2,7 +2,7 @@
 
 from presage_client.stream.asynchronous import AsyncStream
 from presage_client.stream.errors import Lost, Refused, StreamError, Unavailable
-from presage_client.stream.events import Event, Gap, Type
+from presage_client.stream.events import Event, StreamGap, Type
 from presage_client.stream.synchronous import Stream
 
-__all__ = ["AsyncStream", "Event", "Gap", "Lost", "Refused", "Stream", "StreamError", "Type", "Unavailable"]
+__all__ = ["AsyncStream", "Event", "Lost", "Refused", "Stream", "StreamError", "StreamGap", "Type", "Unavailable"]

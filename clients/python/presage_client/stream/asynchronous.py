@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 
 from presage_client.stream.errors import Interrupted, Lost, Unavailable
-from presage_client.stream.events import Event, Gap
+from presage_client.stream.events import Event, StreamGap
 from presage_client.stream.opening import AsyncConnect, options
 from presage_client.stream.session import IDLE_S, Session
 
@@ -46,7 +46,7 @@ class AsyncStream:
         types: Iterable[Type] | None = None,
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
-        on_gap: Callable[[Gap], object] | None = None,
+        on_gap: Callable[[StreamGap], object] | None = None,
         patience_s: float = math.inf,
         ssl: SSLContext | None = None,
         proxy: Proxy = True,
@@ -55,7 +55,7 @@ class AsyncStream:
         self._on_gap, self._patience_s = on_gap, patience_s
         self._options = options(self._session.url, ssl, proxy)
         self._socket: ClientConnection | None = None
-        self._pending: deque[Event | Gap] = deque()
+        self._pending: deque[Event | StreamGap] = deque()
         self._last = resume_from
         self._closed = asyncio.Event()
 

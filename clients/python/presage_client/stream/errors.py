@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from presage_client.stream.events import Gap
+    from presage_client.stream.events import StreamGap
 
 
 class StreamError(Exception):
@@ -39,7 +39,7 @@ class Unavailable(StreamError):  # noqa: N818
 class Lost(StreamError):  # noqa: N818
     """Events between two received ones are no longer available."""
 
-    def __init__(self, gap: Gap) -> None:
+    def __init__(self, gap: StreamGap) -> None:
         super().__init__(gap)
         self.gap = gap
 

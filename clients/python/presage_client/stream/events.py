@@ -20,7 +20,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class StreamGap:
     """A range of events that may be missing: `seq` above `after`, up to and including `upto`."""
 
     after: int

@@ -10,7 +10,7 @@ from urllib.parse import quote_plus, urlencode, urlunsplit
 from presage_client._address import split_address
 from presage_client.errors import parse_retry_after
 from presage_client.stream.errors import Interrupted, Refused
-from presage_client.stream.events import Event, Gap
+from presage_client.stream.events import Event, StreamGap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -74,10 +74,10 @@ class Session:
         self._unanswered = len(commands)
         return [json.dumps(each) for each in commands]
 
-    def receive(self, text: str) -> tuple[list[Event | Gap], list[str]]:
+    def receive(self, text: str) -> tuple[list[Event | StreamGap], list[str]]:
         """Return the events of a frame, and the commands to send. A frame that fails does not move `last`."""
         before = self.last
-        events: list[Event | Gap] = []
+        events: list[Event | StreamGap] = []
         answers: list[str] = []
         try:
             for line in text.split("\n"):
@@ -126,7 +126,7 @@ class Session:
         pause: float = max(asked or 0.0, longest / 2) + random.uniform(0, longest / 2)  # noqa: S311 - no secret
         return pause
 
-    def _message(self, message: dict[str, Any], events: list[Event | Gap], answers: list[str]) -> None:
+    def _message(self, message: dict[str, Any], events: list[Event | StreamGap], answers: list[str]) -> None:
         kind = message["type"]
         if "data" in message:
             seq, ts, data = _integer(message, "seq"), _integer(message, "ts"), message["data"]
@@ -157,13 +157,13 @@ class Session:
         if not self._unanswered and isinstance(message.get("seq"), int):
             self.last = max(self.last or 0, message["seq"])
 
-    def _completed(self, message: dict[str, Any]) -> Iterator[Gap]:
+    def _completed(self, message: dict[str, Any]) -> Iterator[StreamGap]:
         if self._unanswered:
             return
         self.last = _integer(message, "seq")
         self._failures = 0
         if not message["complete"]:
-            yield Gap(self._resumed_from, message["seq"])
+            yield StreamGap(self._resumed_from, message["seq"])
 
     def _failed(self, message: dict[str, Any]) -> None:
         if message["code"] in {"overloaded", "internal"}:

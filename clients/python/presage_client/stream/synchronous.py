@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 from websockets.sync.client import ClientConnection, connect
 
 from presage_client.stream.errors import Interrupted, Lost, Unavailable
-from presage_client.stream.events import Event, Gap
+from presage_client.stream.events import Event, StreamGap
 from presage_client.stream.opening import final_failures, options
 from presage_client.stream.session import IDLE_S, Session
 
@@ -44,7 +44,7 @@ class Stream:
         types: Iterable[Type] | None = None,
         wallets: Iterable[str] = (),
         resume_from: int | None = None,
-        on_gap: Callable[[Gap], object] | None = None,
+        on_gap: Callable[[StreamGap], object] | None = None,
         patience_s: float = math.inf,
         ssl: SSLContext | None = None,
         proxy: Proxy = True,
@@ -53,7 +53,7 @@ class Stream:
         self._on_gap, self._patience_s = on_gap, patience_s
         self._options = options(self._session.url, ssl, proxy)
         self._socket: ClientConnection | None = None
-        self._pending: deque[Event | Gap] = deque()
+        self._pending: deque[Event | StreamGap] = deque()
         self._last = resume_from
         self._closed = threading.Event()
 
