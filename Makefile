@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler clean
+.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -36,7 +36,12 @@ node_modules/.installed: package.json
 	$(BIN)/uv pip install -q --python .venv-exchange/bin/python --require-hashes -r tests/clients/exchange.lock
 	@touch $@
 
-setup: $(VENV)/.installed node_modules/.installed ## Install all that the other targets need
+# Both at once: npm mostly waits for its registry.
+setup: ## Install all that the other targets need
+	@$(MAKE) --no-print-directory -j2 installed
+
+installed: $(VENV)/.installed node_modules/.installed
+	@:
 
 demo: setup ## Everything from nothing: database, exchange, Dagster, API, with a live status table
 	$(BIN)/presage demo $(ARGS)
