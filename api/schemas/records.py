@@ -15,6 +15,7 @@ TokenId = Annotated[
     str, Meta(description="The outcome's token: a decimal number of up to 78 digits", examples=["7132"])
 ]
 Outcome = Annotated[int, Meta(ge=0, description="Index of the outcome, from 0", examples=[0])]
+OutcomeName = Annotated[str, Meta(description="Name of the outcome", examples=["Yes"])]
 Price01 = Annotated[float, Meta(ge=0, le=1, description="A probability, 0 to 1", examples=[0.52])]
 Spread = Annotated[float, Meta(examples=[0.01])]
 Shares = Annotated[float, Meta(ge=0, description="Shares", examples=[150.5])]

@@ -178,8 +178,8 @@ select note from wallet_coverage;
 select
     p.last_trade, p.token_key,
     json_build_object(
-        'market_id', m.market_id, 'outcome', t.outcome, 'token_id', k.token_id, 'question', m.question, 'slug', m.slug,
-        'status', m.status,
+        'market_id', m.market_id, 'outcome', t.outcome, 'outcome_name', m.outcomes[t.outcome + 1], 'token_id', k.token_id,
+        'question', m.question, 'slug', m.slug, 'status', m.status,
         'bought', as_number(p.bought), 'sold', as_number(p.sold), 'net_position', as_number(p.held),
         'bought_usd', as_number(p.bought_usd), 'sold_usd', as_number(p.sold_usd),
         'trades', p.buys + p.sells, 'first_trade', as_ms(p.first_trade), 'last_trade', as_ms(p.last_trade)
@@ -204,8 +204,9 @@ order by p.last_trade desc, p.token_key;
 -- The outcomes that a wallet holds, by all that is known, the one traded last first.
 with shown as (
     select
-        market_id, outcome, token_id, question, slug, status, as_number(bought) as bought, as_number(sold) as sold,
-        as_number(held) as net_position, as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
+        market_id, outcome, (select m.outcomes[p.outcome + 1] from markets m where m.market_id = p.market_id) as outcome_name,
+        token_id, question, slug, status, as_number(bought) as bought, as_number(sold) as sold, as_number(held) as net_position,
+        as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
         as_number(mark) as mark_price, mark_source, as_number(round(held::numeric * mark / 1000000)::bigint) as value_usd,
         left_out = 0 as has_cost_basis, trades, as_ms(p.last_trade) as last_trade
     from marked_positions(:wallet) p
@@ -233,11 +234,12 @@ with rows as materialized (
 ),
 shown as (
     select
-        market_id, outcome, token_id, question, slug, as_number(bought) as bought, as_number(sold) as sold,
-        as_number(held) as net_position, as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
+        market_id, outcome, (select m.outcomes[p.outcome + 1] from markets m where m.market_id = p.market_id) as outcome_name,
+        token_id, question, slug, as_number(bought) as bought, as_number(sold) as sold, as_number(held) as net_position,
+        as_number(round(cost_usd * 1000000 / nullif(covered, 0))::bigint) as avg_cost,
         as_number(round(realized)::bigint) as realized_pnl, as_number(round(unrealized)::bigint) as unrealized_pnl,
         as_number(mark) as mark_price, mark_source, settled, known as has_cost_basis
-    from rows
+    from rows p
     order by last_trade desc nulls last, token_id
 )
 select json_build_object(

@@ -14,6 +14,7 @@ from api.schemas.records import (
     Count,
     MarketId,
     Outcome,
+    OutcomeName,
     Price01,
     Question,
     Shares,
@@ -135,6 +136,7 @@ class WalletMarket(Struct):
 
     market_id: KnownMarket
     outcome: Outcome | None
+    outcome_name: OutcomeName | None
     token_id: TokenId
     question: Question | None
     slug: Slug | None
@@ -165,6 +167,7 @@ class OpenPosition(Struct):
 
     market_id: KnownMarket
     outcome: Outcome | None
+    outcome_name: OutcomeName | None
     token_id: TokenId
     question: Question | None
     slug: Slug | None
@@ -196,6 +199,7 @@ class Profit(Struct):
 
     market_id: KnownMarket
     outcome: Outcome | None
+    outcome_name: OutcomeName | None
     token_id: TokenId
     question: Question | None
     slug: Slug | None

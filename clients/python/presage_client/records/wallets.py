@@ -142,6 +142,8 @@ class OpenPosition(Record, kw_only=True):
     """Null while the token is not in the catalogue."""
     outcome: int | None
     """Index of the outcome, from 0."""
+    outcome_name: str | None
+    """Name of the outcome."""
     token_id: str
     """The outcome's token: a decimal number of up to 78 digits."""
     question: str | None
@@ -188,6 +190,8 @@ class Profit(Record, kw_only=True):
     """Null while the token is not in the catalogue."""
     outcome: int | None
     """Index of the outcome, from 0."""
+    outcome_name: str | None
+    """Name of the outcome."""
     token_id: str
     """The outcome's token: a decimal number of up to 78 digits."""
     question: str | None
@@ -223,6 +227,8 @@ class WalletMarket(Record, kw_only=True):
     """Null while the token is not in the catalogue."""
     outcome: int | None
     """Index of the outcome, from 0."""
+    outcome_name: str | None
+    """Name of the outcome."""
     token_id: str
     """The outcome's token: a decimal number of up to 78 digits."""
     question: str | None

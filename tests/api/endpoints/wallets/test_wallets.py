@@ -141,6 +141,7 @@ def test_markets_come_last_traded_first(client, chain):
     assert found["note"].startswith("From what was settled on chain from block 1 (")
     first, second = found["data"]
     assert (first["outcome"], first["bought"], first["sold"], first["net_position"]) == (0, 100, 30, 70)
+    assert (first["outcome_name"], second["outcome_name"]) == ("Yes", "No")
     assert (first["trades"], first["bought_usd"], first["sold_usd"]) == (2, 40, 12)
     assert (first["last_trade"] - first["first_trade"], second["outcome"]) == (30_000, 1)
 
@@ -154,6 +155,7 @@ def test_positions_are_open_while_something_is_held(client, chain):
     assert (found["source"], found["count"]) == ("settlements", 1)
     [row] = found["data"]
     assert (row["outcome"], row["net_position"], row["mark_price"], row["mark_source"]) == (0, 110, 0.55, "exchange")
+    assert row["outcome_name"] == "Yes"
     assert row["avg_cost"] == pytest.approx(45 / 110, abs=1e-6)
     assert row["value_usd"] == 60.5
 
@@ -176,7 +178,7 @@ def test_the_example_of_the_documentation(client, conn, chain, market):
 
     [row] = found["data"]
     assert (row["bought"], row["sold"], row["net_position"], row["avg_cost"]) == (200, 50, 150, 0.455)
-    assert (row["realized_pnl"], row["unrealized_pnl"]) == (7.25, 24.75)
+    assert (row["outcome_name"], row["realized_pnl"], row["unrealized_pnl"]) == ("Yes", 7.25, 24.75)
     assert (row["mark_price"], row["mark_source"], row["settled"]) == (0.62, "market", False)
     assert (found["total_realized_pnl"], found["total_unrealized_pnl"], found["total_pnl"]) == (7.25, 24.75, 32)
 
