@@ -75,7 +75,8 @@ class StreamHub:
         )
         self._stopping: int | None = None  # with a close code
         self._ready = Signal()
-        self._running: gevent.Greenlet | None = None
+        self._running: gevent.Greenlet | None = None  # which reads; None while nobody subscribes
+        self._joining = 0  # clients that wait for the reading to begin
         self.last = 0  # the seq of the newest event read
         self._last_event_at = 0.0  # when the last event was read, by the monotonic clock
         self._delivered = 0  # the seq up to which all live subscribers have been served
@@ -86,14 +87,18 @@ class StreamHub:
 
     def add(self, subscriber_at: Callable[[int], Subscriber]) -> Subscriber:
         """Add a client, positioned at the newest event."""
-        if self._running is None or self._running.dead:
-            self._ready.clear()
-            self._running = gevent.spawn(self._run)
-        if not self._ready.wait(timeout=5):
-            raise Problem("overloaded", "The stream cannot be read right now", headers={"Retry-After": "1"})
-        subscriber = subscriber_at(self.last)
-        subscriber.socket.sent_seq = self.last
-        self.subscribers.add(subscriber)
+        self._joining += 1
+        try:
+            if self._running is None or self._running.dead:
+                self._ready.clear()
+                self._running = gevent.spawn(self._run)
+            if not self._ready.wait(timeout=5):
+                raise Problem("overloaded", "The stream cannot be read right now", headers={"Retry-After": "1"})
+            subscriber = subscriber_at(self.last)
+            subscriber.socket.sent_seq = self.last
+            self.subscribers.add(subscriber)
+        finally:
+            self._joining -= 1
         if self._stopping is not None:  # it was accepted just before the stop
             self.stop(self._stopping)
         self._counts.put(Counter.SUBSCRIBERS, len(self.subscribers))
@@ -206,7 +211,7 @@ class StreamHub:
         """Poll for events until no subscriber is left."""
         pinged = followed = time.monotonic()
         ended = self._keys_ended()
-        while True:
+        while self._running is gevent.getcurrent():
             try:
                 with self._pool.connection() as conn:
                     if not self._ready.is_set():
@@ -221,19 +226,28 @@ class StreamHub:
                             if now - followed > REFOLLOW_S:
                                 followed = now
                                 gevent.spawn(self._keep_following)
-                            if not self.subscribers:
-                                self._counts.put(Counter.STREAM_POSITION, 0)
+                            if self._unused():
                                 return
                         gevent.sleep(self._pause_s(worked, now))
             except (psycopg.Error, Problem) as error:
                 log.warning("the stream is interrupted: %s", error)
-                if not self.subscribers and self._ready.is_set():
+                if self._ready.is_set() and self._unused():
                     return
                 gevent.sleep(RETRY_S)
             except Exception:  # live subscribers must not miss events that were read and not delivered
                 log.exception("the stream is interrupted")
                 self._close_all(TRY_LATER, "the stream was interrupted")
                 gevent.sleep(RETRY_S)
+
+    def _unused(self) -> bool:
+        """Whether nobody subscribes: the reading ends then, and whoever subscribes from now on begins it again."""
+        if self._running is not gevent.getcurrent():
+            return True  # it had ended, and its connection failed while it was being closed
+        if self.subscribers or self._joining:
+            return False
+        self._running = None  # now: closing the connection lets others run
+        self._counts.put(Counter.STREAM_POSITION, 0)
+        return True
 
     def _begin(self, conn: Connection) -> None:
         """Take up the newest position of the database."""

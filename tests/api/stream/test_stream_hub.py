@@ -12,6 +12,7 @@ from functools import partial
 from types import SimpleNamespace
 
 import gevent
+import gevent.event
 import pytest
 
 from api.metrics.counts import Counter as Count
@@ -102,7 +103,7 @@ def test_who_resumes_after_the_database_went_back_unseen_gets_what_it_has_now(hu
     subscriber = joined(hub, first, before[0] - 1)
     eventually(lambda: seqs(first.heard) == before)
     hub.remove(subscriber)
-    eventually(lambda: hub._running.dead)
+    eventually(lambda: hub._running is None)
     conn.execute("delete from stream_blocks")
     conn.execute("update stream_head set last_seq = %s", [before[0] - 1])
     again = write(conn, [("trade", None, {"price": 0.9})])
@@ -113,6 +114,40 @@ def test_who_resumes_after_the_database_went_back_unseen_gets_what_it_has_now(hu
 
     assert again == before[:1]
     assert [message["data"]["price"] for message in second.heard] == [0.9]
+
+
+def test_who_joins_when_the_reading_has_just_begun_is_served(hub, conn):
+    hub.ping_s = 0  # as if connecting had taken longer than the time between two pings
+    socket = Socket()
+
+    joined(hub, socket)
+    write(conn, [BIG])
+
+    eventually(lambda: socket.heard)
+
+
+def test_who_joins_while_the_reading_ends_is_served(database_url, conn):
+    closing = gevent.event.Event()
+
+    class SlowlyClosing(Pool):
+        @contextmanager
+        def connection(self):
+            with super().connection() as conn:
+                yield conn
+                closing.set()
+                gevent.sleep(0.1)
+
+    hub = StreamHub(SlowlyClosing(database_url), lambda: 0)
+    hub.ping_s = 0
+    hub.remove(joined(hub, Socket()))
+    assert closing.wait(PATIENCE_S)
+
+    socket = Socket()
+    joined(hub, socket)
+    write(conn, [BIG])
+
+    eventually(lambda: socket.heard)
+    hub.end()
 
 
 def test_a_batch_is_encoded_for_one_filter_after_the_other():
