@@ -37,7 +37,7 @@ def export(
 
     if unknown := [name for name in topics or () if name not in BY_NAME]:
         raise typer.BadParameter(f"no such topic: {', '.join(unknown)}; available: {', '.join(BY_NAME)}")
-    now = datetime.now(UTC)
+    now = _now()
     which = (now - timedelta(days=1) if day is None else day).date()
     if which > now.date():
         raise typer.BadParameter(f"{which} has not begun")
@@ -50,3 +50,7 @@ def export(
                 f"{name} {which}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB in {done.written} part(s){kept}"
             )
     typer.echo(f"in {folder}")
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -7,15 +7,17 @@ import datetime as dt
 import pytest
 from typer.testing import CliRunner
 
+from cli.commands import export
 from cli.main import app
 from config import settings
 
-TODAY = dt.datetime.now(dt.UTC)
+TODAY = dt.datetime.now(dt.UTC)  # also when a test runs past midnight
 
 
 @pytest.fixture
 def presage(database_url, tmp_path, monkeypatch):
     monkeypatch.setenv("PRESAGE_EXPORTS_DIR", str(tmp_path))
+    monkeypatch.setattr(export, "_now", lambda: TODAY)
     settings.get.cache_clear()
 
     def run(*words):
