@@ -9,13 +9,18 @@ DAY = dt.timedelta(days=1)
 
 
 def moments(today: dt.date) -> dict[str, dt.datetime]:
-    """Return the instants by name: hours of today, and the last minutes of three days that end a month or year."""
+    """Return the instants by name: hours of today, and the last minutes of three days that end a month or year.
+
+    None is on a day that is over: recordings in the tests would be of the future, which is refused.
+    """
     found = {f"today {hour}": _at(today, hour) for hour in HOURS}
     february = today.replace(month=2, day=28)
+    if february < today:
+        february = february.replace(year=today.year + 1)
     year = today.replace(month=12, day=31)
     month = (today.replace(day=1) + 31 * DAY).replace(day=1) - DAY
     if month == year:  # of December: another month's last day, one of thirty
-        month = today.replace(month=11, day=30)
+        month = today.replace(year=today.year + 1, month=4, day=30)
     return found | {f"{day} 23:58": _at(day, "23:58") for day in (february, month, year)}
 
 

@@ -34,3 +34,4 @@ def test_the_moments_are_five_hours_and_the_ends_of_a_february_a_month_and_a_yea
     assert (2, 28) in {(day.month, day.day) for day in days}
     assert any((day + dt.timedelta(days=1)).day == 1 for day in days)
     assert (12, 31) in {(at.month, at.day) for at in found.values()}
+    assert min(at.date() for at in found.values()) >= today
