@@ -16,6 +16,7 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+DAGSTER_USER = "presage"
 MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
 
 
@@ -23,7 +24,12 @@ class Settings(BaseSettings):
     """All settings of the service, read from the environment or `.env`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="PRESAGE_", env_file=".env", env_ignore_empty=True, extra="ignore", populate_by_name=True
+        env_prefix="PRESAGE_",
+        env_file=".env",
+        env_ignore_empty=True,
+        extra="ignore",
+        populate_by_name=True,
+        hide_input_in_errors=True,  # a secret that is too short is still not for the log
     )
 
     database_url: SecretStr | None = Field(
@@ -236,11 +242,27 @@ class Settings(BaseSettings):
     exports_retention_days: int = Field(30, ge=1, description="Days that exports are kept.")
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
+    dagster_password: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="Password of Dagster's UI, for user presage: 16 characters or more; empty: `presage up` generates "
+        "one and keeps it in dagster.password below data_dir.",
+    )
+    dagster_hosts: str = Field(
+        "",
+        description="Host names under which Dagster's UI is served, separated by commas, beside localhost: "
+        "dagster.example.com.",
+    )
 
     @property
     def usual_shards(self) -> int:
         """Return into how many shards the live feed is divided while no tunable says otherwise."""
         return self.live_shards or min(max(1, (os.cpu_count() or 1) // 2), MAX_SHARDS_BY_CORES)
+
+    @property
+    def dagster_host_names(self) -> list[str]:
+        """Return the host names under which Dagster's UI is served, beside localhost."""
+        return [name for host in self.dagster_hosts.split(",") if (name := host.strip())]
 
     @property
     def exports_folder(self) -> Path:

@@ -30,6 +30,7 @@ class Plan:
     workers: int = 2
     site_host: str = "127.0.0.1"
     trusted_proxies: str = ""
+    dagster_password: str | None = None  # None: one is generated
     log_format: Format = "json"
     seed: int = 1
     tape: Path | None = None
@@ -69,6 +70,11 @@ class Plan:
     def dagster_home(self) -> Path:
         """Return DAGSTER_HOME."""
         return self.data_dir / "dagster" / self.database
+
+    @property
+    def password_file(self) -> Path:
+        """Return the file with the generated password of Dagster's UI."""
+        return self.data_dir / "dagster.password"
 
     @property
     def workspace(self) -> Path:

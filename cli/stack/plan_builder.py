@@ -61,6 +61,7 @@ def plan(
         workers=workers or given.api_workers,
         site_host=given.site_host,
         trusted_proxies=given.trusted_proxies,
+        dagster_password=given.dagster_password.get_secret_value() if given.dagster_password else None,
         log_format=given.log_format,
         seed=1 if simulate is None else simulate,
         tape=tape.resolve() if tape else None,

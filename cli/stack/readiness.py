@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 import sys
@@ -32,10 +33,14 @@ def answers(url: str) -> bool:
         return False
 
 
-def fetch(url: str, *, key: str | None = None, body: object = None) -> Any:
-    """Fetch JSON; None on any error."""
+def fetch(url: str, *, key: str | None = None, password: str | None = None, body: object = None) -> Any:
+    """Fetch JSON, of the API with a key or of Dagster with its password; None on any error."""
     headers = {"Accept": "application/json"}
     data = None
+    if password is not None:
+        from config.settings import DAGSTER_USER  # slow to import, and not needed by health checks
+
+        headers["Authorization"] = "Basic " + base64.b64encode(f"{DAGSTER_USER}:{password}".encode()).decode()
     if key is not None:
         headers["X-API-Key"] = key
     if body is not None:

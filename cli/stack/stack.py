@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import signal
 import sys
@@ -17,7 +18,7 @@ from cli.stack.processes import Program, StartError, tail
 from config import settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from cli.stack.plan import Plan
@@ -201,12 +202,19 @@ class Stack:
             }
         return environment
 
-    def _program(self, name: str, *command: str | None, is_ready: Callable[[], bool], **more: Any) -> Program:
+    def _program(
+        self,
+        name: str,
+        *command: str | None,
+        is_ready: Callable[[], bool],
+        more_environment: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> Program:
         return Program(
             name,
             [word for word in command if word is not None],
             self.plan.logs / f"{name}.log",
-            environment=self.environment(),
+            environment={**self.environment(), **(more_environment or {})},
             directory=ROOT,
             is_ready=is_ready,
             **more,
@@ -275,11 +283,28 @@ class Stack:
         return self._program(
             "webserver",
             *("nice", "-n", "5"),  # seconds of imports that nothing waits for; first data has priority
-            *(sys.executable, "-m", "dagster_webserver", "--host", "127.0.0.1", "--port", str(port)),
+            *(sys.executable, "-m", "orchestration.webserver", "--host", "127.0.0.1", "--port", str(port)),
             *("--workspace", str(self.plan.workspace), "--log-format", self._dagster_format),
             is_ready=lambda: readiness.answers(f"http://127.0.0.1:{port}/server_info"),
             grace_s=3.0,
+            more_environment={"PRESAGE_DAGSTER_PASSWORD": self.dagster_password()},
         )
+
+    def dagster_password(self) -> str:
+        """Return the password of Dagster's UI: that of the settings, or one generated and shown once."""
+        if self.plan.dagster_password is not None:
+            return self.plan.dagster_password
+        file = self.plan.password_file
+        with contextlib.suppress(FileNotFoundError):
+            return file.read_text()
+        password = secrets.token_urlsafe(24)
+        part = file.with_suffix(".part")
+        part.unlink(missing_ok=True)
+        part.touch(0o600)
+        part.write_text(password)
+        part.rename(file)
+        self.report(f"Dagster's UI: user {settings.DAGSTER_USER}, password {password}, kept in {file}")
+        return password
 
     def api(self) -> Program:
         """Return the program of the API."""
@@ -318,7 +343,8 @@ class Stack:
     def _check_code_location(self) -> None:
         query = """{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError {
             __typename ... on PythonError { message } } } } } }"""
-        found = readiness.fetch(f"http://127.0.0.1:{self.plan.ports.dagster}/graphql", body={"query": query})
+        url = f"http://127.0.0.1:{self.plan.ports.dagster}/graphql"
+        found = readiness.fetch(url, password=self.dagster_password(), body={"query": query})
         entries = ((found or {}).get("data") or {}).get("workspaceOrError", {}).get("locationEntries", [])
         for entry in entries:
             loaded = entry["locationOrLoadError"] or {}

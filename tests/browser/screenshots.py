@@ -12,6 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from config.settings import DAGSTER_USER
 from tests.browser.conftest import CHROMIUM
 
 ROOT = Path(__file__).parents[2]
@@ -36,7 +37,11 @@ def main(folder: Path) -> int:
             wait_for(demo, file, MAX_PAST_S, lambda found: (found["past"] or {}).get("signals", 0) >= 50)
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-                page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+                password = Path(kept, "data", "dagster.password").read_text()
+                page = browser.new_page(
+                    viewport={"width": WIDTH, "height": HEIGHT},
+                    http_credentials={"username": DAGSTER_USER, "password": password, "origin": urls["dagster"]},
+                )
                 take_market(page, urls["site"], folder / "market.jpg")
                 take_asset_graph(page, urls["dagster"], folder / "assets.jpg")
                 browser.close()

@@ -22,10 +22,11 @@ OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
 LAUNCHER = "run_launcher"
 
-ASKS = """
+SECRETS = {"POSTGRES_PASSWORD": "not-a-secret", "PRESAGE_DAGSTER_PASSWORD": "no secret of anybody"}
+ASKS = f"""
 from cli.stack import readiness
-print(readiness.fetch("http://webserver:3000/graphql", body={"query":
-    "{ workspaceOrError { ... on Workspace { locationEntries { locationOrLoadError { __typename } } } } }"}))
+print(readiness.fetch("http://127.0.0.1:3000/graphql", password={SECRETS["PRESAGE_DAGSTER_PASSWORD"]!r}, body={{"query":
+    "{{ workspaceOrError {{ ... on Workspace {{ locationEntries {{ locationOrLoadError {{ __typename }} }} }} }} }}"}}))
 """
 
 
@@ -54,16 +55,17 @@ def rendered(compose, *options, **variables):
 
 @pytest.fixture(scope="session")
 def config(compose):
-    done, config = rendered(compose, "--profile", "*", POSTGRES_PASSWORD="not-a-secret")
+    done, config = rendered(compose, "--profile", "*", **SECRETS)
     assert done.returncode == 0, done.stderr
     return config
 
 
-def test_compose_reads_the_file_and_asks_for_the_one_secret_it_needs(compose, config):
+def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(compose, config):
     assert set(OURS) | {"database", "proxy", "docker", "prometheus", "grafana"} == set(config["services"])
-    done, _ = rendered(compose)
-    assert done.returncode != 0
-    assert "POSTGRES_PASSWORD" in done.stderr
+    for secret in SECRETS:
+        done, _ = rendered(compose, **{name: value for name, value in SECRETS.items() if name != secret})
+        assert done.returncode != 0
+        assert secret in done.stderr
 
 
 def test_every_service_is_bounded_and_holds_no_more_rights_than_it_needs(config):
@@ -119,7 +121,7 @@ def test_every_setting_reaches_the_services_and_what_runs_need_reaches_the_runs(
     }
     services = config["services"]
     for_all = set(services["code"]["environment"])
-    assert names <= for_all | set(services["api"]["environment"]) | set(services["site"]["environment"])
+    assert names <= for_all.union(*(services[name]["environment"] for name in ("api", "site", "webserver")))
 
     launcher = yaml.safe_load((ROOT / "dagster.docker.yaml").read_text())[LAUNCHER]["config"]
     assert set(launcher["env_vars"]) == for_all

@@ -120,7 +120,8 @@ class RunningDemo:
 
     def graphql(self, query: str, **variables: Any) -> Any:
         url = f"{self.output_json()['urls']['dagster']}/graphql"
-        return (fetch(url, body={"query": query, "variables": variables}) or {}).get("data")
+        password = (self.data_dir / "dagster.password").read_text()
+        return (fetch(url, password=password, body={"query": query, "variables": variables}) or {}).get("data")
 
     def exchange(self) -> dict[str, Any]:
         """Return the sandbox's status."""

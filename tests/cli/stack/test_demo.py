@@ -62,6 +62,11 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
         try:
             # Ended when all is well: on another machine any time given by `--for` might be too short.
             until(lambda: run.poll() is not None or well(out), within_s=240)
+            dagster = f"{json.loads(out.read_text())['urls']['dagster']}/graphql"
+            password = (data_dir / "dagster.password").read_text()
+            # Started last, after the first figures.
+            until(lambda: run.poll() is not None or fetch(dagster, password=password, body={"query": "{ version }"}))
+            stranger = fetch(dagster, body={"query": "{ version }"})
         finally:
             run.send_signal(signal.SIGINT)
             said, _ = run.communicate(timeout=PATIENCE_S)
@@ -70,6 +75,8 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert run.returncode == 0, said
     assert "problems" not in said
     assert "simulated" in said
+    assert f"user presage, password {password}" in said
+    assert stranger is None
     assert told["source"] == "simulated"
     assert told["stages"] == STAGES
     assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 200

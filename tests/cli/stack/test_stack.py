@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from dataclasses import replace
 
 import pytest
@@ -140,3 +141,25 @@ def test_a_database_beside_another_is_made_once(cluster, database_url):
         query = "select count(*) from pg_database where datname = 'presage_test_beside'"
         assert conn.execute(query).fetchone() == (1,)
         conn.execute("drop database presage_test_beside")
+
+
+def test_the_password_of_dagsters_ui_is_made_and_shown_once_and_kept_for_its_owner_alone(tmp_path):
+    told = stack(tmp_path)
+    told.report = (said := []).append
+
+    first, again = (told.dagster_password() for _ in range(2))
+
+    assert first == again == told.webserver().environment["PRESAGE_DAGSTER_PASSWORD"]
+    assert len(first) >= 32
+    assert [first in line for line in said] == [True]
+    assert stat.S_IMODE((tmp_path / "dagster.password").stat().st_mode) == 0o600
+    assert "PRESAGE_DAGSTER_PASSWORD" not in told.environment()
+
+
+def test_a_password_of_the_settings_is_neither_shown_nor_kept(tmp_path):
+    told = stack(tmp_path, dagster_password="correct horse battery staple")
+    told.report = (said := []).append
+
+    assert told.webserver().environment["PRESAGE_DAGSTER_PASSWORD"] == "correct horse battery staple"
+    assert not said
+    assert not list(tmp_path.iterdir())
