@@ -21,7 +21,12 @@ COPY . .
 RUN /opt/tools/bin/uv pip install --python /opt/presage/bin/python --no-deps --no-build-isolation \
         --editable . --editable clients/python \
     && /opt/presage/bin/python -m compileall -q api cli clients/python config orchestration sql upstream \
-    && mkdir -p /opt/dagster && cat dagster.yaml dagster.docker.yaml > /opt/dagster/dagster.yaml
+    && mkdir -p /opt/dagster && cp dagster.yaml /opt/dagster/dagster.yaml
+
+# Caddy, run by a user that owns its certificates.
+FROM caddy:2.10.2-alpine AS proxy
+RUN chown -R 10001:10001 /data /config
+USER 10001:10001
 
 FROM python:3.11-slim-bookworm
 RUN groupadd --gid 10001 presage && useradd --uid 10001 --gid presage --home-dir /app --no-create-home presage \

@@ -88,7 +88,7 @@ fuzz: setup ## Long property tests
 PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --no-emit-package presage-client
 
 lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and with it what developers need
-	$(PIN) pyproject.toml --extra docker --extra install --output-file requirements.lock
+	$(PIN) pyproject.toml --extra install --output-file requirements.lock
 	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
 

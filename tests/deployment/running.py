@@ -83,7 +83,12 @@ def main(config: Path, report: Path) -> None:
             told[name] = {"healthy": healthy, "exit": process.poll(), "after_s": round(time.monotonic() - began, 1)}
         told["loaded"] = {
             "text": subprocess.run(
-                [sys.executable, "-c", given["asks"]], cwd=ROOT, capture_output=True, text=True, check=False, timeout=60
+                [sys.executable, "-c", given["asks"]],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=250,
             ).stdout
         }
     finally:
