@@ -229,6 +229,9 @@ class Settings(BaseSettings):
     webhook_poll_ms: int = Field(100, ge=10, description="Milliseconds between two checks for events to deliver.")
     webhook_timeout_s: float = Field(20.0, gt=0, le=60, description="Seconds that a webhook's receiver has to answer.")
     webhook_concurrency: int = Field(50, ge=1, le=200, description="Webhooks that are delivered to concurrently.")
+    webhook_account_concurrency: int = Field(
+        10, ge=1, le=200, description="Webhooks of one account that are delivered to concurrently."
+    )
     webhook_networks: str = Field(
         "",
         description="Networks outside the public internet that webhooks may still be delivered to, separated by "

@@ -65,6 +65,10 @@ def _webhooks(conn: Any, port: int, count: int) -> None:
         """insert into accounts (email, app_name) values ('bench@example.com', 'bench')
         on conflict (email) do nothing"""
     )
+    conn.execute(  # no budget, as what is measured is how fast messages are delivered
+        """insert into api_keys (account_id, key_hash, prefix, tier)
+        select account_id, sha256('bench'), 'bench', 'enterprise' from accounts on conflict (key_hash) do nothing"""
+    )
     conn.execute(
         """insert into webhooks (account_id, url, events, secret, since_seq)
         select account_id, format('http://127.0.0.1:%%s/%%s', %s::int, n), '{trade}', %s, last_seq
@@ -116,7 +120,12 @@ def _receiver(file: Path) -> Iterator[tuple[int, Callable[[], dict[int, list[int
 @contextmanager
 def _deliverer(url: str) -> Iterator[None]:
     """Run the delivery feed, already elected leader."""
-    env = {**os.environ, "DATABASE_URL": url, "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8"}
+    env = {
+        **os.environ,
+        "DATABASE_URL": url,
+        "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
+        "PRESAGE_WEBHOOK_ACCOUNT_CONCURRENCY": str(WEBHOOKS),
+    }
     process = subprocess.Popen([sys.executable, "-m", "orchestration.webhooks"], env=env, stdout=subprocess.DEVNULL)
     try:
         with connect(url, autocommit=True) as conn:

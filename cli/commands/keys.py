@@ -78,18 +78,22 @@ def quota(
     burst: Annotated[str | None, Limit] = None,
     connections: Annotated[str | None, Limit] = None,
     webhooks: Annotated[str | None, Limit] = None,
+    webhook_messages: Annotated[str | None, Limit] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Set this key's own limits: credits a month and a second, open streams and webhooks."""
+    """Set this key's own limits: credits a month and a second, open streams, webhooks and their messages a day."""
     from sql.queries import keys as queries
 
-    if month is burst is connections is webhooks is None:
-        raise typer.BadParameter("give at least one of --month, --burst, --connections and --webhooks")
+    if month is burst is connections is webhooks is webhook_messages is None:
+        raise typer.BadParameter(
+            "give at least one of --month, --burst, --connections, --webhooks and --webhook-messages"
+        )
     wanted = {
         "credits_month": _limit("--month", month, 2**53),
         "credits_burst": _limit("--burst", burst, MAX_INTEGER),
         "max_connections": _limit("--connections", connections, MAX_INTEGER),
         "max_webhooks": _limit("--webhooks", webhooks, MAX_INTEGER),
+        "webhook_messages_day": _limit("--webhook-messages", webhook_messages, 2**53),
     }
 
     def change(conn: psycopg.Connection[Any], key_id: int) -> None:

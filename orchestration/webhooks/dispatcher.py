@@ -7,16 +7,18 @@ that was made and not stored, because the process died in between, is repeated w
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from heapq import merge
-from itertools import groupby, takewhile
+from itertools import groupby, islice, takewhile
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from orchestration.webhooks.schedule import verdict
+from orchestration.webhooks import challenge
+from orchestration.webhooks.schedule import Verdict, verdict
 from orchestration.webhooks.subscriptions import Subscriptions, event
 from sql.queries import webhooks as queries
 from sql.stream_reader import StreamReader
@@ -33,17 +35,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+HELD_BACK = "more than {:,} deliveries were waiting for the URL's verification or the next day's budget"
+
 MAX_EVENTS_PER_STEP = 5_000  # stream events read in one transaction
 MAX_DELIVERIES_PER_STEP = 20_000  # deliveries queued in one transaction, and those of the event that exceeds it
 MAX_DELIVERIES_PER_WEBHOOK = 20  # deliveries of a webhook that are started together, and made one after the other
 MAX_LOGGED_ATTEMPTS = 20  # attempts of a delivery
 MAX_WAITING = 10_000  # deliveries of a webhook whose receiver fails
+MAX_HELD_BACK = 10_000  # deliveries of a webhook that is being verified, or whose account is over its budget
+RECHECK = timedelta(minutes=5)  # until it is seen that an account's budget of the day has been raised
 MAX_WAITING_FACTOR = 200  # times as many of any webhook: hours of all trades, as after an outage of ours
 
 
 class DueDelivery(NamedTuple):
     """A delivery that is due."""
 
+    account_id: int
     webhook_id: UUID
     delivery_id: UUID
     url: str
@@ -51,6 +58,7 @@ class DueDelivery(NamedTuple):
     body: str
     attempts: int
     test: bool
+    type: str
     next_at: datetime
 
     @property
@@ -103,13 +111,15 @@ class Dispatcher:
         *,
         max_waiting: int = MAX_WAITING,
         at_once: int = 50,
+        at_once_per_account: int = 10,
     ) -> None:
         self._conn, self._attempts, self._clock = conn, attempts, clock
-        self._max_waiting, self._at_once = max_waiting, at_once
+        self._max_waiting = max_waiting
+        self._at_once, self._at_once_per_account = at_once, at_once_per_account
         self._subscriptions = Subscriptions()
         self._reader = StreamReader()
         self._version: int | None = None
-        self._busy: set[UUID] = set()
+        self._busy: dict[UUID, tuple[int, int]] = {}  # account, and attempts that were started and not stored
         self.counted = DispatchCounts()
         self.behind = False
         self.seen_at: datetime | None = None
@@ -187,6 +197,9 @@ class Dispatcher:
         # Before anything is added: a burst after our own outage is not the receiver's fault.
         why, most = "more than {:,} deliveries were waiting", self._max_waiting * MAX_WAITING_FACTOR
         overfull = queries.disable_overfull(self._conn, most=self._max_waiting, reason=why.format(self._max_waiting))
+        overfull += queries.disable_held_back(
+            self._conn, most=MAX_HELD_BACK, reason=HELD_BACK.format(MAX_HELD_BACK), now=self.now
+        )
         overfull += queries.disable_slow(self._conn, most=most, reason=why.format(most))
         webhook_ids, seqs, types, bodies = (list(column) for column in zip(*rows, strict=True))
         self.counted.queued += queries.queue(
@@ -203,29 +216,62 @@ class Dispatcher:
         if room <= 0:
             return
         now = self.now
-        rows = queries.due(self._conn, now=now, busy=list(self._busy), webhooks=room, each=MAX_DELIVERIES_PER_WEBHOOK)
-        for webhook_id, found in groupby(map(DueDelivery._make, rows), lambda due: due.webhook_id):
-            self._busy.add(webhook_id)
+        queries.hold_back(
+            self._conn, now=now, day=self._day, until=self._day + timedelta(days=1), recheck=now + RECHECK
+        )
+        slots: Counter[int] = Counter()
+        started: Counter[int] = Counter()
+        for account_id, attempts in self._busy.values():
+            slots[account_id] += 1
+            started[account_id] += attempts
+        rows = queries.due(
+            self._conn,
+            now=now,
+            day=self._day,
+            busy=list(self._busy),
+            accounts=list(slots),
+            slots=list(slots.values()),
+            attempts=[started[account_id] for account_id in slots],
+            most=self._at_once_per_account,
+            webhooks=room,
+            each=MAX_DELIVERIES_PER_WEBHOOK,
+        )
+        more: Counter[int] = Counter()
+        for (account_id, webhook_id, remaining), found in groupby(rows, itemgetter(0, 2, 1)):
             # A failed delivery may be queued behind a test: the test does not make it due.
-            self._attempts.start(list(takewhile(lambda due: due.next_at <= now, found)))
+            ready = takewhile(lambda due: due.next_at <= now, (DueDelivery(row[0], *row[2:]) for row in found))
+            budget = None if remaining is None else max(remaining - more[account_id], 0)
+            if due := list(islice(ready, budget)):
+                more[account_id] += len(due)
+                self._busy[webhook_id] = account_id, len(due)
+                self._attempts.start(due)
+
+    @property
+    def _day(self) -> datetime:
+        """Return the first instant of the day, UTC."""
+        return self.now.replace(hour=0, minute=0, second=0, microsecond=0)
 
     def _record(self, over: Sequence[FinishedAttempt]) -> None:
         with self._conn.transaction():
-            disabled = sum([self._record_outcome(each.due, each.outcome) for each in over])
-            if disabled:
-                self.counted.disabled += disabled
+            changed = [self._record_outcome(each.due, each.outcome) for each in over]
+            queries.count_attempts(self._conn, accounts=[each.due.account_id for each in over], day=self._day)
+            if any(changed):
                 queries.changed(self._conn)
-        self._busy -= {each.due.webhook_id for each in over if each.free}
+        for each in over:
+            account_id, attempts = self._busy.pop(each.due.webhook_id)
+            if not each.free:
+                self._busy[each.due.webhook_id] = account_id, attempts - 1
 
-    def _record_outcome(self, due: DueDelivery, outcome: Outcome) -> int:
-        """Store the result of an attempt; return how many webhooks it disabled (0 or 1)."""
+    def _record_outcome(self, due: DueDelivery, outcome: Outcome) -> bool:
+        """Store the result of an attempt; return whether it verified or disabled its webhook."""
         attempts = due.attempts + 1
-        judged = verdict(attempts, outcome, test=due.test)
+        echoed = due.type != challenge.TYPE or challenge.echoed(due.body, outcome.answer)
+        judged = verdict(attempts, outcome, test=due.test) if echoed else Verdict("failed")
         ended = judged.state != "waiting"
         entry = {
             "ts": round(outcome.began * 1000),
             "status": outcome.status,
-            "error": outcome.error,
+            "error": outcome.error if echoed or outcome.error else challenge.NOT_ECHOED,
             "duration_ms": round((outcome.ended - outcome.began) * 1000),
             "answer": outcome.answer,
         }
@@ -240,11 +286,15 @@ class Dispatcher:
             entry=msgspec.json.encode(entry).decode(),
             most=MAX_LOGGED_ATTEMPTS,
         )
+        verified = due.type == challenge.TYPE and judged.state == "delivered"
+        if verified:
+            queries.verified(self._conn, webhook_id=due.webhook_id, challenge=challenge.sent(due.body), now=self.now)
         queries.go_on(self._conn, webhook_id=due.webhook_id, more=-known if ended else 0, now=self.now)
         self.counted.attempts += 1
         self.counted.delivered += judged.state == "delivered"
         self.counted.failed += judged.state == "failed"
-        return int(
-            judged.disabled is not None
-            and queries.disable(self._conn, webhook_id=due.webhook_id, reason=judged.disabled) > 0
+        disabled = judged.disabled is not None and bool(
+            queries.disable(self._conn, webhook_id=due.webhook_id, reason=judged.disabled)
         )
+        self.counted.disabled += disabled
+        return verified or disabled

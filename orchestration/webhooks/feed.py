@@ -91,13 +91,20 @@ class WebhookFeed(LeaderElectedFeed):
         self._allowed = addresses.networks(settings.webhook_networks)
         self._poll_s = settings.webhook_poll_ms / 1000
         self._at_once = settings.webhook_concurrency
+        self._at_once_per_account = settings.webhook_account_concurrency
         self._attempts: Attempts | None = None
         self._dispatcher: Dispatcher | None = None
         self._wanted_at = time.monotonic()
 
     def _begin(self, conn: psycopg.Connection[Any]) -> None:
         self._attempts = Attempts(self._sender, self._clock)
-        self._dispatcher = Dispatcher(conn, self._attempts, self._clock, at_once=self._at_once)
+        self._dispatcher = Dispatcher(
+            conn,
+            self._attempts,
+            self._clock,
+            at_once=self._at_once,
+            at_once_per_account=self._at_once_per_account,
+        )
         self.figures.counted = self._dispatcher.counted
 
     def _sender(self) -> Sender:

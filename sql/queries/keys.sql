@@ -66,13 +66,13 @@ update api_keys set tier = :tier where key_id = :key_id::int;
 
 -- name: limits(key_id)^
 -- The key's own limits.
-select credits_month, credits_burst, max_connections, max_webhooks from api_keys where key_id = :key_id::int;
+select credits_month, credits_burst, max_connections, max_webhooks, webhook_messages_day from api_keys where key_id = :key_id::int;
 
--- name: set_limits(key_id, credits_month, credits_burst, max_connections, max_webhooks)!
+-- name: set_limits(key_id, credits_month, credits_burst, max_connections, max_webhooks, webhook_messages_day)!
 -- Sets the key's own limits; null is its tier's.
 update api_keys
 set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int,
-    max_webhooks = :max_webhooks::int
+    max_webhooks = :max_webhooks::int, webhook_messages_day = :webhook_messages_day::bigint
 where key_id = :key_id::int;
 
 -- name: cursor_secret()$

@@ -4,7 +4,7 @@
 
 -- name: hold_account(account_id)!
 -- Serialises the account's changes of webhooks until the transaction ends, so that limits are exact.
-select from accounts where account_id = :account_id for update;
+select from accounts where account_id = :account_id for no key update;
 
 -- name: room(account_id, key_id, webhook_id)^
 -- How many webhooks and wallets the account has beside this one, and how many webhooks the key's tier allows (null: any number).
@@ -16,10 +16,36 @@ select
     ),
     (select coalesce(k.max_webhooks, t.max_webhooks) from api_keys k join tiers t using (tier) where k.key_id = :key_id);
 
+-- name: may_be_unfiltered(key_id)$
+-- Whether the key's tier allows webhooks that receive all trades.
+select t.unfiltered_webhooks from api_keys k join tiers t using (tier) where k.key_id = :key_id;
+
+-- name: count_challenge(account_id, day, most)$
+-- Counts a challenge of the day; null if there were that many (null: any number is allowed).
+insert into webhook_usage as u (account_id, day, challenges) values (:account_id, :day, 1)
+on conflict (account_id) do update
+set day = greatest(u.day, excluded.day),
+    attempts = case when u.day < excluded.day then 0 else u.attempts end,
+    challenges = case when u.day < excluded.day then 1 else u.challenges + 1 end
+where u.day < excluded.day or :most::bigint is null or u.challenges < :most::bigint
+returning challenges;
+
+-- name: challenge(account_id, webhook_id, challenge)!
+-- From now on nothing but this challenge is sent, until the receiver repeats it.
+update webhooks set challenge = :challenge, updated_at = now()
+where account_id = :account_id and webhook_id = :webhook_id;
+
+-- name: verified(webhook_id, challenge, now)!
+-- The receiver has repeated the challenge. Events are delivered from now on, or from where deliveries had been held back.
+update webhooks
+set challenge = null, updated_at = now(), verified_at = coalesce(verified_at, :now),
+    since_seq = case when verified_at is null then (select last_seq from stream_head) else since_seq end
+where webhook_id = :webhook_id and challenge = :challenge;
+
 -- name: add(account_id, url, events, market_ids, wallets, min_usd, secret)$
--- A new webhook, which receives events from now on.
-insert into webhooks (account_id, url, events, market_ids, wallets, min_usd, secret, since_seq)
-select :account_id, :url, :events::text[], :market_ids::text[], :wallets::bytea[], :min_usd, :secret, last_seq
+-- A new webhook, which receives events once its receiver is verified.
+insert into webhooks (account_id, url, events, market_ids, wallets, min_usd, secret, since_seq, verified_at)
+select :account_id, :url, :events::text[], :market_ids::text[], :wallets::bytea[], :min_usd, :secret, last_seq, null
 from stream_head
 returning webhook_id;
 
@@ -35,7 +61,7 @@ where account_id = :account_id and webhook_id = :webhook_id;
 with woken as (
     update webhooks
     set disabled_at = null, disabled_reason = null, since_seq = (select last_seq from stream_head), updated_at = now(),
-        due_at = case when waiting > 0 then now() end
+        due_at = case when waiting > 0 and challenge is null then now() end
     where account_id = :account_id and webhook_id = :webhook_id and disabled_at is not null
     returning webhook_id
 )
@@ -146,10 +172,10 @@ select exists (select from webhooks where disabled_at is null);
 select s.last_seq, h.last_seq, h.version from stream_head s cross join webhook_head h;
 
 -- name: subscriptions()
--- The subscription of each enabled webhook.
+-- The subscription of each enabled webhook that was verified once. While a new URL is being verified, deliveries wait.
 select webhook_id, account_id, events, market_ids, wallets, min_usd, since_seq
 from webhooks
-where disabled_at is null
+where disabled_at is null and verified_at is not null
 order by number;
 
 -- name: published_at(seq)$
@@ -173,7 +199,7 @@ counted as (
 ),
 due as (
     update webhooks w
-    set waiting = w.waiting + counted.new, due_at = coalesce(w.due_at, :now)
+    set waiting = w.waiting + counted.new, due_at = case when w.challenge is null then coalesce(w.due_at, :now) else w.due_at end
     from counted
     where w.webhook_id = counted.webhook_id
 )
@@ -201,6 +227,15 @@ with over as (
 )
 select count(*) from over;
 
+-- name: disable_held_back(most, reason, now)$
+-- Disables webhooks for which too many deliveries wait for a verification or for the next day's budget; returns how many.
+with over as (
+    update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
+    where waiting > :most and disabled_at is null and (challenge is not null or over_budget_until > :now::timestamptz)
+    returning webhook_id
+)
+select count(*) from over;
+
 -- name: disable_slow(most, reason)!
 -- Disables webhooks for which more deliveries wait than are kept for any.
 update webhooks set disabled_at = now(), disabled_reason = :reason, updated_at = now()
@@ -222,22 +257,66 @@ on conflict (account_id, wallet) do update set until_at = greatest(wallets_follo
 
 -- --- Delivering ---------------------------------------------------------------------------------------------------------------
 
--- name: due(now, busy, webhooks, each)
--- The first due deliveries of each webhook, except those being delivered to, limited by webhooks and deliveries each.
-select w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts, d.seq is null, d.next_at
-from (
-    select * from webhooks
-    where due_at <= :now and disabled_at is null and webhook_id <> all(:busy::uuid[])
-    order by due_at
+-- name: due(now, day, busy, accounts, slots, attempts, most, webhooks, each)
+-- The first due deliveries of each webhook, except those being delivered to, limited by webhooks and deliveries each. Accounts
+-- take turns: first the one that holds the fewest slots, of equal ones the one that has waited longest, and none beyond `most`
+-- slots. With what is left of the account's budget of the day (null: any number); nothing of an account without any left.
+with held as (
+    select * from unnest(:accounts::bigint[], :slots::int[], :attempts::int[]) as held (account_id, slots, attempts)
+),
+ready as (
+    select w.*, coalesce(held.slots, 0) + row_number() over (partition by w.account_id order by w.due_at, w.number) as turn
+    from webhooks w
+    left join held using (account_id)
+    where w.due_at <= :now and w.disabled_at is null and w.webhook_id <> all(:busy::uuid[])
+),
+chosen as (
+    select ready.*, budget.remaining
+    from ready
+    cross join lateral (
+        select b.a_day - coalesce(held.attempts, 0) - case when u.day = :day then u.attempts else 0 end as remaining
+        from webhook_budgets b
+        left join webhook_usage u using (account_id)
+        left join held using (account_id)
+        where b.account_id = ready.account_id
+    ) as budget
+    where turn <= :most and (remaining is null or remaining > 0)
+    order by turn, due_at
     limit :webhooks
-) as w
+)
+select w.account_id, w.remaining, w.webhook_id, d.delivery_id, w.url, array_remove(array[w.next_secret, w.secret], null), d.body, d.attempts,
+    d.seq is null, d.type, d.next_at
+from chosen w
 cross join lateral (
     select * from webhook_deliveries d
     where d.webhook_id = w.webhook_id and d.state = 'waiting'
+        and (w.challenge is null or d.seq is null and d.type = 'webhook.challenge')
     order by (d.seq is not null), d.number
     limit :each
 ) as d
-order by w.due_at, w.webhook_id, (d.seq is not null), d.number;
+order by w.turn, w.due_at, w.webhook_id, (d.seq is not null), d.number;
+
+-- name: hold_back(now, day, until, recheck)!
+-- Holds back what is due of accounts whose budget of the day is used up. Rechecked now and then: the budget may be raised.
+with used_up as (
+    select due.account_id
+    from (select distinct account_id from webhooks where due_at <= :now and disabled_at is null) as due
+    join webhook_usage u using (account_id)
+    cross join lateral (select a_day from webhook_budgets b where b.account_id = due.account_id) as budget
+    where u.day = :day and u.attempts >= budget.a_day
+)
+update webhooks w set due_at = least(:until::timestamptz, :recheck::timestamptz), over_budget_until = :until
+from used_up
+where w.account_id = used_up.account_id and w.due_at <= :now and w.disabled_at is null;
+
+-- name: count_attempts(accounts, day)!
+-- Counts attempts of the day, one for each time that an account is given.
+insert into webhook_usage as u (account_id, day, attempts)
+select account_id, :day, count(*) from unnest(:accounts::bigint[]) as made (account_id) group by account_id order by account_id
+on conflict (account_id) do update
+set day = greatest(u.day, excluded.day),
+    attempts = case when u.day < excluded.day then 0 else u.attempts end + excluded.attempts,
+    challenges = case when u.day < excluded.day then 0 else u.challenges end;
 
 -- name: hold(webhook_id)!
 -- Serialises changes of a webhook until the transaction ends.
@@ -251,12 +330,13 @@ set attempts = :attempts, state = :state, next_at = :next_at, ended_at = :ended_
 where delivery_id = :delivery_id and state = 'waiting';
 
 -- name: go_on(webhook_id, more, now)!
--- Updates the first waiting delivery, and the number waiting.
+-- Updates the first waiting delivery that may be sent, and the number waiting.
 update webhooks w
-set waiting = greatest(w.waiting + :more::int, 0),
+set waiting = greatest(w.waiting + :more::int, 0), over_budget_until = null,
     due_at = (
         select greatest(d.next_at, :now::timestamptz) from webhook_deliveries d
         where d.webhook_id = w.webhook_id and d.state = 'waiting'
+            and (w.challenge is null or d.seq is null and d.type = 'webhook.challenge')
         order by (d.seq is not null), d.number
         limit 1
     )

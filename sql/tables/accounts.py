@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Identity,
@@ -25,6 +26,14 @@ tiers = Table(
     Column("max_keys", Integer),
     Column("max_webhooks", Integer),
     Column("max_connections", Integer),
+    Column("webhook_messages_day", BigInteger, comment="Attempts to deliver, of all webhooks of an account"),
+    Column(
+        "unfiltered_webhooks",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="Whether a webhook may receive all trades",
+    ),
     comment="Null: custom, set per key",
 )
 
@@ -58,6 +67,7 @@ api_keys = Table(
     Column("max_webhooks", Integer, comment="Overrides the tier's"),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("revoked_at", Time),
+    Column("webhook_messages_day", BigInteger, comment="Overrides the tier's"),
 )
 
 credit_usage = Table(

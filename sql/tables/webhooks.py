@@ -45,6 +45,11 @@ webhooks = Table(
     Column("disabled_reason", Text),
     Column("created_at", Time, nullable=False, server_default=NOW),
     Column("updated_at", Time, nullable=False, server_default=NOW),
+    Column(
+        "verified_at", Time, server_default=NOW, comment="When the receiver first repeated a challenge; null: never"
+    ),
+    Column("challenge", Text, comment="What the receiver is to repeat before anything else is sent; null: it has"),
+    Column("over_budget_until", Time, comment="The account's messages of the day are used up; null: not known to be"),
     Index("webhooks_due_at_idx", "due_at", postgresql_where=text("due_at is not null and disabled_at is null")),
     info={"fillfactor": 50},
 )
@@ -77,6 +82,17 @@ webhook_deliveries = Table(
         postgresql_where=text("state = 'waiting'"),
     ),
     Index("webhook_deliveries_ended_at_idx", "ended_at", postgresql_where=text("ended_at is not null")),
+)
+
+webhook_usage = Table(
+    "webhook_usage",
+    metadata,
+    Column("account_id", BigInteger, ForeignKey("accounts.account_id"), primary_key=True, autoincrement=False),
+    Column("day", Time, nullable=False, comment="Its first instant, UTC"),
+    Column("attempts", BigInteger, nullable=False, server_default=text("0")),
+    Column("challenges", Integer, nullable=False, server_default=text("0")),
+    comment="What the webhooks of an account were sent on the latest day",
+    info={"fillfactor": 50},
 )
 
 webhook_head = Table(

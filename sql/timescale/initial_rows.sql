@@ -1,9 +1,9 @@
 -- Rows that the service cannot do without.
 
-insert into tiers (tier, credits_month, credits_burst, max_keys, max_webhooks, max_connections) values
-    ('free', 5000, 5, 1, 5, 5),
-    ('pro', 100000, 25, 3, 2500, 50),
-    ('enterprise', null, null, null, null, null);
+insert into tiers (tier, credits_month, credits_burst, max_keys, max_webhooks, max_connections, webhook_messages_day, unfiltered_webhooks) values
+    ('free', 5000, 5, 1, 5, 5, 10000, false),
+    ('pro', 100000, 25, 3, 2500, 50, 1000000, false),
+    ('enterprise', null, null, null, null, null, null, true);
 
 insert into stream_head default values;
 

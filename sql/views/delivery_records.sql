@@ -14,7 +14,8 @@ select
         'created_at', as_unix(d.created_at),
         'ended_at', as_unix(d.ended_at),
         'log', d.log,
-        'payload', d.body::json
+        -- Only the receiver gets to know the challenge: that it repeats it proves who answers.
+        'payload', case when d.type = 'webhook.challenge' then (d.body::jsonb #- '{data,challenge}')::json else d.body::json end
     ) as record
 from webhook_deliveries d
 join webhooks w using (webhook_id);

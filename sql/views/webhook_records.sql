@@ -12,11 +12,18 @@ select
         ) end,
         'min_usd', as_number(min_usd),
         'enabled', disabled_at is null,
+        'state', case
+            when disabled_at is not null then 'disabled'
+            when challenge is not null then 'pending'
+            when over_budget_until > now() then 'over_budget'
+            else 'active'
+        end,
+        'verified_at', as_unix(verified_at),
         'disabled_reason', disabled_reason,
         'disabled_at', as_unix(disabled_at),
         'rotating', next_secret is not null,
         'waiting', waiting,
-        'next_at', case when disabled_at is null then as_unix(due_at) end,
+        'next_at', case when disabled_at is null then as_unix(greatest(due_at, over_budget_until)) end,
         'created_at', as_unix(created_at),
         'updated_at', as_unix(updated_at)
     ) as record

@@ -86,6 +86,8 @@ def world(new_database, tmp_path_factory):
                 -d '{{"url": "https://example.com/hook", "events": ["market.resolved"]}}'"""
             )
             world.webhook = json.loads(made.stdout)["id"]
+            conn.execute("delete from webhook_deliveries")
+            conn.execute("update webhooks set challenge = null, verified_at = now(), waiting = 0, due_at = null")
             world.run(f'curl -fsS -X POST -H "X-API-Key: $KEY" {server.url}/v1/webhooks/{world.webhook}/test')
             world.delivery = conn.execute(
                 """update webhook_deliveries set state = 'failed', next_at = null, ended_at = now()

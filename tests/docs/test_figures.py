@@ -34,7 +34,8 @@ def test_the_table_of_tiers_is_that_of_the_database(conn):
     told = {row[0].split()[0]: [number(cell) for cell in row[1:]] for row in table(API, ["tier", "a month"])}
 
     stored = conn.execute(
-        "select tier, credits_month, credits_burst, max_keys, max_webhooks, max_connections from tiers"
+        """select tier, credits_month, credits_burst, max_keys, max_webhooks, webhook_messages_day, max_connections
+        from tiers"""
     ).fetchall()
 
     assert told == {tier: limits for tier, *limits in stored}

@@ -29,6 +29,14 @@ class Webhook(Struct):
     wallets: list[Address] | None
     min_usd: Usd | None
     enabled: bool
+    state: Annotated[
+        Literal["pending", "active", "over_budget", "disabled"],
+        Meta(
+            description="`pending`: the receiver has not repeated the challenge, and nothing else is sent to it; "
+            "`over_budget`: the account's messages of the day are used up, and deliveries wait for the next day (UTC)"
+        ),
+    ]
+    verified_at: Annotated[UnixSeconds | None, Meta(description="When the receiver first repeated a challenge")]
     disabled_reason: Annotated[str | None, Meta(description="The reason, if the service disabled it", examples=[None])]
     disabled_at: Annotated[UnixSeconds | None, Meta(examples=[None])]
     rotating: Annotated[bool, Meta(description="A secret rotation is in progress: both secrets sign")]
@@ -68,7 +76,9 @@ class Attempt(Struct):
 
     ts: UnixMs
     status: Annotated[int | None, Meta(description="The receiver's HTTP status; null: no response")]
-    error: Annotated[str | None, Meta(description="Why there was no response")]
+    error: Annotated[
+        str | None, Meta(description="Why there was no response, or why a response to a challenge was not accepted")
+    ]
     duration_ms: Count
     answer: Annotated[str, Meta(description="The beginning of the response body")]
 

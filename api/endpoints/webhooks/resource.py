@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -32,7 +32,14 @@ ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 MAX_WALLETS = 5000  # in all webhooks of an account together, as on the stream
 TEST = "webhook.test"
 MAX_TESTS = 100  # pending, per webhook
+CHALLENGE = "webhook.challenge"
+CHALLENGES_PER_WEBHOOK = 10  # a day, for each webhook that the tier allows
+MIN_FILTER_USD = 100  # a lower `min_usd` leaves almost all trades
+BUSY = {"trade": ("market_ids",), "onchain_trade": ("market_ids", "wallets")}  # events, and the filters that limit them
+FILTERS = {"market_ids": "markets", "wallets": "wallets"}  # as requests name them
+DAY = timedelta(days=1)
 OFF = "The webhook is disabled"
+PENDING = "The webhook's URL is not verified yet"
 ABOVE_ALL = 2**62
 COLUMNS = ("url", "events", "market_ids", "wallets", "min_usd")
 
@@ -109,6 +116,56 @@ class WebhookResource(WriteResource):
                 raise
             raise invalid("markets", "the market does not exist", hint=refusal.hint) from None
 
+    def require_filters(self, conn: Any, key: Key, columns: dict[str, Any]) -> None:
+        """Refuse a webhook for all events of a busy type, except in the top tier."""
+        if queries.may_be_unfiltered(conn, key_id=key.key_id) or (columns["min_usd"] or 0) >= micro(MIN_FILTER_USD):
+            return
+        for event, filters in BUSY.items():
+            if event in columns["events"] and not any(columns[name] for name in filters):
+                names = " or ".join(f"`{FILTERS[name]}`" for name in filters)
+                raise invalid(
+                    "markets",
+                    f"`{event}` needs a filter in the {key.tier} tier: {names}, or `min_usd` of at least "
+                    f"{MIN_FILTER_USD}",
+                    hint="The stream has all trades",
+                )
+
+    def send_challenge(self, conn: Any, key: Key, webhook_id: UUID) -> None:
+        """Hold back all deliveries until the receiver repeats a challenge, and queue one. Locks the webhook."""
+        now = datetime.fromtimestamp(self.service.clock(), UTC)
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        which: dict[str, Any] = {"account_id": key.account_id, "webhook_id": webhook_id}
+        text = secrets.token_urlsafe(32)
+        queries.challenge(conn, **which, challenge=text)
+        _, _, webhooks = queries.room(conn, key_id=key.key_id, **which)
+        most = None if webhooks is None else webhooks * CHALLENGES_PER_WEBHOOK
+        if queries.count_challenge(conn, account_id=key.account_id, day=today, most=most) is None:
+            raise Problem(
+                "burst_exceeded",
+                f"The account's {most:,} verifications of the day are used up",
+                hint="Retry tomorrow (UTC)",
+                headers={"Retry-After": str(int((today + DAY - now).total_seconds()) + 1)},
+            )
+        self.add_message(conn, webhook_id, CHALLENGE, {"challenge": text}, now)
+
+    def add_message(self, conn: Any, webhook_id: UUID, kind: str, data: dict[str, str], now: datetime) -> UUID:
+        """Queue a message ahead of all pending deliveries, with a single attempt."""
+        timestamp = now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        message = {"type": kind, "timestamp": timestamp, "seq": None, "market_id": None, "data": data}
+        body_ = msgspec.json.encode(message).decode()
+        delivery_id: UUID | None = queries.add_test(
+            conn, webhook_id=webhook_id, type=kind, body=body_, now=now, most=MAX_TESTS
+        )
+        if delivery_id is None:
+            raise Problem(
+                "burst_exceeded",
+                f"{MAX_TESTS} tests and challenges of this webhook are already pending",
+                hint="GET /v1/webhooks/{id}/deliveries shows their state",
+                headers={"Retry-After": "60"},
+            )
+        queries.go_on(conn, webhook_id=webhook_id, more=1, now=now)
+        return delivery_id
+
     def make_room(self, conn: Any, key: Key, wallets: Sequence[bytes] | None, webhook_id: UUID | None = None) -> None:
         """Enforce the tier's limits. Locks the account, so its changes are serialised from here on."""
         queries.hold_account(conn, account_id=key.account_id)
@@ -142,15 +199,17 @@ class CreateWebhook(WebhookResource):
     """Creation of a webhook."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Create the webhook; its secret is shown only once."""
+        """Create the webhook and challenge its receiver; its secret is shown only once."""
         key = self.authorize(req)
         asked = body(req, WebhookBody)
         columns, secret = self.columns(asked), new_secret()
 
         def work(conn: Any) -> dict[str, Any]:
             with conn.transaction():
+                self.require_filters(conn, key, columns)
                 self.make_room(conn, key, columns["wallets"])
                 webhook_id = queries.add(conn, account_id=key.account_id, **columns, secret=secret)
+                self.send_challenge(conn, key, webhook_id)
                 queries.follow_now(conn, webhook_id=webhook_id)
                 queries.changed(conn)
                 return {**self.shown(conn, key, webhook_id), "secret": secret}
@@ -172,7 +231,7 @@ class ChangeWebhook(WebhookResource):
     """Change of a webhook."""
 
     def on_patch(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
-        """Change the given fields and leave the rest."""
+        """Change the given fields and leave the rest; a new URL is challenged."""
         key = self.authorize(req)
         webhook_id = identity(id)
         asked = body(req, WebhookChanges) if req.content_length else WebhookChanges()
@@ -184,12 +243,17 @@ class ChangeWebhook(WebhookResource):
                     self.make_room(conn, key, changes["wallets"], webhook_id)
                 self.shown(conn, key, webhook_id)
                 which: dict[str, Any] = {"account_id": key.account_id, "webhook_id": webhook_id}
-                kept = zip(COLUMNS, queries.settings_of(conn, **which), strict=True)
-                queries.change(conn, **which, **(dict(kept) | changes))
+                kept = dict(zip(COLUMNS, queries.settings_of(conn, **which), strict=True))
+                wanted = kept | changes
+                if changes.keys() - {"url"}:
+                    self.require_filters(conn, key, wanted)
+                queries.change(conn, **which, **wanted)
                 if asked.enabled is True:
                     queries.enable(conn, **which)
                 elif asked.enabled is False:
                     queries.disable(conn, webhook_id=webhook_id, reason=None)
+                if wanted["url"] != kept["url"]:
+                    self.send_challenge(conn, key, webhook_id)
                 queries.follow_now(conn, webhook_id=webhook_id)
                 queries.changed(conn)
                 return self.shown(conn, key, webhook_id)
@@ -223,31 +287,33 @@ class SendTest(WebhookResource):
         key = self.authorize(req)
         webhook_id = identity(id)
         now = datetime.fromtimestamp(self.service.clock(), UTC)
-        message = {
-            "type": TEST,
-            "timestamp": now.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            "seq": None,
-            "market_id": None,
-            "data": {"message": "This webhook works."},
-        }
 
         def work(conn: Any) -> dict[str, Any]:
             with conn.transaction():
-                _enabled(self.shown(conn, key, webhook_id))
-                text = msgspec.json.encode(message).decode()
                 queries.hold(conn, webhook_id=webhook_id)
-                delivery_id = queries.add_test(
-                    conn, webhook_id=webhook_id, type=TEST, body=text, now=now, most=MAX_TESTS
-                )
-                if delivery_id is None:
-                    raise Problem(
-                        "burst_exceeded",
-                        f"{MAX_TESTS} tests of this webhook are already pending",
-                        hint="GET /v1/webhooks/{id}/deliveries shows their state",
-                        headers={"Retry-After": "60"},
-                    )
-                queries.go_on(conn, webhook_id=webhook_id, more=1, now=now)
+                _active(self.shown(conn, key, webhook_id))
+                delivery_id = self.add_message(conn, webhook_id, TEST, {"message": "This webhook works."}, now)
                 return _delivery(conn, key, webhook_id, delivery_id)
+
+        self.respond(resp, self.write(work), falcon.HTTP_202)
+
+
+class VerifyWebhook(WebhookResource):
+    """A new challenge to a webhook's receiver."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response, id: str) -> None:  # noqa: A002
+        """Challenge the receiver again; an active webhook is left as it is."""
+        key = self.authorize(req)
+        webhook_id = identity(id)
+
+        def work(conn: Any) -> dict[str, Any]:
+            with conn.transaction():
+                queries.hold(conn, webhook_id=webhook_id)
+                webhook = self.shown(conn, key, webhook_id)
+                _enabled(webhook)
+                if webhook["state"] == "pending":
+                    self.send_challenge(conn, key, webhook_id)
+                return self.shown(conn, key, webhook_id)
 
         self.respond(resp, self.write(work), falcon.HTTP_202)
 
@@ -320,8 +386,8 @@ class Redeliver(WebhookResource):
 
         def work(conn: Any) -> dict[str, Any]:
             with conn.transaction():
-                _enabled(self.shown(conn, key, webhook_id))
                 queries.hold(conn, webhook_id=webhook_id)
+                _active(self.shown(conn, key, webhook_id))
                 more = queries.again(conn, webhook_id=webhook_id, delivery_id=which, now=now)
                 queries.go_on(conn, webhook_id=webhook_id, more=more or 0, now=now)
                 return _delivery(conn, key, webhook_id, which)
@@ -351,6 +417,14 @@ def _wallets(given: Sequence[str] | None) -> list[bytes] | None:
 def _enabled(webhook: dict[str, Any]) -> None:
     if not webhook["enabled"]:
         raise Problem("forbidden", OFF, hint='Enable it with PATCH {"enabled": true}')
+
+
+def _active(webhook: dict[str, Any]) -> None:
+    _enabled(webhook)
+    if webhook["state"] == "pending":
+        raise Problem(
+            "forbidden", PENDING, hint="POST /v1/webhooks/{id}/verify sends its receiver a challenge to repeat"
+        )
 
 
 def _delivery(conn: Any, key: Key, webhook_id: UUID, delivery_id: UUID) -> dict[str, Any]:

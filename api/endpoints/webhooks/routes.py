@@ -21,6 +21,7 @@ from api.endpoints.webhooks.resource import (
     RemoveWebhook,
     RotateSecret,
     SendTest,
+    VerifyWebhook,
     WebhookDetail,
     WebhookList,
 )
@@ -60,6 +61,10 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         "once, verifies it. Events are delivered one at a time in stream order; a failed delivery (any response but "
         "2xx) "
         "is attempted ten times within 76 hours, and later events wait for it. "
+        "First of all the receiver is sent `webhook.challenge` and has to answer with `data.challenge`, as plain text "
+        'or as `{"challenge": "…"}`; until then the webhook is `pending` and receives nothing else. '
+        "Below the top tier, `trade` needs `markets` or a `min_usd` of at least 100, and `onchain_trade` one of these "
+        "or `wallets`. "
         "Addresses that are not on the public internet are refused.",
     ),
     webhook(
@@ -82,7 +87,8 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         summary="Change, disable or enable a webhook",
         description="Omitted fields are unchanged; null removes a filter. Events that occur while it is disabled are "
         "never "
-        "delivered; deliveries pending before are kept, and delivered once it is enabled.",
+        "delivered; deliveries pending before are kept, and delivered once it is enabled. A new `url` is challenged "
+        "as at creation; meanwhile deliveries wait.",
     ),
     webhook(
         name="remove_webhook",
@@ -93,6 +99,18 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         errors=("not_found",),
         summary="Remove a webhook",
         description="Pending deliveries are discarded and the log is deleted.",
+    ),
+    webhook(
+        name="verify_webhook",
+        method="POST",
+        path="/v1/webhooks/{id}/verify",
+        resource=VerifyWebhook,
+        answers=records.Webhook,
+        status=202,
+        errors=("not_found", "forbidden"),
+        summary="Challenge a webhook's receiver again",
+        description="Sends `webhook.challenge`, with a single attempt, if the webhook is `pending`. Any earlier "
+        "challenge is no longer accepted. An account can send ten a day for each webhook that its tier allows.",
     ),
     webhook(
         name="test_webhook",

@@ -97,6 +97,7 @@ TOOLS: dict[str, tuple[str, str]] = {
     "webhook": ("Webhook", "for one webhook's filters and state."),
     "change_webhook": ("Change a webhook", "when the user wants other events, another URL, or a pause."),
     "remove_webhook": ("Remove a webhook", "only when the user asks to remove it: it cannot be undone."),
+    "verify_webhook": ("Verify a webhook", "once a pending webhook's receiver is ready to repeat the challenge."),
     "test_webhook": ("Test a webhook", "to check whether a URL accepts deliveries."),
     "webhook_deliveries": (
         "Deliveries of a webhook",

@@ -118,6 +118,7 @@ CREATE_WEBHOOK: Endpoint[records.Webhook] = Endpoint("POST", "/v1/webhooks", rec
 WEBHOOK: Endpoint[records.Webhook] = Endpoint("GET", "/v1/webhooks/{id}", records.Webhook)
 CHANGE_WEBHOOK: Endpoint[records.Webhook] = Endpoint("PATCH", "/v1/webhooks/{id}", records.Webhook)
 REMOVE_WEBHOOK: Endpoint[records.Removed] = Endpoint("DELETE", "/v1/webhooks/{id}", records.Removed)
+VERIFY_WEBHOOK: Endpoint[records.Webhook] = Endpoint("POST", "/v1/webhooks/{id}/verify", records.Webhook)
 TEST_WEBHOOK: Endpoint[records.Delivery] = Endpoint("POST", "/v1/webhooks/{id}/test", records.Delivery)
 ROTATE_WEBHOOK_SECRET: Endpoint[records.SecretRotation] = Endpoint(
     "POST", "/v1/webhooks/{id}/rotate-secret", records.SecretRotation

@@ -30,9 +30,17 @@ def send(client):
 
 
 @pytest.fixture
-def made(send):
-    """A webhook, as it was answered."""
-    return send("POST", url=URL, events=["trade", "signal"]).json
+def made(send, conn):
+    """A webhook as it was answered, whose receiver has repeated the challenge since."""
+    answered = send("POST", url=URL, events=["trade", "signal"], min_usd=1000).json
+    verify(conn)
+    return answered
+
+
+def verify(conn):
+    """Leave the webhooks as the deliverer does once their receivers have repeated the challenge."""
+    conn.execute("delete from webhook_deliveries where type = 'webhook.challenge'")
+    conn.execute("update webhooks set challenge = null, verified_at = now(), waiting = 0, due_at = null")
 
 
 def queue(conn, made, *, state="delivered", seq=7):
@@ -82,8 +90,9 @@ def test_a_webhook_is_made_shown_without_its_secret_and_removed(send, add_market
     assert made.headers["X-Request-Cost"] == "0"
     said = promised(made, records.Webhook)
     secret = said.pop("secret")
+    assert said["next_at"] >= said["created_at"]
     assert re.fullmatch(r"whsec_[A-Za-z0-9+/]{43}=", secret)
-    assert said | {"id": "", "created_at": 0, "updated_at": 0} == {
+    assert said | {"id": "", "created_at": 0, "updated_at": 0, "next_at": 0} == {
         "id": "",
         "created_at": 0,
         "updated_at": 0,
@@ -93,11 +102,13 @@ def test_a_webhook_is_made_shown_without_its_secret_and_removed(send, add_market
         "wallets": [ANN],
         "min_usd": 0.1,
         "enabled": True,
-        "waiting": 0,
+        "state": "pending",
+        "verified_at": None,
+        "waiting": 1,
         "disabled_reason": None,
         "disabled_at": None,
         "rotating": False,
-        "next_at": None,
+        "next_at": 0,
     }
     shown = send("GET", f"/{said['id']}")
     assert promised(shown, records.Webhook) == said
@@ -147,28 +158,28 @@ def test_an_operator_may_allow_networks_of_his_own(send, service):
 
     service.webhook_networks = networks("127.0.0.0/8")
 
-    assert send("POST", url="http://127.0.0.1:9000/", events=["trade"]).status_code == 201
-    assert send("POST", url="http://10.0.0.1/", events=["trade"]).status_code == 400
+    assert send("POST", url="http://127.0.0.1:9000/", events=["market"]).status_code == 201
+    assert send("POST", url="http://10.0.0.1/", events=["market"]).status_code == 400
 
 
 def test_a_name_that_is_not_known_yet_is_taken(send):
-    assert send("POST", url="https://nobody.invalid/", events=["trade"]).status_code == 201
+    assert send("POST", url="https://nobody.invalid/", events=["market"]).status_code == 201
 
 
 def test_the_tier_says_how_many_and_an_operator_how_many_more(send, conn, client):
     conn.execute("update tiers set max_webhooks = 2 where tier = 'pro'")
-    first = send("POST", url=URL, events=["trade"]).json
-    send("POST", url=URL, events=["trade"])
+    first = send("POST", url=URL, events=["market"]).json
+    send("POST", url=URL, events=["market"])
 
-    full = send("POST", url=URL, events=["trade"])
+    full = send("POST", url=URL, events=["market"])
 
     assert (full.status_code, full.json["code"]) == (403, "forbidden")
     assert full.json["detail"] == "The tier allows 2 webhooks, and the account has 2"
     conn.execute("update api_keys set max_webhooks = 3")
-    assert send("POST", url=URL, events=["trade"]).status_code == 201
-    assert send("POST", url=URL, events=["trade"]).status_code == 403
+    assert send("POST", url=URL, events=["market"]).status_code == 201
+    assert send("POST", url=URL, events=["market"]).status_code == 403
     send("DELETE", f"/{first['id']}")
-    assert send("POST", url=URL, events=["trade"]).status_code == 201
+    assert send("POST", url=URL, events=["market"]).status_code == 201
 
 
 def test_an_account_names_only_so_many_wallets(send, monkeypatch):
@@ -182,13 +193,142 @@ def test_an_account_names_only_so_many_wallets(send, monkeypatch):
 
 
 def test_wallets_that_are_named_are_followed_at_once(send, conn):
-    send("POST", url=URL, events=["trade"], wallets=[ANN])
+    send("POST", url=URL, events=["onchain_trade"], wallets=[ANN])
     assert conn.execute("select count(*) from wallets_followed").fetchone() == (0,)
 
     send("POST", url=URL, events=["wallet_activity"], wallets=[ANN])
 
     followed = conn.execute("select wallet, until_at > now() + interval '23 hours' from wallets_followed").fetchall()
     assert followed == [(bytes.fromhex(ANN[2:]), True)]
+
+
+# --- Verification
+
+
+def challenge(conn):
+    """The challenge that a receiver is sent and has to repeat."""
+    ((sent, expected),) = conn.execute(
+        """select d.body::json -> 'data' ->> 'challenge', w.challenge
+        from webhook_deliveries d join webhooks w using (webhook_id)
+        where d.state = 'waiting' and d.type = 'webhook.challenge' order by d.number desc limit 1"""
+    ).fetchall()
+    assert sent == expected
+    return sent
+
+
+def test_a_new_webhook_is_pending_and_only_its_receiver_is_told_the_challenge(send, conn):
+    made = send("POST", url=URL, events=["market"]).json
+    path = f"/{made['id']}"
+
+    (sent,) = promised(send("GET", f"{path}/deliveries"), records.DeliveryPage)["data"]
+
+    text = challenge(conn)
+    assert len(text) == 43
+    assert (sent["type"], sent["state"], sent["seq"]) == ("webhook.challenge", "waiting", None)
+    assert sent["payload"]["data"] == {}
+    assert text not in send("GET", f"{path}/deliveries").text + send("GET").text
+    refused = send("POST", f"{path}/test")
+    assert (refused.json["code"], refused.json["detail"]) == ("forbidden", "The webhook's URL is not verified yet")
+    assert "/verify" in refused.json["hint"]
+    assert send("POST", f"{path}/deliveries/{sent['id']}/redeliver").status_code == 403
+
+
+def test_a_challenge_is_repeated_while_a_webhook_is_pending(send, conn):
+    path = f"/{send('POST', url=URL, events=['market']).json['id']}"
+    first = challenge(conn)
+
+    again = send("POST", f"{path}/verify")
+
+    assert again.status_code == 202
+    assert promised(again, records.Webhook)["state"] == "pending"
+    assert challenge(conn) != first
+    verify(conn)
+    assert send("POST", f"{path}/verify").json["state"] == "active"
+    assert conn.execute("select count(*) from webhook_deliveries").fetchone() == (0,)
+    send("PATCH", path, enabled=False)
+    assert send("POST", f"{path}/verify").status_code == 403
+
+
+def test_another_url_is_verified_again_and_the_same_is_not(send, conn, made):
+    path = f"/{made['id']}"
+    queue(conn, made, state="waiting")
+    conn.execute("update webhooks set waiting = 1, due_at = now() - interval '1 minute'")
+
+    assert send("PATCH", path, url=URL, min_usd=2000).json["state"] == "active"
+    moved = send("PATCH", path, url=f"{URL}/moved").json
+
+    assert (moved["state"], moved["enabled"], moved["waiting"]) == ("pending", True, 2)
+    assert moved["verified_at"] is not None
+    assert challenge(conn)
+
+
+def test_an_account_sends_only_so_many_challenges_a_day_even_if_it_removes_the_webhooks(send, conn, service):
+    conn.execute("update api_keys set max_webhooks = 1")
+    day = 1_795_305_600
+    service.clock = lambda: day + 86_399
+    for _ in range(10):
+        send("DELETE", f"/{send('POST', url=URL, events=['market']).json['id']}")
+
+    refused = send("POST", url=URL, events=["market"])
+
+    assert (refused.status_code, refused.json["code"], refused.headers["Retry-After"]) == (429, "burst_exceeded", "2")
+    assert conn.execute("select count(*) from webhooks").fetchone() == (0,)
+    service.clock = lambda: day + 86_400
+    assert send("POST", url=URL, events=["market"]).status_code == 201
+
+
+# --- Limits of busy events
+
+
+@pytest.mark.parametrize(
+    ("wanted", "enough"),
+    [
+        ({"events": ["trade"]}, False),
+        ({"events": ["market", "trade"], "wallets": [ANN]}, False),
+        ({"events": ["onchain_trade"]}, False),
+        ({"events": ["trade"], "min_usd": 99.99}, False),
+        ({"events": ["trade"], "min_usd": 100}, True),
+        ({"events": ["trade"], "markets": ["rain"]}, True),
+        ({"events": ["onchain_trade"], "wallets": [ANN]}, True),
+        ({"events": ["wallet_activity", "signal", "market"]}, True),
+    ],
+    ids=str,
+)
+def test_all_trades_need_a_filter_below_the_top_tier(send, conn, add_market, wanted, enough):
+    add_market("rain")
+
+    answer = send("POST", url=URL, **wanted)
+
+    assert answer.status_code == (201 if enough else 400), answer.json
+    if not enough:
+        (fault,) = answer.json["errors"]
+        assert fault["name"] == "markets"
+        assert "`min_usd` of at least 100" in fault["detail"]
+    conn.execute("update api_keys set tier = 'enterprise'")
+    assert send("POST", url=URL, **wanted).status_code == 201
+
+
+def test_a_filter_that_is_needed_cannot_be_taken_away_and_webhooks_from_before_can_be_moved(send, conn, made):
+    assert send("PATCH", f"/{made['id']}", min_usd=None).status_code == 400
+    assert send("PATCH", f"/{made['id']}", events=["onchain_trade"], min_usd=1).status_code == 400
+    assert send("PATCH", f"/{made['id']}", events=["market"], min_usd=None).status_code == 200
+    conn.execute("update webhooks set events = '{trade}'")
+
+    assert send("PATCH", f"/{made['id']}", url=f"{URL}/moved").status_code == 200
+
+
+def test_a_webhook_whose_account_is_over_its_budget_says_so(send, conn, made):
+    until = conn.execute(
+        """update webhooks set over_budget_until = now() + interval '1 hour', due_at = now()
+        returning extract(epoch from over_budget_until)::bigint"""
+    ).fetchone()[0]
+
+    shown = promised(send("GET", f"/{made['id']}"), records.Webhook)
+
+    assert shown["state"] == "over_budget"
+    assert abs(shown["next_at"] - until) <= 1
+    conn.execute("update webhooks set over_budget_until = now() - interval '1 second'")
+    assert send("GET", f"/{made['id']}").json["state"] == "active"
 
 
 # --- Ownership
@@ -203,6 +343,7 @@ def test_nobody_sees_or_touches_what_is_anothers(send, conn, made):
             ("PATCH", mine),
             ("DELETE", mine),
             ("POST", f"{mine}/test"),
+            ("POST", f"{mine}/verify"),
             ("POST", f"{mine}/rotate-secret"),
         ),
         *(("GET", f"{mine}/deliveries"), ("POST", f"{mine}/deliveries/{delivery['delivery_id']}/redeliver")),
@@ -212,7 +353,7 @@ def test_nobody_sees_or_touches_what_is_anothers(send, conn, made):
         send(method, path, key=other, **({"enabled": False} if method == "PATCH" else {})) for method, path in paths
     ]
 
-    assert [answer.status_code for answer in statuses] == [404] * 7
+    assert [answer.status_code for answer in statuses] == [404] * 8
     assert send("GET", key=other).json["data"] == []
     assert send("GET", mine).json["enabled"] is True
 
@@ -336,7 +477,7 @@ def test_deliveries_are_listed_newest_first_and_walked_by_cursor(send, conn, mad
 
 
 def test_webhooks_are_walked_by_cursor(send):
-    ids = [send("POST", url=URL, events=["trade"]).json["id"] for _ in range(3)]
+    ids = [send("POST", url=URL, events=["market"]).json["id"] for _ in range(3)]
 
     first = send("GET", "?limit=2").json
     last = send("GET", f"?limit=2&cursor={first['next_cursor']}").json

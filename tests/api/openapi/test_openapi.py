@@ -122,6 +122,7 @@ COSTS = {
     0: [
         *("/v1/time", "/v1/status/pipeline", "/v1/keys/rotate"),
         *("/v1/webhooks", "/v1/webhooks/{id}", "/v1/webhooks/{id}/test", "/v1/webhooks/{id}/rotate-secret"),
+        "/v1/webhooks/{id}/verify",
         *("/v1/webhooks/{id}/deliveries", "/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver"),
     ],
     2: [

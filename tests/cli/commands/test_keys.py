@@ -85,6 +85,8 @@ def test_limits_of_a_key_are_set_one_by_one_and_taken_away(presage, conn, key):
     assert presage("quota", key, "--webhooks", "9").exit_code == 0
 
     assert conn.execute("select max_webhooks from api_keys").fetchone() == (9,)
+    assert presage("quota", key, "--webhook-messages", "5000").exit_code == 0
+    assert conn.execute("select max_webhooks, webhook_messages_day from api_keys").fetchone() == (9, 5000)
     assert conn.execute(LIMITS).fetchone() == ("pro", None, 100, 7, True)
 
 

@@ -53,6 +53,7 @@ WITHOUT = {
     "wallets_followed": OWN,
     "wallets_watched": OWN,
     "webhook_head": OWN,
+    "webhook_usage": OWN,
     "webhooks": OWN,
 }
 """Tables that have no suite, and why."""

@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 class Receiver:
-    """Answers each request with what `answer(number, seen)` returns: a status, or a status and headers."""
+    """Answers each request with what `answer(number, seen)` returns: a status, or a status, headers and text."""
 
     def __init__(self):
         receiver = self
@@ -69,8 +69,8 @@ class Receiver:
                     receiver.seen.append(seen)
                     number = len(receiver.seen)
                 answer = receiver.answer(number, seen)
-                status, more = answer if isinstance(answer, tuple) else (answer, {})
-                text = f"{status} it is".encode()
+                status, more, *said = answer if isinstance(answer, tuple) else (answer, {})
+                text = said[0].encode() if said else f"{status} it is".encode()
                 self.send_response(status)
                 for name, value in {**({} if status == 204 else {"content-length": str(len(text))}), **more}.items():
                     self.send_header(name, value)

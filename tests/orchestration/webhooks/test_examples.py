@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.orchestration.webhooks.challenging import pend
 from tests.orchestration.webhooks.receiving import add_webhook, deliveries, new_secret, tell, trade
 from tests.patience import until
 
@@ -54,6 +55,15 @@ def shown(request):
         process.communicate()
 
 
+def test_a_receiver_as_shown_repeats_the_challenge(conn, delivering, shown):
+    url, secret, _ = shown
+    pend(conn, add_webhook(conn, url, secret=secret, verified_at=None))
+
+    delivering(time.time).settle()
+
+    assert conn.execute("select challenge, verified_at is not null from webhooks").fetchone() == (None, True)
+
+
 def test_a_receiver_as_shown_takes_what_is_signed_once_and_refuses_the_rest(conn, delivering, shown):
     url, secret, process = shown
     webhook = add_webhook(conn, url, secret=secret)
@@ -64,7 +74,7 @@ def test_a_receiver_as_shown_takes_what_is_signed_once_and_refuses_the_rest(conn
     conn.execute("update webhooks set waiting = 2, due_at = now()")
     delivering(time.time).settle()
 
-    assert deliveries(conn, webhook) == [("delivered", 1, [204, 204])] * 2
+    assert deliveries(conn, webhook) == [("delivered", 1, [200, 200])] * 2
     forged = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,AAAA"}
     with pytest.raises(urllib.error.HTTPError, match="400"):
         urllib.request.urlopen(urllib.request.Request(url, data=b"{}", headers=forged), timeout=60)

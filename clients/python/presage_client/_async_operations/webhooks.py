@@ -69,7 +69,10 @@ class AsyncWebhooksOperations(AsyncBaseOperations):
 
         Each selected event is sent as a `POST`, signed as Standard Webhooks 1.0.0 defines: `secret`, shown only
         once, verifies it. Events are delivered one at a time in stream order; a failed delivery (any response but
-        2xx) is attempted ten times within 76 hours, and later events wait for it. Addresses that are not on the
+        2xx) is attempted ten times within 76 hours, and later events wait for it. First of all the receiver is sent
+        `webhook.challenge` and has to answer with `data.challenge`, as plain text or as `{"challenge": "…"}`; until
+        then the webhook is `pending` and receives nothing else. Below the top tier, `trade` needs `markets` or a
+        `min_usd` of at least 100, and `onchain_trade` one of these or `wallets`. Addresses that are not on the
         public internet are refused.
 
         Credits: 0.
@@ -138,7 +141,8 @@ class AsyncWebhooksOperations(AsyncBaseOperations):
         """Change, disable or enable a webhook.
 
         Omitted fields are unchanged; null removes a filter. Events that occur while it is disabled are never
-        delivered; deliveries pending before are kept, and delivered once it is enabled.
+        delivered; deliveries pending before are kept, and delivered once it is enabled. A new `url` is challenged
+        as at creation; meanwhile deliveries wait.
 
         Credits: 0.
 
@@ -177,6 +181,19 @@ class AsyncWebhooksOperations(AsyncBaseOperations):
             id: The webhook's `id`.
         """
         return await self._call(_endpoints.REMOVE_WEBHOOK, {"id": id}, {})
+
+    async def verify_webhook(self, id: str) -> records.Webhook:
+        """Challenge a webhook's receiver again.
+
+        Sends `webhook.challenge`, with a single attempt, if the webhook is `pending`. Any earlier challenge is no
+        longer accepted. An account can send ten a day for each webhook that its tier allows.
+
+        Credits: 0.
+
+        Args:
+            id: The webhook's `id`.
+        """
+        return await self._call(_endpoints.VERIFY_WEBHOOK, {"id": id}, {})
 
     async def test_webhook(self, id: str) -> records.Delivery:
         """Send a test message.

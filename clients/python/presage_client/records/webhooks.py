@@ -24,7 +24,7 @@ class Attempt(Record, kw_only=True):
     status: int | None
     """The receiver's HTTP status; null: no response."""
     error: str | None
-    """Why there was no response."""
+    """Why there was no response, or why a response to a challenge was not accepted."""
     duration_ms: int
     answer: str
     """The beginning of the response body."""
@@ -91,7 +91,13 @@ class SecretRotation(Record, kw_only=True):
 class Webhook(Record, kw_only=True):
     """A webhook: its URL, events and filters."""
 
-    INSTANTS: ClassVar[dict[str, str]] = {"disabled_at": "s", "next_at": "s", "created_at": "s", "updated_at": "s"}
+    INSTANTS: ClassVar[dict[str, str]] = {
+        "verified_at": "s",
+        "disabled_at": "s",
+        "next_at": "s",
+        "created_at": "s",
+        "updated_at": "s",
+    }
 
     id: str
     url: str
@@ -101,6 +107,12 @@ class Webhook(Record, kw_only=True):
     min_usd: float | None
     """US dollars."""
     enabled: bool
+    state: Literal["active", "disabled", "over_budget", "pending"]
+    """`pending`: the receiver has not repeated the challenge, and nothing else is sent to it; `over_budget`: the
+    account's messages of the day are used up, and deliveries wait for the next day (UTC).
+    """
+    verified_at: int | None
+    """When the receiver first repeated a challenge."""
     disabled_reason: str | None
     """The reason, if the service disabled it."""
     disabled_at: int | None
