@@ -150,7 +150,8 @@ def test_what_changes_something(client, server):
     assert client.watched_wallets().wallets == [WALLET]
     assert not client.unwatch_wallet(WALLET).watching
 
-    made = client.create_webhook("https://example.com/hook", ["trade"], min_usd=10)
+    made = client.create_webhook("https://example.com/hook", ["signal"], min_usd=10)
+    assert made.state == client.verify_webhook(made.id).state == "pending"
     assert (made.min_usd, made.markets) == (10, None)
     assert made.secret.startswith("whsec_")
     changed = client.change_webhook(made.id, enabled=False, min_usd=None)
