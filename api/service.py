@@ -21,6 +21,7 @@ from api.server.connections import Connections
 from api.server.host import Host
 from api.stream.wallets import keep_following
 from sql.queries import keys as queries
+from sql.webhook_secrets import SecretBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,7 @@ class Service:
     proxies: Proxies = field(default_factory=Proxies)
     metrics_readers: Networks = field(default_factory=Networks)  # empty: anyone
     webhook_networks: tuple[Network, ...] = ()  # allowed receivers besides the public internet
+    webhook_secrets: SecretBox = field(default_factory=SecretBox)
     exports: Path = Path("exports")
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)

@@ -15,7 +15,8 @@ from api.server.address import Networks, Proxies
 from api.server.connections import Connections
 from api.service import Service
 from api.stream.hub import StreamHub
-from config import settings
+from config import settings, webhook_keys
+from sql.webhook_secrets import SecretBox
 from upstream.transport.addresses import networks
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def build_service(given: Settings) -> Service:
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         webhook_networks=networks(given.webhook_networks),
+        webhook_secrets=SecretBox(lambda: webhook_keys.read(given)),
         exports=given.exports_folder,
         exchange=ExchangeProxy(given.gamma_url, given.data_api_url, source=given.source),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import analyst, backup, keys
+from cli.commands import analyst, backup, keys, rotate
 from cli.commands import set as set_command
 from cli.commands.alert import alert
 from cli.commands.doctor import doctor
@@ -26,6 +26,7 @@ keys.add(key_app)
 set_command.add(app)
 backup.add(app)
 app.add_typer(analyst.app)
+app.add_typer(rotate.app)
 app.command()(doctor)
 app.command()(alert)
 app.command()(export)

@@ -8,12 +8,13 @@ A setting `name` is read from the environment as `PRESAGE_NAME` (three well-know
 
 from __future__ import annotations
 
+import base64
 import os
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DAGSTER_USER = "presage"
@@ -237,6 +238,11 @@ class Settings(BaseSettings):
         description="Networks outside the public internet that webhooks may still be delivered to, separated by "
         "commas: 10.1.2.0/24; empty: none.",
     )
+    webhook_encryption_keys: SecretStr | None = Field(
+        None,
+        description="Keys that encrypt webhook secrets, newest first, separated by commas: 32 bytes each in URL-safe "
+        "base64; empty: the file webhook_encryption_keys below data_dir, which `presage up` creates.",
+    )
     webhook_log_days: int = Field(30, ge=4, description="Days that a delivery is kept after it has ended.")
 
     exports_dir: Path | None = Field(
@@ -256,6 +262,21 @@ class Settings(BaseSettings):
         description="Host names under which Dagster's UI is served, separated by commas, beside localhost: "
         "dagster.example.com.",
     )
+
+    @field_validator("webhook_encryption_keys")
+    @classmethod
+    def _are_keys(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None:
+            for nth, key in enumerate(given.get_secret_value().replace(",", " ").split(), start=1):
+                try:
+                    valid = len(base64.b64decode(key, altchars=b"-_", validate=True)) == 32
+                except ValueError:
+                    valid = False
+                if not valid:  # the message must not contain it
+                    raise ValueError(
+                        f"key {nth} is not 32 bytes in URL-safe base64, as of `openssl rand -base64 32 | tr +/ -_`"
+                    )
+        return given
 
     @property
     def usual_shards(self) -> int:

@@ -31,7 +31,8 @@ def database(settings: Settings) -> list[Finding]:
                 checks: list[Callable[..., Any]]
                 checks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
-                    checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.wraparound]
+                    checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.webhook_secrets]
+                    checks += [holdings.wraparound]
                     checks += [pipeline.lag, pipeline.shards, pipeline.losses, pipeline.clocks]
                 for check in checks:
                     found += _run_check(check, conn, settings)
@@ -208,10 +209,13 @@ def _unreachable(error: Exception) -> Finding:
     return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and accepts our connection")
 
 
+WITH_SETTINGS = (connections, holdings.chunks, holdings.disk, holdings.webhook_secrets)
+
+
 def _run_check(check: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:
     """Return the findings of one check; an exception becomes a finding and does not stop the others."""
     try:
-        found = check(conn, settings) if check in (connections, holdings.chunks, holdings.disk) else check(conn)
+        found = check(conn, settings) if check in WITH_SETTINGS else check(conn)
         return [found] if isinstance(found, Finding) else list(found)
     except Exception as error:  # noqa: BLE001
         return [Finding(check.__name__, "fail", str(error).strip(), "see the server's log")]

@@ -7,7 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cli.diagnosis import Finding
+from config import webhook_keys
 from sql.queries import diagnosis as queries
+from sql.queries import webhooks as webhook_queries
+from sql.webhook_secrets import SecretBox, UnreadableSecretError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +105,24 @@ def keys(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         yield Finding("keys", "warn", f"{found}; {short} have used 90 % of their monthly credits", remedy)
     else:
         yield Finding("keys", "ok", found)
+
+
+def webhook_secrets(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
+    """Check that webhook secrets are encrypted, with keys that this process has."""
+    box = SecretBox(lambda: webhook_keys.read(settings))
+    clear, sample = webhook_queries.unencrypted(conn), webhook_queries.encrypted_sample(conn)
+    if sample is not None:
+        try:
+            box.decrypt(sample)
+        except UnreadableSecretError as fault:
+            remedy = "restore the key; webhooks whose secret is lost have to be made anew"
+            yield Finding("webhook secrets", "fail", str(fault), remedy)
+            return
+    if clear:
+        remedy = "presage rotate webhook-secrets" if box else "set PRESAGE_WEBHOOK_ENCRYPTION_KEYS"
+        yield Finding("webhook secrets", "warn", f"{clear:,} webhooks have theirs in clear text", remedy)
+    elif sample is not None:
+        yield Finding("webhook secrets", "ok", "encrypted")
 
 
 def wraparound(conn: psycopg.Connection[Any]) -> Iterator[Finding]:

@@ -155,6 +155,20 @@ class Stack:
             refuse_other_schema(self.database_url, made_now=bool(applied))
             refuse_other_source(self.database_url, self.plan.label_of_rows)
             refuse_other_tape(self.database_url, self.plan.tape)
+            self._encrypt_secrets()
+
+    def _encrypt_secrets(self) -> None:
+        """Encrypt webhook secrets that a release before stored as clear text: it is not running any more."""
+        from config import webhook_keys
+        from sql import webhook_secrets
+        from sql.database import connect
+
+        given = settings.get().model_copy(update={"data_dir": self.plan.data_dir})
+        webhook_keys.ensure(given)
+        box = webhook_secrets.SecretBox(lambda: webhook_keys.read(given))
+        with connect(self.database_url, autocommit=True) as conn:
+            if changed := webhook_secrets.store_all(conn, box):
+                self.report(f"{changed:,} webhook secrets have been encrypted")
 
     @contextlib.contextmanager
     def _step(self, name: str) -> Iterator[None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -12,12 +13,15 @@ from typing import TYPE_CHECKING
 
 from orchestration.webhooks.dispatcher import FinishedAttempt
 from orchestration.webhooks.schedule import Outcome
+from sql.webhook_secrets import UnreadableSecretError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from orchestration.webhooks.dispatcher import DueDelivery
     from orchestration.webhooks.sending import Sender
+
+log = logging.getLogger(__name__)
 
 MAX_BATCH_S = 1.0
 MAX_CONCURRENT_LOOKUPS = 64  # a name whose servers do not answer occupies one of these until the system gives up
@@ -26,8 +30,8 @@ MAX_CONCURRENT_LOOKUPS = 64  # a name whose servers do not answer occupies one o
 class Attempts:
     """Attempts started by one thread and made in another."""
 
-    def __init__(self, sender: Callable[[], Sender], clock: Callable[[], float]) -> None:
-        self._make, self._clock = sender, clock
+    def __init__(self, sender: Callable[[], Sender], clock: Callable[[], float], decrypt: Callable[[str], str]) -> None:
+        self._make, self._clock, self._decrypt = sender, clock, decrypt
         self._over: queue.SimpleQueue[FinishedAttempt] = queue.SimpleQueue()
         self._some = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -84,6 +88,10 @@ class Attempts:
     async def _attempt(self, due: DueDelivery) -> Outcome:
         began = self._clock()
         try:
-            return await self._sender.send(due.url, due.secrets, due.message_id, due.body)
+            secrets = [self._decrypt(stored) for stored in due.secrets]
+            return await self._sender.send(due.url, secrets, due.message_id, due.body)
+        except UnreadableSecretError as fault:
+            log.warning("a webhook's message cannot be signed: %s", fault)
+            return Outcome(began, self._clock(), error=str(fault))
         except Exception as fault:  # noqa: BLE001 (an attempt that never ends would hold its webhook up for ever)
             return Outcome(began, self._clock(), error=f"{type(fault).__name__}: {fault}"[:500])

@@ -54,7 +54,7 @@ class DueDelivery(NamedTuple):
     webhook_id: UUID
     delivery_id: UUID
     url: str
-    secrets: list[str]
+    secrets: list[str]  # as they are stored
     body: str
     attempts: int
     test: bool

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
+from config import webhook_keys
 from orchestration.feeds.base import BEAT_S, LeaderElectedFeed
 from orchestration.webhooks.attempts import Attempts
 from orchestration.webhooks.dispatcher import DispatchCounts, Dispatcher
 from orchestration.webhooks.sending import Sender
 from sql.queries import feed as feed_queries
 from sql.queries import webhooks as queries
+from sql.webhook_secrets import SecretBox
 from upstream.transport import addresses
 
 if TYPE_CHECKING:
@@ -88,6 +90,7 @@ class WebhookFeed(LeaderElectedFeed):
         self.figures: DeliveryFigures = DeliveryFigures()
         self._clock, self._resolve = clock, resolve
         self._timeout_s = settings.webhook_timeout_s
+        self._box = SecretBox(lambda: webhook_keys.read(settings))
         self._allowed = addresses.networks(settings.webhook_networks)
         self._poll_s = settings.webhook_poll_ms / 1000
         self._at_once = settings.webhook_concurrency
@@ -97,7 +100,7 @@ class WebhookFeed(LeaderElectedFeed):
         self._wanted_at = time.monotonic()
 
     def _begin(self, conn: psycopg.Connection[Any]) -> None:
-        self._attempts = Attempts(self._sender, self._clock)
+        self._attempts = Attempts(self._sender, self._clock, self._box.decrypt)
         self._dispatcher = Dispatcher(
             conn,
             self._attempts,

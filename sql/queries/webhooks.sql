@@ -107,6 +107,34 @@ update webhooks set next_secret = null, updated_at = now()
 where account_id = :account_id and webhook_id = :webhook_id and next_secret is not null
 returning true;
 
+-- name: secrets_in_clear()$
+-- Whether secrets are stored as clear text, which does not change until the transaction ends; null: no.
+select true from settings where name = 'webhook_secrets_in_clear' for share;
+
+-- name: store_encrypted()!
+-- From now on new secrets are encrypted.
+delete from settings where name = 'webhook_secrets_in_clear';
+
+-- name: store_in_clear()!
+-- From now on new secrets are clear text.
+insert into settings (name, value) values ('webhook_secrets_in_clear', 'true') on conflict (name) do nothing;
+
+-- name: stored_secrets(after, limit)
+-- The next webhooks' secrets as they are stored, locked until the transaction ends.
+select number, webhook_id, secret, next_secret from webhooks where number > :after order by number limit :limit for update;
+
+-- name: store_secrets(webhook_id, secret, next_secret)!
+-- Stores the same secrets in another form.
+update webhooks set secret = :secret, next_secret = :next_secret where webhook_id = :webhook_id;
+
+-- name: unencrypted()$
+-- How many webhooks have a secret in clear text.
+select count(*) from webhooks where starts_with(secret, 'whsec_') or starts_with(next_secret, 'whsec_');
+
+-- name: encrypted_sample()$
+-- An encrypted secret, the oldest; null if there is none.
+select secret from webhooks where not starts_with(secret, 'whsec_') order by number limit 1;
+
 -- name: record(account_id, webhook_id)$
 -- A webhook.
 select record::text from webhook_records where account_id = :account_id and webhook_id = :webhook_id;

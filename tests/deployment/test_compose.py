@@ -20,7 +20,11 @@ OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 # Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
 
-SECRETS = {"POSTGRES_PASSWORD": "not-a-secret", "PRESAGE_DAGSTER_PASSWORD": "no secret of anybody"}
+SECRETS = {
+    "POSTGRES_PASSWORD": "not-a-secret",
+    "PRESAGE_DAGSTER_PASSWORD": "no secret of anybody",
+    "PRESAGE_WEBHOOK_ENCRYPTION_KEYS": "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE=",
+}
 ASKS = f"""
 import time
 from cli.stack import readiness

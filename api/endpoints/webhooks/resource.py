@@ -19,6 +19,7 @@ from api.endpoints.webhooks.requests import RotationBody, WebhookBody, WebhookCh
 from api.errors import Problem
 from sql.database import micro
 from sql.queries import webhooks as queries
+from sql.webhook_secrets import sealed
 from upstream.transport import addresses
 
 if TYPE_CHECKING:
@@ -208,7 +209,8 @@ class CreateWebhook(WebhookResource):
             with conn.transaction():
                 self.require_filters(conn, key, columns)
                 self.make_room(conn, key, columns["wallets"])
-                webhook_id = queries.add(conn, account_id=key.account_id, **columns, secret=secret)
+                stored = sealed(conn, self.service.webhook_secrets, secret)
+                webhook_id = queries.add(conn, account_id=key.account_id, **columns, secret=stored)
                 self.send_challenge(conn, key, webhook_id)
                 queries.follow_now(conn, webhook_id=webhook_id)
                 queries.changed(conn)
@@ -335,7 +337,8 @@ class RotateSecret(WebhookResource):
                 done: bool | None
                 if step == "begin":
                     answer["secret"] = new_secret()
-                    done = queries.begin_rotation(conn, **which, secret=answer["secret"])
+                    stored = sealed(conn, self.service.webhook_secrets, answer["secret"])
+                    done = queries.begin_rotation(conn, **which, secret=stored)
                 else:
                     query = queries.finish_rotation if step == "finish" else queries.cancel_rotation
                     done = query(conn, **which)

@@ -10,11 +10,13 @@ import pytest
 
 from api.endpoints.webhooks import records
 from api.endpoints.webhooks import resource as resources
+from sql.webhook_secrets import SecretBox
 from tests.api.conftest import generous
 from tests.api.endpoints.test_shapes import without_defaults
 from tests.factories import insert
 
 URL = "https://8.8.8.8/hooks"
+KEY = "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE="
 ANN = "0x" + "a1" * 20
 NOWHERE = "00000000-0000-0000-0000-000000000000"
 
@@ -427,6 +429,19 @@ def test_a_rotation_can_be_called_off(send, conn, made):
     assert conn.execute("select secret, next_secret from webhooks").fetchone() == (made["secret"], None)
     assert send("POST", path, step="cancel").status_code == 400
     assert send("POST", path, step="retire").status_code == 400
+
+
+def test_secrets_are_stored_encrypted_and_shown_once_in_clear(send, conn, service):
+    service.webhook_secrets = box = SecretBox(lambda: [KEY])
+
+    made = send("POST", url=URL, events=["market"]).json
+    begun = send("POST", f"/{made['id']}/rotate-secret").json
+
+    stored = conn.execute("select secret, next_secret from webhooks").fetchone()
+    assert not any(each.startswith("whsec_") for each in stored)
+    assert tuple(map(box.decrypt, stored)) == (made["secret"], begun["secret"])
+    send("POST", f"/{made['id']}/rotate-secret", step="finish")
+    assert conn.execute("select secret, next_secret from webhooks").fetchone() == (stored[1], None)
 
 
 # --- Deliveries

@@ -18,6 +18,7 @@ from orchestration.webhooks.attempts import Attempts
 from orchestration.webhooks.dispatcher import Dispatcher
 from orchestration.webhooks.sending import Sender
 from sql import database
+from sql.webhook_secrets import SecretBox
 from tests.factories import insert
 from upstream.transport.addresses import networks
 
@@ -159,12 +160,13 @@ class Clock:
 class Delivering:
     """The leader's work, a step at a time, by a clock that stands still unless another is given."""
 
-    def __init__(self, database_url, clock=None, *, timeout_s=60.0, allowed=LOOPBACK, resolve=None, **how):
+    def __init__(self, database_url, clock=None, *, timeout_s=60.0, allowed=LOOPBACK, resolve=None, box=None, **how):
         self.conn = database.connect(database_url, autocommit=True, name="presage test delivery")
         self.clock = clock or Clock()
+        box = box or SecretBox()
         more = {} if resolve is None else {"resolve": resolve}
         self.attempts = Attempts(
-            lambda: Sender(timeout_s=timeout_s, clock=self.clock, allowed=allowed, **more), self.clock
+            lambda: Sender(timeout_s=timeout_s, clock=self.clock, allowed=allowed, **more), self.clock, box.decrypt
         )
         self.dispatcher = Dispatcher(self.conn, self.attempts, self.clock, **how)
 

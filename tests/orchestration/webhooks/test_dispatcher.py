@@ -15,6 +15,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 from orchestration.webhooks import dispatcher
 from orchestration.webhooks.schedule import DELAYS_S
 from sql.queries import webhooks as queries
+from sql.webhook_secrets import SecretBox
 from tests import stream_rows
 from tests.factories import insert
 from tests.orchestration.webhooks.receiving import MARKET, add_webhook, deliveries, new_secret, tell, trade
@@ -252,6 +253,24 @@ def test_signatures_are_accepted_by_the_standards_own_libraries(conn, receiver, 
         timeout=60,
     ).stdout.split()
     assert said == ["trade", "trade", "refused"]
+
+
+def test_encrypted_secrets_sign_and_without_their_key_messages_wait(conn, receiver, delivering):
+    box, secret = SecretBox(lambda: ["cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE="]), new_secret()
+    webhook = add_webhook(conn, receiver.url, secret=box.encrypt(secret))
+    tell(conn, trade(1))
+
+    without = delivering()
+    without.settle()
+    assert receiver.seen == []
+    assert deliveries(conn, webhook) == [("waiting", 1, [None])]
+    assert "PRESAGE_WEBHOOK_ENCRYPTION_KEYS" in conn.execute("select log::text from webhook_deliveries").fetchone()[0]
+    conn.execute("update webhooks set due_at = now()")
+    conn.execute("update webhook_deliveries set next_at = now()")
+    delivering(time.time, box=box).settle()
+
+    (seen,) = receiver.seen
+    assert Webhook(secret).verify(seen.body, seen.headers)["data"]["id"] == "1"
 
 
 def test_a_connection_that_was_closed_meanwhile_costs_no_attempt(conn, receiver, delivering):

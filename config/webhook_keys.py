@@ -1,0 +1,52 @@
+"""Keys that encrypt webhook secrets: from the settings, or from a file that `presage up` creates."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from config.settings import Settings
+
+FILE = "webhook_encryption_keys"
+
+
+def read(settings: Settings) -> list[str]:
+    """Return the keys, newest first; none if neither the setting nor the file has any."""
+    if settings.webhook_encryption_keys is not None:
+        return settings.webhook_encryption_keys.get_secret_value().replace(",", " ").split()
+    try:
+        return _file(settings).read_text().split()
+    except FileNotFoundError:
+        return []
+
+
+def ensure(settings: Settings) -> None:
+    """Create the file with a first key, unless there are keys."""
+    if not read(settings):
+        add(settings)
+
+
+def add(settings: Settings) -> None:
+    """Put a new key before those of the file, which stay valid."""
+    file = _file(settings)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{FILE}.new")
+    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
+        written.write("".join(f"{key}\n" for key in (new(), *read(settings))))
+        written.flush()
+        os.fsync(written.fileno())
+    temporary.replace(file)
+
+
+def new() -> str:
+    """Return a new key: 256 random bits in URL-safe base64."""
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
+def _file(settings: Settings) -> Path:
+    return settings.data_dir.expanduser().resolve() / FILE
