@@ -125,6 +125,13 @@ def key_in_header(request: Request) -> str:
     return request.headers.get("x-api-key") or (token.strip() if scheme.lower() == "bearer" else "")
 
 
+def write_refusal(given: str | None) -> Response | None:
+    """Return the error for a `write` that is neither `true` nor `false`; None if it is valid or missing."""
+    if given in {None, "", "true", "false"}:
+        return None
+    return error_response(400, "invalid_parameter", f"`write`: {given[:50]!r} is not valid", hint="true or false")
+
+
 class KeyChecker:
     """Validates keys against the API, with a short cache."""
 

@@ -12,6 +12,7 @@ class Holder:
 
     key: str
     topics: frozenset[str] = frozenset()  # only tools of these topics are listed; empty: all
+    may_write: bool = False  # the client was configured to allow tools that change something
 
 
 holder: ContextVar[Holder | None] = ContextVar("holder", default=None)  # None: an anonymous caller

@@ -15,7 +15,7 @@ from mcp_types import ToolAnnotations
 from pydantic import AnyUrl, Field
 
 from api.openapi import document as openapi
-from api.site.mcp import documents, tools
+from api.site.mcp import documents, provenance, tools
 from api.site.mcp.holder import holder
 
 if TYPE_CHECKING:
@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from api.site.guides import Guide, Guides
 
 LIST_CACHE_S = 300  # lists change only with a release
-INSTRUCTIONS = """Completely recorded data of prediction markets: prices, order books, trades, candles, signals and
+INSTRUCTIONS = f"""Completely recorded data of prediction markets: prices, order books, trades, candles, signals and
 wallets.
 Prices are probabilities from 0 to 1, sizes are shares, fields ending in _usd are US dollars, null means unknown. Times
 named ts are Unix milliseconds, those ending in _at or _time Unix seconds. A market is identified by its market_id
-or its slug: use search_markets to find it."""
+or its slug: use search_markets to find it.
+{provenance.INSTRUCTIONS}"""
+COMPLETE_INSTRUCTIONS = f"""{INSTRUCTIONS}
+Tools that change something (webhooks, watched wallets) are available only where the user has configured the client for
+them: see docs://mcp."""
 PUBLIC_INSTRUCTIONS = f"""{INSTRUCTIONS}
 Without a key, tools cover the service as a whole, lists of markets, market search and one market's detail (20 records
 at most), and the documentation. With an API key, at /sse?key=KEY or here with the header X-API-Key, all tools are
@@ -44,14 +48,18 @@ get started (`api`). Credits: 0."""
 READ_ONLY = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 
 
-class TopicFilter(Middleware):
-    """Lists only the tools of the session's topics, because each tool takes up a model's context."""
+class ListFilter(Middleware):
+    """Lists only the tools that the session may use, and of its topics, because each takes up a model's context."""
 
     async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Sequence[Tool]:
-        """Filter the list; unlisted tools can still be called."""
+        """Filter the list; tools of other topics can still be called."""
         listed: Sequence[Tool] = await call_next(context)
         caller = holder.get()
-        if caller is None or not caller.topics:
+        if caller is None:
+            return listed
+        if not caller.may_write:
+            listed = [tool for tool in listed if tool.annotations and tool.annotations.read_only_hint]
+        if not caller.topics:
             return listed
         return [tool for tool in listed if not tool.tags or {tag.lower() for tag in tool.tags} & caller.topics]
 
@@ -67,12 +75,21 @@ def public(backend: Backend, guides: Guides) -> FastMCP[Any]:
 
 def complete(backend: Backend, guides: Guides) -> FastMCP[Any]:
     """Create the server for callers with a key."""
-    server = _server("Presage", INSTRUCTIONS, cache_scope="private", middleware=[TopicFilter()])
+    server = _server("Presage", COMPLETE_INSTRUCTIONS, cache_scope="private", middleware=[ListFilter()])
     operations = {tool.name: tool for tool in tools.from_document(_document(), backend)}
     for tool in operations.values():
         server.add_tool(tool)
+    third_party = provenance.fields(operations["market"].output_schema)
 
-    @server.resource("market://{id}", name="market", title="A market", mime_type="application/json")
+    @server.resource(
+        "market://{id}",
+        name="market",
+        title="A market",
+        mime_type="application/json",
+        description="A market with its price, book and last 24 hours, by its market_id or slug. "
+        + provenance.sentence(third_party),
+        meta=provenance.meta(third_party),
+    )
     async def market(id: str) -> str:  # noqa: A002 (as the API names it)
         """Return a market with its price, book and last 24 hours, by its market_id or slug."""
         result = await operations["market"].run({"id": id})

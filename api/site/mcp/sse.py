@@ -13,7 +13,7 @@ from starlette.requests import Request
 
 from api.openapi.document import TAGS
 from api.site.feeds import error_response
-from api.site.mcp.access import RETRY_HINT, KeyChecker, key_in_header
+from api.site.mcp.access import RETRY_HINT, KeyChecker, key_in_header, write_refusal
 from api.site.mcp.holder import Holder, holder
 
 if TYPE_CHECKING:
@@ -92,10 +92,11 @@ class SseSessions:
         request, asked = Request(scope), QueryParams(scope[QUERY_KEY])
         key = asked.get("key") or key_in_header(request)
         topics = frozenset(asked.get("topics", "").lower().replace(",", " ").split())
-        if (no := await self._refused(request.method, key, topics)) is not None:
+        write = asked.get("write")
+        if (no := write_refusal(write) or await self._refused(request.method, key, topics)) is not None:
             await no(scope, receive, send)
             return
-        name, session = secrets.token_urlsafe(18), SseSession(Holder(key, topics), receive, send)
+        name, session = secrets.token_urlsafe(18), SseSession(Holder(key, topics, write == "true"), receive, send)
         self._open[name] = session
         self._of_key[key] += 1
         inside = _inside(scope, name)

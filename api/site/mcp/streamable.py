@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from starlette.requests import Request
 
 from api.site.feeds import error_response
-from api.site.mcp.access import RETRY_HINT, KeyChecker, key_in_header
+from api.site.mcp.access import RETRY_HINT, KeyChecker, key_in_header, write_refusal
 from api.site.mcp.holder import Holder, holder
 
 if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+WRITE_HEADER = "x-mcp-write"
 MAX_CALL_S = 30.0
 MAX_CONCURRENT_CALLS = 64
 
@@ -30,7 +31,8 @@ class StreamableHttp:
         """ApiResponse one request."""
         request = Request(scope)
         key = key_in_header(request)
-        if (no := await self._refused(request.method, key)) is not None:
+        write = request.headers.get(WRITE_HEADER)
+        if (no := write_refusal(write) or await self._refused(request.method, key)) is not None:
             await no(scope, receive, send)
             return
         began = False
@@ -41,7 +43,7 @@ class StreamableHttp:
                 began, self._active = True, self._active - 1
             await send(message)
 
-        token = holder.set(Holder(key) if key else None)
+        token = holder.set(Holder(key, may_write=write == "true") if key else None)
         self._active += 1
         try:
             async with asyncio.timeout(MAX_CALL_S):

@@ -92,7 +92,10 @@ TOOLS: dict[str, tuple[str, str]] = {
     "webhooks": ("Webhooks", "to see the configured webhooks before changing them."),
     "create_webhook": (
         "Create a webhook",
-        "when the user wants events sent to a URL of theirs. Show them the secret.",
+        (
+            "when the user wants events sent to a URL of theirs. No secret is shown to models: tell the user to get "
+            "one by POST /v1/webhooks/{id}/rotate-secret, to configure it in the receiver, and to finish the rotation."
+        ),
     ),
     "webhook": ("Webhook", "for one webhook's filters and state."),
     "change_webhook": ("Change a webhook", "when the user wants other events, another URL, or a pause."),

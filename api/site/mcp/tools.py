@@ -12,7 +12,7 @@ from fastmcp.tools import Tool, ToolResult
 from mcp_types import TextContent, ToolAnnotations
 from pydantic import PrivateAttr
 
-from api.site.mcp import schemas, tool_descriptions
+from api.site.mcp import provenance, schemas, tool_descriptions
 from api.site.mcp.holder import holder
 
 if TYPE_CHECKING:
@@ -31,6 +31,12 @@ PUBLIC = {
 MAX_FREE_LIMIT = 20  # records in a response without a key
 PUBLIC_MAX_AGE_S = 5.0  # cache time of responses without a key
 MAX_RESPONSE_BYTES = 2 << 20  # the API's largest response is several times that, and no model reads it
+# Secrets of answers that must not enter a model's context.
+WITHHELD = {"create_webhook": "secret"}
+READ_ONLY = (
+    "forbidden: this connection is read-only. The user can allow tools that change something in the configuration of "
+    "the client: with the header X-MCP-Write: true, or write=true in the address of /sse"
+)
 CREDIT_HEADERS = {"cost": "x-request-cost", "remaining": "x-credits-remaining", "reset": "x-credits-reset"}
 
 
@@ -41,38 +47,47 @@ class OperationTool(Tool):
     _method: str = PrivateAttr()
     _path: str = PrivateAttr()
     _input: Input = PrivateAttr()
+    _provenance: dict[str, Any] = PrivateAttr()
 
     @classmethod
     def of(cls, backend: Backend, method: str, path: str, operation: dict[str, Any], components: Any) -> OperationTool:
         """Create a tool from an operation of the document."""
         name, input_ = operation["operationId"], schemas.input_of(operation, components)
+        output = schemas.output_of(operation, components)
+        if output is not None and name in WITHHELD:
+            output["properties"].pop(WITHHELD[name])
+        from_exchange = "502" in operation["responses"]
+        third_party = [provenance.ANY] if from_exchange else provenance.fields(output)
         tool = cls(
             name=name,
             title=tool_descriptions.title(name),
-            description=tool_descriptions.description(name, operation),
+            description=f"{tool_descriptions.description(name, operation)} {provenance.sentence(third_party)}".strip(),
             tags=set(operation["tags"]),
             parameters=input_.schema,
-            output_schema=schemas.output_of(operation, components),
+            output_schema=output,
+            meta=provenance.meta(third_party) or None,
             annotations=ToolAnnotations(
                 title=tool_descriptions.title(name),
                 read_only_hint=method == "get",
                 destructive_hint=method in {"patch", "delete"},
                 idempotent_hint=method in {"get", "patch", "delete"},
-                # It queries the exchange itself, or sends something to third parties.
-                open_world_hint="502" in operation["responses"]
-                or (method != "get" and "Webhooks" in operation["tags"]),
+                # It returns what third parties wrote, queries the exchange itself, or sends something to others.
+                open_world_hint=bool(third_party) or (method != "get" and "Webhooks" in operation["tags"]),
             ),
         )
         tool._backend, tool._method, tool._path, tool._input = backend, method.upper(), path, input_
+        tool._provenance = provenance.meta(third_party)
         return tool
 
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Call the API."""
+        """Call the API; tools that change something only where the client was configured to allow it."""
+        caller = holder.get()
+        if self._method != "GET" and not (caller and caller.may_write):
+            return ToolResult(content=[_text_content(READ_ONLY)], is_error=True)
         given = {name: value for name, value in arguments.items() if value is not None}
         path = re.sub(r"{(\w+)}", lambda place: _segment(place[1], given), self._path)
         body = {name: arguments[name] for name in self._input.in_body & arguments.keys()}  # here null has a meaning
         params = {name: _text(value) for name, value in given.items() if name not in body}
-        caller = holder.get()
         if caller is None:
             answer = await self._backend.get(path, self._with_limit(params), max_age_s=PUBLIC_MAX_AGE_S)
         else:
@@ -93,6 +108,7 @@ class OperationTool(Tool):
     def _result(self, answer: ApiResponse, *, paid: bool) -> ToolResult:
         credits_ = {name: answer.headers[header] for name, header in CREDIT_HEADERS.items() if header in answer.headers}
         meta = {"presage/credits": credits_} if paid and credits_ else None
+        marked = {**self._provenance, **(meta or {})} or None
         if not answer.ok:
             return ToolResult(content=[_text_content(_error_text(answer))], meta=meta, is_error=True)
         if len(answer.body) > MAX_RESPONSE_BYTES:
@@ -102,10 +118,13 @@ class OperationTool(Tool):
             )
         if not answer.body:
             return ToolResult(content=[_text_content("Done")], meta=meta)
-        data = answer.data
+        data, said = answer.data, answer.body
+        if self.name in WITHHELD:
+            data = {name: value for name, value in data.items() if name != WITHHELD[self.name]}
+            said = msgspec.json.encode(data)
         wrapped = self.output_schema is None or schemas.WRAPPED in self.output_schema
         structured = {"result": data} if wrapped else data
-        result = ToolResult(content=[_text_content(answer.body.decode())], meta=meta)
+        result = ToolResult(content=[_text_content(said.decode())], meta=marked)
         result.structured_content = structured  # set afterwards: the constructor would copy it, value by value
         return result
 

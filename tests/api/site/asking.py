@@ -80,9 +80,9 @@ async def serving(app):
 
 
 @asynccontextmanager
-async def over_http(url, key=None, **how):
+async def over_http(url, key=None, *, write=None, **how):
     """The official client, connected by Streamable HTTP."""
-    headers = {"X-API-Key": key} if key else {}
+    headers = {name: value for name, value in {"X-API-Key": key, "X-MCP-Write": write}.items() if value}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S) as http,
         Client(streamable_http_client(f"{url}/api/mcp", http_client=http), **how) as client,
