@@ -1,5 +1,7 @@
 """Books benchmark: latency and correctness of past books, and the disk cost of a book event.
 
+Rivals for the disk: the same messages gzipped, and the same rows as Parquet.
+
 A day is loaded as the live feed leaves it, anchors included; then it is packed, as happens some hours after its end
 on the Apache licence. Both times the same moments are requested and compared with the generated books.
 """
@@ -9,9 +11,12 @@ from __future__ import annotations
 import contextlib
 import time
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import Progress
 
@@ -26,9 +31,10 @@ from benchmarks.figures import Target, figure
 from cli.stack.processes import Supervisor
 from orchestration.maintenance import packs
 from sql.database import connect
+from sql.packs import pack, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     import psycopg
@@ -43,7 +49,8 @@ if TYPE_CHECKING:
 EACH, ASKED = 2_000, 1_000  # average events per market; moments
 P95 = Target("value", "<", 30)
 NONE = Target("value", "==", 0)
-SMALLER = Target("ratio", "<", 1)
+ARCHIVE = Target("value", "<=", 20.6)  # bytes an event of a public archive of the whole exchange, as Parquet
+PARQUET_OUTCOMES = 200  # and packs whose hashes are stored: the size per event hardly depends on their number
 EVERYTHING = timedelta(days=36_500)
 
 
@@ -65,10 +72,13 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
                 day.load(conn, messages, advance)
             conn.execute("vacuum analyze book_events, book_anchors, markets, tokens")
             report(f"{day.events:,} events loaded in {time.monotonic() - began:,.0f} s")
-            yield from stored(conn, day, messages, "rows")
+            json = ("the exchange's JSON, gzip -6", messages.stat().st_size / day.written)
+            yield stored(conn, day, "rows", json)
+            every, fewer = parquet(conn, bench.folder)
             yield from asked(bench, server, key, day.probes, "rows")
             yield from packing(conn, now, day.events)
-            yield from stored(conn, day, messages, "packs")
+            others = {json[0]: json[1], "Parquet without hash and seq": fewer, "hashes stored": with_hashes(conn)}
+            yield stored(conn, day, "packs", ("the same rows as Parquet, zstd", every), others)
             yield from asked(bench, server, key, day.probes, "packs")
 
 
@@ -87,19 +97,59 @@ def bounded(conn: psycopg.Connection[Any]) -> None:
     conn.execute("select pg_reload_conf()")
 
 
-def stored(conn: psycopg.Connection[Any], day: Day, messages: Path, how: str) -> Iterator[Figure]:
+def stored(
+    conn: psycopg.Connection[Any],
+    day: Day,
+    how: str,
+    rival: tuple[str, float],
+    others: Mapping[str, float] = MappingProxyType({}),
+) -> Figure:
     """Measure the disk cost of a book event, indexes and whole books included."""
     tables = ("book_events", "book_packs", "book_anchors")
     sizes = {table: size(conn, table) for table in tables}
-    json = ("the exchange's JSON, gzip -6", messages.stat().st_size / day.written)
-    yield figure(
+    return figure(
         f"a book event on disk, {how}",
         sum(sizes.values()) / day.events,
         "bytes",
-        rival=json,
-        target=SMALLER if how == "packs" else None,
-        detail={"events": day.events, **{f"{table}, MB": bytes_ / 1e6 for table, bytes_ in sizes.items()}},
+        rival=rival,
+        target=ARCHIVE if how == "packs" else None,
+        detail={"events": day.events, **{f"{table}, MB": bytes_ / 1e6 for table, bytes_ in sizes.items()}, **others},
     )
+
+
+def parquet(conn: psycopg.Connection[Any], folder: Path) -> tuple[float, float]:
+    """Write the rows of some outcomes as Parquet; return bytes per row, and those without hash and `seq`."""
+    rows = conn.execute(
+        "select ts, market_key, outcome, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash"
+        " from book_events where market_key %% %s = 0 order by market_key, outcome, ts, seq",
+        [step(conn)],
+    )
+    names = [column.name for column in rows.description or ()]
+    table = pa.table(dict(zip(names, map(list, zip(*rows.fetchall(), strict=True)), strict=True)))
+    path = folder / "events.parquet"
+    found = []
+    for each in (table, table.drop_columns(["hash", "seq"])):
+        pq.write_table(each, path, compression="zstd", compression_level=9)
+        found.append(path.stat().st_size / len(table))
+    path.unlink()
+    every, fewer = found
+    return every, fewer
+
+
+def with_hashes(conn: psycopg.Connection[Any]) -> float:
+    """Return the bytes per event of some packs if none of their hashes could be computed."""
+    count = total = 0
+    for (data,) in conn.execute("select data from book_packs where market_key %% %s = 0", [step(conn)]):
+        found = unpack(data)
+        count += len(found)
+        total += len(pack([*found.events()], found.base, known=found.known)[0])
+    return total / count
+
+
+def step(conn: psycopg.Connection[Any]) -> int:
+    """Return the step between the markets that are taken as a sample."""
+    (markets,) = conn.execute("select count(*) from markets").fetchone() or (0,)
+    return max(1, int(markets) * 2 // PARQUET_OUTCOMES)
 
 
 def size(conn: psycopg.Connection[Any], table: str) -> int:

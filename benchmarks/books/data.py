@@ -1,7 +1,7 @@
 """Books benchmark data: a day of books as the exchange sends them, changes of both outcomes, books after trades.
 
-Market activity follows Zipf's law. Besides the rows there are a recorder's gzipped messages of the first events, and
-the books at some moments, to compare responses with.
+Market activity follows Zipf's law; hashes are computed as the exchange computes them. Besides the rows there are a
+recorder's gzipped messages of the first events, and the books at some moments, to compare responses with.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from psycopg import sql
 
 from orchestration import binary_copy
 from orchestration.maintenance.anchors import ANCHOR_INTERVAL
+from sql.book_hashes import BookText, book_hash, head
+from sql.packs import key
 from upstream.polymarket.market_channel.outgoing import BookMessage, LevelChange, OutgoingLevel, PriceChange
 from upstream.transport.micro import text
 
@@ -34,6 +36,7 @@ HOURS = 24
 WHOLE_EACH = 20  # average changes of an outcome between two whole books: as in captures of 2026
 TICK, ONE = 10_000, 1_000_000
 DEEP, MAX_DISTANCE = 39, 14  # levels per side; distance in ticks from the middle where they change
+FIELDS = ',"min_order_size":"5","tick_size":"0.01","neg_risk":false'
 GZIPPED_EVENTS = 300_000  # events whose messages are gzipped: the size per event does not depend on their number
 BOOKS_PER_COPY = 10_000  # whole books buffered per COPY
 
@@ -72,16 +75,48 @@ class Probe(NamedTuple):
 
 
 class BookSnapshots:
-    """Whole books as they were after some changes of an hour."""
+    """Whole books as they were after some changes of an hour, with the hashes of both outcomes."""
 
     def __init__(self) -> None:
         self.after: list[int] = []
         self.sizes = bytearray()
+        self.hashes = bytearray()
 
-    def add(self, n: int, sizes: array[int]) -> None:
+    def add(self, n: int, sizes: array[int], hashes: bytes = b"") -> None:
         """Add a book."""
         self.after.append(n)
         self.sizes += sizes.tobytes()
+        self.hashes += hashes
+
+
+class MarketTexts:
+    """A market's books as the exchange writes them, to compute their hashes."""
+
+    def __init__(self, condition: str, tokens: tuple[str, str], mid: int, sizes: array[int]) -> None:
+        self._mid = mid
+        self._heads = [head(condition, token) for token in tokens]
+        self._texts = BookText({}), BookText({})
+        self._last = mid
+        for level, size in enumerate(sizes):
+            if size:
+                self.set(level, size)
+
+    def set(self, level: int, size: int) -> None:
+        """Set a level by its position: bids first, by distance from the middle."""
+        bid, distance = level < DEEP, level % DEEP + 1
+        price = (self._mid - distance if bid else self._mid + distance) * TICK
+        self._texts[0].set(key(1 if bid else -1, price), size)
+        self._texts[1].set(key(-1 if bid else 1, ONE - price), size)
+
+    def trade(self, away: int) -> None:
+        """Set the last trade's price."""
+        self._last = self._mid + away
+
+    def hashes(self, ms: int) -> bytes:
+        """Compute the hashes of both outcomes."""
+        fields = f'{FIELDS},"last_trade_price":"{text(self._last * TICK)}"}}'
+        both = zip(self._texts, self._heads, strict=True)
+        return b"".join(book_hash(book, begin, ms, fields) for book, begin in both)
 
 
 class Day:
@@ -99,14 +134,18 @@ class Day:
         self._shares = weights / weights.sum()
         self._mids = self._dice.integers(15, 85, markets)
         self._books = [self._begin(int(mid)) for mid in self._mids]
+        self._texts = [
+            MarketTexts(self.condition(n), self._tokens(n), int(self._mids[n]), book)
+            for n, book in enumerate(self._books)
+        ]
         self._anchored = [int(day.timestamp() * 1000)] * markets
         self._changed_ms = self._anchored.copy()
 
     def load(self, conn: psycopg.Connection[Any], messages: Path, report: Callable[[float], None]) -> None:
         """Load hour by hour, after the feed's initial books; write the first messages."""
         greetings = BookSnapshots()
-        for book in self._books:
-            greetings.add(-1, book)
+        for book, texts in zip(self._books, self._texts, strict=True):
+            greetings.add(-1, book, texts.hashes(self._anchored[0]))
         every = np.arange(self.markets)
         self._copy_wholes(conn, "book_events", WHOLE, greetings, np.full(self.markets, self._anchored[0]), every)
         with gzip.open(messages, "wb", compresslevel=6) as file:
@@ -129,7 +168,7 @@ class Day:
         size = np.where(
             dice.random(count) < 0.35, 0, np.round(dice.lognormal(5, 1.5, count) * 100).astype(np.int64) * TICK
         )
-        hashes = dice.bytes(40 * count)
+        snapshots, kept, hashes = self._follow(ms, market, np.where(bids, 0, DEEP) + away - 1, size, file)
         both = np.repeat(np.arange(count), 2)
         second = np.tile([False, True], count)
         price = (self._mids[market] + np.where(bids, -away, away)) * TICK
@@ -141,15 +180,14 @@ class Day:
         rows["hash"] = np.frombuffer(hashes, "V20")
         _copy(conn, "book_events", CHANGE, [rows.tobytes()])
         self.events += count * 2
-        snapshots, kept = self._follow(ms, market, np.where(bids, 0, DEEP) + away - 1, size, hashes, file)
         self._copy_wholes(conn, "book_events", WHOLE, snapshots, ms, market)
         self._copy_wholes(conn, "book_anchors", ANCHOR, kept, ms, market)
 
-    def _follow(  # noqa: PLR0917 (columns of the hour's changes)
-        self, ms: Any, market: Any, level: Any, size: Any, hashes: bytes, file: Any
-    ) -> tuple[BookSnapshots, BookSnapshots]:
-        """Apply changes to the books; return whole books after some changes and anchors, and collect probes."""
-        snapshots, kept = BookSnapshots(), BookSnapshots()
+    def _follow(
+        self, ms: Any, market: Any, level: Any, size: Any, file: Any
+    ) -> tuple[BookSnapshots, BookSnapshots, bytes]:
+        """Apply changes to the books; return whole books after some, anchors and all hashes, and collect probes."""
+        snapshots, kept, hashes = BookSnapshots(), BookSnapshots(), bytearray()
         count = self._changes
         sent = self._dice.random(count) < 1 / WHOLE_EACH
         probed = self._dice.random(count) < self._probes / (count * HOURS)
@@ -163,18 +201,23 @@ class Day:
                 self.probes.append(Probe(which + 1, outcome, at - 1, self._sides(which, outcome)))
             changed_ms[which] = at
             book[place] = total
+            texts = self._texts[which]
+            texts.set(place, total)
+            hashes += texts.hashes(at)
             writes = self.written < GZIPPED_EVENTS
             if writes:
-                file.write(self._said(at, which, place, total, hashes[n * 40 : n * 40 + 40]))
+                file.write(self._said(at, which, place, total, bytes(hashes[-40:])))
             if at - anchored[which] > apart_ms:
                 anchored[which] = at
                 kept.add(n, book)
             if sends:
                 anchored[which] = at
-                snapshots.add(n, book)
+                texts.trade(self._few.choice((-1, 1)))
+                both = texts.hashes(at)
+                snapshots.add(n, book, both)
                 if writes:
-                    file.write(self._said_whole(at, which))
-        return snapshots, kept
+                    file.write(self._said_whole(at, which, both))
+        return snapshots, kept, bytes(hashes)
 
     def _copy_wholes(  # noqa: PLR0917 (columns of the hour's changes)
         self, conn: psycopg.Connection[Any], table: str, row: np.dtype[Any], wholes: BookSnapshots, ms: Any, market: Any
@@ -182,6 +225,7 @@ class Day:
         """Copy whole books, for both outcomes, with the times and markets of the preceding changes."""
         after = np.array(wholes.after, np.int64)
         sizes = np.frombuffer(wholes.sizes, np.int64).reshape(-1, 2, DEEP)
+        hashes = np.frombuffer(wholes.hashes, "V20").reshape(-1, 2)
         if not len(after):
             return
         greetings = after[0] < 0
@@ -195,7 +239,7 @@ class Day:
                     rows = _rows(row, ms[place], market[place], np.full(len(place), outcome), 2 * after[part] + 2)
                     if "hash" in (row.names or ()):
                         rows["event_id"] = self._dice.integers(-(2**63), 2**63 - 1, len(rows))
-                        rows["hash"] = np.frombuffer(self._dice.bytes(20 * len(rows)), "V20")
+                        rows["hash"] = hashes[part, outcome]
                     yield self._levels(rows, self._mids[market[place]], sizes[part], outcome)
 
         _copy(conn, table, row, parts())
@@ -253,7 +297,7 @@ class Day:
         self.written += 2
         return msgspec.json.encode(PriceChange(self.condition(market), changes, str(ms))) + b"\n"
 
-    def _said_whole(self, ms: int, market: int) -> bytes:
+    def _said_whole(self, ms: int, market: int, hashes: bytes) -> bytes:
         lines = []
         for outcome, token in enumerate(self._tokens(market)):
             bids, asks = self._sides(market, outcome)
@@ -261,7 +305,7 @@ class Day:
                 market=self.condition(market),
                 asset_id=token,
                 timestamp=str(ms),
-                hash=self._few.randbytes(20).hex(),
+                hash=hashes[20 * outcome :][:20].hex(),
                 bids=[OutgoingLevel(text(price), text(size)) for price, size in sorted(bids.items())],
                 asks=[OutgoingLevel(text(price), text(size)) for price, size in sorted(asks.items(), reverse=True)],
                 min_order_size="5",

@@ -20,6 +20,7 @@ from psycopg import sql
 
 from orchestration.ingest.storage import ids
 from sql import database
+from sql.book_hashes import HashSearch
 from sql.packs import MAX_EVENTS, BookEvent, Levels, Pack, key, pack, unpack, whole
 from sql.queries import packs as queries
 from sql.queries import retention
@@ -119,8 +120,13 @@ def restore_rows(conn: Connection, since: datetime, until: datetime) -> int:
     return count
 
 
-def repacked(
-    moved: Sequence[BookEvent], taken: Sequence[Pack], last: Pack | None, stay: Sequence[BookEvent], since_us: int
+def repacked(  # noqa: PLR0917 (what is stored of an outcome)
+    moved: Sequence[BookEvent],
+    taken: Sequence[Pack],
+    last: Pack | None,
+    stay: Sequence[BookEvent],
+    since_us: int,
+    search: HashSearch | None = None,
 ) -> Iterator[StoredPack]:
     """Pack one outcome's events, passed in order, including those of the packs `taken`.
 
@@ -146,7 +152,7 @@ def repacked(
         stays = id(event) in staying
         full = stays or among or len(run) >= MAX_EVENTS
         if run and event.ts != run[0].ts and (full or event.ts // DAY_US != run[0].ts // DAY_US):
-            each, after, whole = _pack_run(run, levels, known=known)
+            each, after, whole = _pack_run(run, levels, known=known, search=search)
             yield each
             if among:
                 _, after, whole = _pack_run(sorted([*run, *among], key=BY_TIME_AND_SEQ), levels, known=known)
@@ -159,12 +165,14 @@ def repacked(
         else:
             _, levels, known = _pack_run([event], levels, known=known)
     if run:
-        yield _pack_run(run, levels, known=known)[0]
+        yield _pack_run(run, levels, known=known, search=search)[0]
 
 
-def _pack_run(run: Sequence[BookEvent], base: Levels, *, known: bool) -> tuple[StoredPack, Levels, bool]:
+def _pack_run(
+    run: Sequence[BookEvent], base: Levels, *, known: bool, search: HashSearch | None = None
+) -> tuple[StoredPack, Levels, bool]:
     """Pack events on top of the levels before them; return pack, levels after it, and whether these are whole."""
-    data, after = pack(run, base, known=known)
+    data, after = pack(run, base, known=known, search=search)
     whole_us = run[0].ts if known else next((event.ts for event in run if event.side is None), None)
     return StoredPack(run[0].ts, run[-1].ts, whole_us, len(run), data), after, whole_us is not None
 
@@ -191,10 +199,14 @@ def _pack(
     for market_key, outcome, _, data in sorted(queries.take_back(conn, **since)):
         taken[market_key, outcome].append(unpack(data))
     last = {(key, outcome): unpack(data) for key, outcome, data in queries.last_before(conn, **since)}
+    named = queries.names(conn, **_by_column([*begin]))
+    searches = {(key, outcome): HashSearch(market_id, token_id) for key, outcome, market_id, token_id in named}
     made = [
         {"market_key": place[0], "outcome": place[1], **each._asdict()}
         for place, since_us in begin.items()
-        for each in repacked(moved.get(place, ()), taken[place], last.get(place), stay.get(place, ()), since_us)
+        for each in repacked(
+            *(moved.get(place, ()), taken[place], last.get(place), stay.get(place, ()), since_us, searches.get(place))
+        )
     ]
     if made:
         queries.add(conn, made)

@@ -55,6 +55,13 @@ from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcom
 join book_events e on e.market_key = p.market_key and e.outcome = p.outcome
 where e.ts < :before::timestamptz;
 
+-- name: names(market_keys, outcomes)
+-- The exchange's ids of outcomes' markets and tokens.
+select p.market_key, p.outcome, m.market_id, t.token_id
+from unnest(:market_keys::int[], :outcomes::smallint[]) as p (market_key, outcome)
+join markets m using (market_key)
+join tokens t using (market_key, outcome);
+
 -- name: take_back(market_keys, outcomes, since_us)
 -- Deletes the packs that hold events from an instant on, a different one for each outcome, and returns them.
 delete from book_packs b

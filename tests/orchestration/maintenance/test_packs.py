@@ -11,7 +11,8 @@ from hypothesis import assume, given
 from orchestration.ingest.storage.writer import Writer
 from orchestration.maintenance import packs
 from sql import database
-from sql.packs import MAX_EVENTS, BookEvent, pack, unpack
+from sql.book_hashes import BookText, book_hash, head
+from sql.packs import MAX_EVENTS, BookEvent, key, pack, unpack
 from tests.orchestration.ingest.builders import book, change, make_normalizer, token
 
 NOW = datetime.now(UTC)
@@ -177,6 +178,25 @@ def test_rows_come_back_as_they_were(conn, hear):
 
     assert rows(conn) == before
     assert kept(conn) == []
+
+
+def test_rows_whose_hashes_are_computed_come_back_as_they_were(conn, hear):
+    fields = ',"min_order_size":"5","tick_size":"0.01","neg_risk":false,"last_trade_price":"0.41"}'
+    text = BookText({key(1, *BIDS[0][:1]): BIDS[0][1], key(-1, *ASKS[0][:1]): ASKS[0][1]})
+    start = head(*conn.execute("select market_id, token_ids[1] from markets").fetchone())
+    hear(book(hear.token, BIDS, ASKS, ms(1), book_hash(text, start, ms(1), fields).hex()))
+    for n in range(1, 20):
+        text.set(key(1, n * 10_000), n)
+        hash_ = book_hash(text, start, ms(0.9) + n, fields)
+        hear(change(hear.token, 1, n * 10_000, n, ts_ms=ms(0.9) + n, hash_=hash_.hex()))
+    hear(book(hear.token, BIDS, ASKS, ms(0)))
+    before = rows(conn)
+
+    assert packs.bring_up_to_date(conn, NOW).events == 20
+    (data,) = conn.execute("select data from book_packs").fetchone()
+    assert hash_ not in data
+    assert packs.restore_rows(conn, TODAY - timedelta(days=2), TODAY) == 20
+    assert rows(conn) == before
 
 
 def test_changes_without_a_book_before_them_are_kept_and_said_to_be_no_book(conn, hear):
