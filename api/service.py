@@ -15,6 +15,7 @@ from api.data.proxy import ExchangeProxy
 from api.metering.keys import Keys
 from api.metering.ledger_location import LazyLedger
 from api.metering.meter import Meter
+from api.metering.strangers import Strangers
 from api.replay.sessions import ReplaySessions
 from api.server.address import Networks, Proxies
 from api.server.connections import Connections
@@ -25,6 +26,8 @@ from sql.webhook_secrets import SecretBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    import falcon
 
     from api.data.pool import Pool
     from api.stream.hub import StreamHub
@@ -43,6 +46,9 @@ class Service:
     ledger: LazyLedger = field(default_factory=LazyLedger)  # in a server shared by the host, private in a test
     redis_url: str | None = None
     debug_token: str | None = None  # gives access to /debug
+    stranger_pool: Pool | None = None  # for keys that may be unknown, and for registrations; None: as `writes`
+    strangers_a_minute: int | None = None  # requests without a valid key, of one address; None: any number
+    pause: Callable[[float], object] = lambda _: None  # delays refusals of strangers
     registrations_a_day: int = 10
     stream_origins: frozenset[str] = frozenset()  # origins that may open the stream; empty: any
     proxies: Proxies = field(default_factory=Proxies)
@@ -57,11 +63,21 @@ class Service:
 
     def __post_init__(self) -> None:
         """Create the objects that depend on the pools."""
-        self.keys = Keys(self.writes, self.ledger)  # the primary: a replica may not have a new key yet
+        self.strangers = Strangers(self.host.strangers, self.strangers_a_minute, self.pause, self.host.counts)
+        # The primary: a replica may not have a new key yet.
+        self.keys = Keys(self.writes, self.ledger, strangers=self.stranger_pool, admit=self.admit_stranger)
         self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
         self.markets = MarketLookup(self.reads)
         self.cursors = Cursors(self._cursor_secret)
         self.hub.keep_following = partial(keep_following, self.writes)
+
+    def origin(self, req: falcon.Request) -> str:
+        """Return a request's client address; IPv6 addresses are grouped by site (/64)."""
+        return self.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
+
+    def admit_stranger(self, req: falcon.Request) -> None:
+        """Charge a request without a valid key to its address."""
+        self.strangers.admit(self.origin(req))
 
     def close(self) -> None:
         """Release this process's shared resources. Call after all requests are answered."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from api.data import waiting
 from api.data.pool import Pool, PoolCounters
 from api.data.proxy import ExchangeProxy
 from api.metering import ledger_location
+from api.metering.key_changes import KeyChanges
 from api.metering.ledger_location import LazyLedger
 from api.metrics.counts import Counter
 from api.server import connections, host, worker
@@ -28,8 +30,10 @@ def start_service() -> Service:
     waiting.install()
     service = build_service(settings.get())
     service.host.counts.join()
+    changes = KeyChanges(service.writes.url, service.keys, service.keys.end)
+    changes.start()
     worker.on_shutdown += [service.hub.stop, service.replays.stop]
-    worker.on_drained.append(service.close)
+    worker.on_drained += [changes.stop, service.close]
     return service
 
 
@@ -48,6 +52,8 @@ def build_service(given: Settings) -> Service:
     reads = Pool(read_url, given.api_pool, read_only, counters=PoolCounters(counts, Counter.READS_BUSY))
     events = Pool(read_url, 3, read_only, counters=PoolCounters(counts, Counter.EVENTS_BUSY))
     writes = Pool(url, max(2, given.api_pool // 4), limits, counters=PoolCounters(counts, Counter.WRITES_BUSY))
+    # Strangers' look-ups and registrations: they wait for each other, not customers for them.
+    strangers = Pool(url, 2, limits, wait_s=0.5, counters=PoolCounters(counts, Counter.STRANGERS_BUSY))
     ledger = LazyLedger(lambda: ledger_location.open_host_ledger(writes, ledger_location.folder(given)))
     return Service(
         reads=reads,
@@ -63,6 +69,9 @@ def build_service(given: Settings) -> Service:
         ),
         ledger=ledger,
         stream_origins=frozenset(given.stream_origins.lower().replace(",", " ").split()),
+        stranger_pool=strangers,
+        strangers_a_minute=given.strangers_a_minute,
+        pause=time.sleep,
         registrations_a_day=given.registrations_a_day,
         proxies=Proxies(given.trusted_proxies),
         metrics_readers=Networks(given.metrics_readers),

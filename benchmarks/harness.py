@@ -31,6 +31,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.api.api",
         "CPU per request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades",
     ),
+    "flood": (
+        "benchmarks.api.flood",
+        "Customers' latency beside a flood of unknown keys and registrations, and in peace",
+    ),
     "coverage": ("benchmarks.coverage", "A day reconciled with the exchange's list and backfilled; backup, restore"),
     "books": (
         "benchmarks.books.books",

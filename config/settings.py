@@ -156,6 +156,14 @@ class Settings(BaseSettings):
     registrations_a_day: int = Field(
         10, ge=1, description="API keys that one address may register per day (UTC); an IPv6 /64 counts as one address."
     )
+    strangers_a_minute: int = Field(
+        60,
+        ge=1,
+        le=1_000_000,
+        description="Requests without a valid API key that one address may send per minute, a sixth of them at "
+        "once, registrations included; an "
+        "IPv6 /64 counts as one address.",
+    )
     trusted_proxies: str = Field(
         "",
         description="Addresses or networks, separated by commas, whose X-Forwarded-For is trusted: 10.0.0.0/8.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +18,18 @@ from sql.queries import keys as queries
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import falcon
     import psycopg
 
     from api.data.pool import Pool
     from api.metering.credit_ledger import CreditLedger
+    from api.metering.key_filter import KeyFilter
 
 PREFIX = "psg_"
 PREFIX_CHARS = 12  # characters of a key that are stored for display
-KNOWN_TTL_S, UNKNOWN_TTL_S = 30.0, 5.0  # how long a worker caches a valid key, and an unknown one
+KNOWN_TTL_S, UNKNOWN_TTL_S = 30.0, 60.0  # how long a worker caches a valid key, and an unknown one
 MAX_KEYS = 20_000
+FOLLOW_S = 2.0  # how long the first requests of a worker wait until it knows which keys are valid
 
 
 class KeyLimitReached(ValueError):  # noqa: N818 (says what it is)
@@ -73,19 +77,33 @@ def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
 
 
 class Keys:
-    """Key lookup with caches of recent keys and of unknown ones, so that guesses do not reach the database."""
+    """Key lookup with caches of recent keys and of unknown ones.
+
+    Keys that the filter does not hold are strangers': they are charged to their address and looked up over a pool of
+    their own, so that customers never wait for them. The filter only chooses the way; the database says what is valid.
+    """
 
     def __init__(
-        self, pool: Pool, ledger: Callable[[], CreditLedger], clock: Callable[[], float] = time.monotonic
+        self,
+        pool: Pool,
+        ledger: Callable[[], CreditLedger],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        strangers: Pool | None = None,
+        admit: Callable[[falcon.Request], object] = lambda _: None,
     ) -> None:
-        self._pool, self._ledger = pool, ledger
+        self._pool, self._ledger, self._strangers, self._admit = pool, ledger, strangers or pool, admit
         self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
         # Separate, so that guesses do not evict valid keys.
         self._unknown: TTLCache[bytes, None, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
+        self._filter: KeyFilter | None = None
+        self._following = threading.Event()
+        self._await_until = 0.0
+        self._changes = 0
 
-    def of(self, text: str | None) -> Key:
-        """Return a valid key; raise `invalid_api_key` otherwise."""
-        key = self.find(text)
+    def of(self, text: str | None, req: falcon.Request | None = None) -> Key:
+        """Return a valid key; raise `invalid_api_key` otherwise, `burst_exceeded` beyond the address's budget."""
+        key = self.find(text, req)
         if key is None:
             raise Problem(
                 "invalid_api_key",
@@ -95,36 +113,80 @@ class Keys:
             )
         return key
 
-    def find(self, text: str | None) -> Key | None:
-        """Return a valid key, or None."""
+    def find(self, text: str | None, req: falcon.Request | None = None) -> Key | None:
+        """Return a valid key, or None; a request with an invalid one is charged to its address."""
         if not text or len(text) > 200:
+            self._charge(req)
             return None
         hashed = digest(text)
         try:
             known = self._known[hashed]
         except KeyError:
-            if hashed in self._unknown:
-                return None
+            pass
         else:
             if self._ledger().generation(known.key_id) == known.generation:
                 return known
-        key = self._look_up(hashed)
-        if key is None:
-            self._known.pop(hashed, None)
-            self._unknown[hashed] = None
-        else:
+        return self._find_cold(hashed, req)
+
+    def _find_cold(self, hashed: bytes, req: falcon.Request | None) -> Key | None:
+        if self._filter is None and (wait_s := self._await_until - time.monotonic()) > 0:
+            self._following.wait(wait_s)
+        stranger = self._filter is not None and hashed not in self._filter
+        refused = hashed in self._unknown
+        if stranger or refused:
+            self._charge(req)
+        if refused:
+            return None
+        changes = self._changes
+        key = self._look_up(hashed, self._strangers if stranger else self._pool)
+        if key is not None:
             self._known[hashed] = key
-        return key
+            return key
+        self._known.pop(hashed, None)
+        if not stranger:
+            self._charge(req)
+        if changes == self._changes and (self._filter is None or self._following.is_set()):
+            self._unknown[hashed] = None
+        return None
 
     def end(self, key_id: int) -> None:
         """Invalidate a key in every worker of the host, before the next request is admitted with it."""
         self._ledger().end(key_id)
 
-    def _look_up(self, hashed: bytes) -> Key | None:
+    # --- Following changes
+
+    def await_filter(self) -> None:
+        """Have the first lookups wait a moment for the filter of valid keys."""
+        self._await_until = time.monotonic() + FOLLOW_S
+
+    def follow(self, valid: KeyFilter) -> None:
+        """Trust the caches: from now on, changes are notified."""
+        self._filter = valid
+        self._changes += 1
+        self._known.clear()
+        self._unknown.clear()
+        self._following.set()
+
+    def changed(self, digest: bytes) -> None:
+        """Look up a new or changed key anew."""
+        self._changes += 1
+        self._unknown.pop(digest, None)
+
+    def unfollowed(self) -> None:
+        """Remember no unknown keys until changes are notified again; valid ones are remembered for KNOWN_TTL_S."""
+        self._following.clear()
+        self._changes += 1
+        self._unknown.clear()
+
+    def _charge(self, req: falcon.Request | None) -> None:
+        if req is not None:
+            self._admit(req)
+
+    def _look_up(self, hashed: bytes, pool: Pool) -> Key | None:
         ledger = self._ledger()
         while True:
             ended = ledger.ended
-            row = self._pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
+            row = pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
             if row is None:
                 return None
             key_id, tier, month, burst, connections, account_id = row

@@ -40,9 +40,11 @@ class Counter(IntEnum):
     READS_BUSY = auto()
     WRITES_BUSY = auto()
     EVENTS_BUSY = auto()
+    STRANGERS_BUSY = auto()
     CREDITS_SPENT = auto()
     REFUSED_SECOND = auto()
     REFUSED_MONTH = auto()
+    REFUSED_ADDRESS = auto()
     LEASES_ASKED = auto()
     FRAMES = auto()
     SLOW_CLOSED = auto()
@@ -52,7 +54,7 @@ class Counter(IntEnum):
 
 GAUGES = (
     *(Counter.IN_FLIGHT, Counter.SUBSCRIBERS, Counter.STREAM_POSITION),
-    *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY),
+    *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY, Counter.STRANGERS_BUSY),
 )
 
 # Cells of a row: process id, counters, problems by code, then statuses, duration buckets and seconds per endpoint.

@@ -29,8 +29,8 @@ class Answer(NamedTuple):
 class LoadClient:
     """One keep-alive connection; sends one request at a time."""
 
-    def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S)
+    def __init__(self, port: int, address: str = "") -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S, source_address=(address, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head, self._due = b"", -1
         self.status = self.size = 0

@@ -117,7 +117,7 @@ def _limit(option: str, given: str | None, maximum: int) -> int | str | None:
 
 
 def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
-    """Change a key and notify the API's workers on this host; workers on other hosts re-read it within 30 s."""
+    """Change a key. The database notifies all API processes; those of this host see it before this returns."""
     from api.metering import ledger_location
     from cli.stack.plan_builder import database
     from config import settings
@@ -126,8 +126,8 @@ def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any]
     with database(url) as database_url, connect(database_url, autocommit=True) as conn:
         key_id, prefix = _find(conn, key)
         change(conn, key_id)
-        notified = ledger_location.end(conn, ledger_location.folder(settings.get()), key_id)
-    typer.echo(f"{prefix}… {done}{'' if notified else '; an API on another host sees it within 30 s'}")
+        ledger_location.end(conn, ledger_location.folder(settings.get()), key_id)
+    typer.echo(f"{prefix}… {done}")
 
 
 def _find(conn: psycopg.Connection[Any], text: str) -> tuple[int, str]:

@@ -34,6 +34,10 @@ from api_keys k
 join tiers t using (tier)
 where k.key_hash = :key_hash and k.revoked_at is null;
 
+-- name: valid()
+-- The digests of all valid keys.
+select key_hash from api_keys where revoked_at is null;
+
 -- name: rotate(old_hash, key_hash, prefix)$
 -- Replaces a valid key by a new one: all that belongs to it stays.
 update api_keys set key_hash = :key_hash, prefix = :prefix

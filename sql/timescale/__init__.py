@@ -41,6 +41,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     for table in _tables(license):
         yield from _table(table)
     yield from statements(FOLDER / "credits.sql")
+    yield from statements(FOLDER / "keys.sql")
     yield from statements(FOLDER / "positions.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
@@ -69,6 +70,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "coverage.sql",
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
+        FOLDER / "keys.sql",
         FOLDER / "measures.sql",
         FOLDER / "settled.sql",
         *(FOLDER / name for name in FILES[license]),

@@ -63,7 +63,7 @@ class Resource:
         sent = req.env.get("HTTP_X_API_KEY")
         if sent is None and self.endpoint.key == "either":
             sent = req.get_param("api_key")
-        return self.service.keys.of(sent)
+        return self.service.keys.of(sent, req)
 
     def parse(self, req: falcon.Request) -> Parameters:
         """Parse and validate the query parameters."""

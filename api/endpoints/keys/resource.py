@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import falcon
 import msgspec
+from cachetools import LRUCache
 from msgspec import Meta, Struct
 
 from api.endpoints.base.endpoint import JSON
@@ -19,8 +20,12 @@ from sql.queries import metering
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from api.endpoints.base.endpoint import Endpoint
+    from api.service import Service
+
 T = TypeVar("T", bound=Struct)
 DAY_S = 86_400
+MAX_REFUSED = 10_000  # addresses that a worker refuses until midnight without a query
 # PostgreSQL's text holds no NUL.
 Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
 UseCase = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")]
@@ -52,8 +57,18 @@ class WriteResource(Resource):
 class Register(WriteResource):
     """Registration of a new key."""
 
+    def __init__(self, endpoint: Endpoint, service: Service) -> None:
+        super().__init__(endpoint, service)
+        self._refused: LRUCache[str, float] = LRUCache(MAX_REFUSED)  # addresses, and until when
+
+    def write(self, work: Callable[[Any], Any]) -> Any:
+        """Run `work` once, on a connection that no customer waits for."""
+        with (self.service.stranger_pool or self.service.writes).connection() as conn:
+            return work(conn)
+
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Issue a key of the free tier."""
+        self.service.admit_stranger(req)
         parse(self.endpoint.parameters, req.params)
         asked = body(req, Registration)
         name = asked.app_name.strip()
@@ -79,20 +94,22 @@ class Register(WriteResource):
 
     def _count(self, req: falcon.Request) -> None:
         """Limit registrations per address and day, against mass registration and probing for registered emails."""
-        origin = self.service.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
-        now, most = self.service.clock(), self.service.registrations_a_day
+        origin, now = self.service.origin(req), self.service.clock()
         midnight = now // DAY_S * DAY_S
-        today = datetime.fromtimestamp(midnight, UTC)
-        asked = self.write(lambda conn: metering.registered(conn, address=origin, day=today))
-        if asked == 1:
-            self.write(lambda conn: metering.forget_registrations(conn, day=today))
-        if asked > most:
-            raise Problem(
-                "burst_exceeded",
-                f"At most {most} keys a day can be requested from one address",
-                hint="Retry tomorrow (UTC); one key can serve many programs",
-                headers={"Retry-After": str(int(midnight + DAY_S - now) + 1)},
-            )
+        today, tomorrow = datetime.fromtimestamp(midnight, UTC), midnight + DAY_S
+        if self._refused.get(origin, 0.0) <= now:
+            asked = self.write(lambda conn: metering.registered(conn, address=origin, day=today))
+            if asked == 1:
+                self.write(lambda conn: metering.forget_registrations(conn, day=today))
+            if asked <= self.service.registrations_a_day:
+                return
+            self._refused[origin] = tomorrow
+        raise Problem(
+            "burst_exceeded",
+            f"At most {self.service.registrations_a_day} keys a day can be requested from one address",
+            hint="Retry tomorrow (UTC); one key can serve many programs",
+            headers={"Retry-After": str(int(tomorrow - now) + 1)},
+        )
 
 
 class Rotate(WriteResource):

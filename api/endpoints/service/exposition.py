@@ -34,6 +34,10 @@ COUNTERS = {
         "presage_stream_slow_consumers_closed",
         "Subscribers disconnected because they were too slow",
     ),
+    Counter.REFUSED_ADDRESS: (
+        "presage_stranger_refusals",
+        "Requests without a valid key beyond their address's budget",
+    ),
     Counter.CONNECTIONS_MADE: ("presage_database_connections_opened", "Connections opened to the database"),
     Counter.CONNECTIONS_LACKING: (
         "presage_database_pool_timeouts",
@@ -53,7 +57,12 @@ SHARDS = {  # in the order of the query's columns
     "presage_shard_backlog_events": "Events that a shard's leader has received and not written yet",
     "presage_shard_lag_p99_seconds": "99th percentile of a shard's lag, from the exchange's timestamp to the commit",
 }
-POOLS = {"reads": Counter.READS_BUSY, "writes": Counter.WRITES_BUSY, "events": Counter.EVENTS_BUSY}
+POOLS = {
+    "reads": Counter.READS_BUSY,
+    "writes": Counter.WRITES_BUSY,
+    "events": Counter.EVENTS_BUSY,
+    "strangers": Counter.STRANGERS_BUSY,
+}
 
 
 @dataclass

@@ -77,7 +77,7 @@ class Stream(Resource):
     def authenticate(self, req: falcon.Request) -> Key:
         """Return the key of the `api_key` parameter."""
         text = req.params.get("api_key")
-        key = self.service.keys.find(text) if isinstance(text, str) else None
+        key = self.service.keys.find(text if isinstance(text, str) else None, req)
         if key is None:
             raise Problem(
                 "forbidden", "The stream needs a valid `api_key` query parameter", hint="POST /register issues a key"

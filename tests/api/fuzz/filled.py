@@ -88,6 +88,7 @@ def filled(database_url: str, recorded: Path, folder: Path) -> Iterator[Filled]:
             PRESAGE_DATA_API_URL=sandbox.data_api_url,
             PRESAGE_SOURCE="tape",
             PRESAGE_REGISTRATIONS_A_DAY="1000000",
+            PRESAGE_STRANGERS_A_MINUTE="1000000",
         ) as server:
             yield Filled(server, **there)
 

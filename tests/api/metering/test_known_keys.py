@@ -44,7 +44,7 @@ def test_a_key_that_ends_while_it_is_looked_up_is_not_remembered(service, conn):
 @pytest.mark.parametrize("path", ["/v1/time", "/v1/wallets/watched", "/v1/webhooks"])
 def test_a_request_looks_its_key_up_once(client, service, monkeypatch, path):
     asked, find = [], service.keys.find
-    monkeypatch.setattr(service.keys, "find", lambda text: asked.append(text) or find(text))
+    monkeypatch.setattr(service.keys, "find", lambda text, req: asked.append(text) or find(text, req))
 
     assert client.ask(path).status_code == 200
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -10,11 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from api.metering import keys
+from api.metering.keys import KNOWN_TTL_S
 from cli.main import app
 from config import settings
 from sql.queries import keys as queries
 from tests.api.conftest import serving
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, until
 
 LIMITS = "select tier, credits_month, credits_burst, max_connections, revoked_at is null from api_keys order by key_id"
 
@@ -168,6 +172,22 @@ def test_an_api_that_runs_here_sees_a_change_with_the_next_request(presage, data
             assert {asked(server, key) for _ in range(6)} == {(401, None)}
     finally:
         settings.get.cache_clear()
+
+
+def test_an_api_elsewhere_sees_a_change_without_sharing_memory(database_url, key, tmp_path):
+    def folder(name):
+        (tmp_path / name).mkdir()
+        return {"PRESAGE_METERING_DIR": str(tmp_path / name)}
+
+    with serving(database_url, **folder("one")) as one, serving(database_url, **folder("two")) as two:
+        assert [asked(server, key) for server in (one, two)] == [(200, "100000")] * 2
+        change = [sys.executable, "-m", "cli.main", "key", "revoke", key, "--database-url", database_url]
+
+        done = subprocess.run(change, env={**os.environ, **folder("three")}, capture_output=True, text=True, check=True)
+
+        # A worker reads a revoked key again after 30 s at the latest.
+        until(lambda: [asked(server, key) for server in (one, two)] == [(401, None)] * 2, within_s=KNOWN_TTL_S / 2)
+    assert "30 s" not in done.stdout
 
 
 def test_an_address_is_known_by_the_form_that_registering_gives_it(presage, conn):

@@ -1,0 +1,127 @@
+"""Customers' latency beside a flood of requests without a valid key, as a ratio to the same customers in peace."""
+
+from __future__ import annotations
+
+import multiprocessing
+import secrets
+import selectors
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from api.metering import keys
+from benchmarks.api.api import quantile
+from benchmarks.api.load import LoadClient, request
+from benchmarks.api.servers import OURS, servers
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from cli.stack.processes import Supervisor
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.synchronize import Event
+
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+CONNECTIONS = 256
+PHASE_S, SETTLING_S = 15.0, 5.0
+INTERVAL_S = 0.02  # between two requests of customers
+KEYS = 75  # of customers, new ones in each phase: one request in ten has a key that the server has not met
+MAX_RATIO = Target("ratio", "<=", 2.0)
+PATH = "/v1/markets?limit=5"
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:  # noqa: ARG001 (every benchmark's)
+    """Measure customers in peace, beside a flood from one address, in peace, and beside one from many addresses."""
+    with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
+        server = servers(bench)[OURS]
+        supervisor.start(server.program)
+        supervisor.wait(OURS)
+        phases = [customers(bench.url, phase) for phase in range(5)]
+        serve(server.port, phases[0])  # prepares statements and connections
+        calm = serve(server.port, phases[1])
+        with flood(server.port, addresses=1) as answered:
+            one, of_one = serve(server.port, phases[2]), answered()
+        calm += serve(server.port, phases[3])
+        with flood(server.port, addresses=CONNECTIONS) as answered:
+            many, of_many = serve(server.port, phases[4]), answered()
+    rival = "the same customers in peace", quantile(calm, 0.99)
+    report(f"in peace: p50 {quantile(calm, 0.5):.2f} ms, p99 {rival[1]:.2f} ms")
+    for name, times, flooded in (("one address", one, of_one), (f"{CONNECTIONS} addresses", many, of_many)):
+        yield figure(
+            f"customers' p99 beside {CONNECTIONS} connections of strangers at {name}",
+            quantile(times, 0.99),
+            "ms",
+            rival=rival,
+            target=MAX_RATIO,
+            detail={"p50": quantile(times, 0.5), "calm_p50": quantile(calm, 0.5), "strangers_answered": flooded},
+        )
+
+
+def customers(url: str, phase: int) -> list[bytes]:
+    """Return the requests of new customers, whose leases of credits end after ten requests."""
+    with connect(url, name="presage bench") as conn:
+        made = [keys.create(conn, f"{phase}-{number}@example.com", "bench", "pro") for number in range(KEYS)]
+        conn.execute("update api_keys set credits_burst = 1000000, credits_month = 10000")
+    return [request("GET", PATH, {"X-API-Key": key}) for key in made]
+
+
+def serve(port: int, requests: list[bytes]) -> list[float]:
+    """Return the milliseconds of customers' requests, each from the instant at which it was due."""
+    client, times = LoadClient(port), []
+    began = time.perf_counter()
+    try:
+        for number in range(int(PHASE_S / INTERVAL_S)):
+            due = began + number * INTERVAL_S
+            if (early := due - time.perf_counter()) > 0:
+                time.sleep(early)
+            answer = client.ask(requests[number % len(requests)])
+            if answer.status != 200:
+                raise ValueError(f"a customer got {answer.status}: {b''.join(client.body)[:200]!r}")
+            times.append((time.perf_counter() - due) * 1000)
+    finally:
+        client.close()
+    return times
+
+
+@contextmanager
+def flood(port: int, addresses: int) -> Iterator[Callable[[], int]]:
+    """Flood the server during the block, from a process of its own; yields a function that counts its answers."""
+    context = multiprocessing.get_context("spawn")
+    stop, answered = context.Event(), context.Value("q", 0)
+    process = context.Process(target=attack, args=[port, addresses, stop, answered], daemon=True)
+    process.start()
+    try:
+        time.sleep(SETTLING_S)
+        yield lambda: int(answered.value)
+        if not process.is_alive():
+            raise RuntimeError("the flood has ended")
+    finally:
+        stop.set()
+        process.join()
+
+
+def attack(port: int, addresses: int, stop: Event, answered: object) -> None:
+    """Send unknown keys and registrations over all connections, as fast as they are answered."""
+    clients = [LoadClient(port, f"127.0.{number % addresses}.1") for number in range(CONNECTIONS)]
+    with selectors.DefaultSelector() as selector:
+        for client in clients:
+            selector.register(client.socket, selectors.EVENT_READ, client)
+            client.send(unwanted())
+        while not stop.is_set():
+            for key, _ in selector.select(0.1):
+                if key.data.receive():
+                    answered.value += 1  # type: ignore[attr-defined]
+                    key.data.send(unwanted())
+
+
+def unwanted() -> bytes:
+    """Return a request with an unknown key, or a registration."""
+    if secrets.randbits(1):
+        return request("GET", PATH, {"X-API-Key": keys.PREFIX + secrets.token_urlsafe(32)})
+    body = msgspec.json.encode({"app_name": "bot", "email": f"{secrets.token_hex(8)}@example.com"})
+    return request("POST", "/register", {"Content-Type": "application/json"}, body)
