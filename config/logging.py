@@ -43,9 +43,10 @@ def configure(process: str) -> None:
     root.setLevel(logging.WARNING)  # libraries log every request, with addresses that may contain keys
     for name in OURS:
         logging.getLogger(name).setLevel(logging.INFO)
-    for name in ("dagster", "uvicorn", "uvicorn.access"):  # their command lines install own handlers: no line twice
+    for name in ("dagster", "uvicorn"):  # their command lines install own handlers: no line twice
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
+    logging.getLogger("uvicorn.access").disabled = True  # it writes whole addresses: keys, sessions of MCP
     logging.captureWarnings(capture=True)
     sys.excepthook = _died
     threading.excepthook = lambda failure: _died(

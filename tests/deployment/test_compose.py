@@ -13,18 +13,16 @@ from psycopg.conninfo import make_conninfo
 
 from config.settings import Settings
 from sql.database import sqlalchemy_url
-from sql.embedded import debian, installation
+from tests.deployment.conftest import SECRETS, rendered
 
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 # Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
 
-SECRETS = {
-    "POSTGRES_PASSWORD": "not-a-secret",
-    "PRESAGE_DAGSTER_PASSWORD": "no secret of anybody",
-    "PRESAGE_WEBHOOK_ENCRYPTION_KEYS": "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE=",
-}
+PATHS_WITH_KEYS = ["/v1/markets?api_key=psg_secret", "/stream?api_key=psg_secret", "/udf/history?api_key=psg_secret"]
+PATHS_WITH_KEYS += ["/sse?key=psg_secret", "/sse/psg_secret/messages/", "/wallets?token=psg_secret", "/%ff?psg_secret"]
+HEADERS_WITH_KEYS = ["X-Api-Key", "X-Debug-Token", "Authorization", "Cookie", "Referer", "User-Agent"]
 ASKS = f"""
 import time
 from cli.stack import readiness
@@ -42,43 +40,24 @@ for _ in range(180):  # seconds: sensors look each five, and runs import for a w
         break
     time.sleep(1)
 print("started:", started)
+
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+for path in {PATHS_WITH_KEYS}:
+    for port in (8080, 8085):
+        for method in ("GET", "POST"):
+            headers = {{name: "psg_secret" for name in {HEADERS_WITH_KEYS}}}
+            try:
+                urlopen(Request(f"http://127.0.0.1:{{port}}{{path}}", headers=headers, method=method)).close()
+            except HTTPError as error:
+                error.close()
 """
 
 
-@pytest.fixture(scope="session")
-def compose(tmp_path_factory):
-    """The real `docker compose`, from a Debian release whose version can read this file."""
-    into = installation.cache_root().parent / "compose"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(debian, "PACKAGES", ("docker-compose",))
-        files = debian.download(installation.machine().architecture, into, print)
-    debian.unpack(files, into / "root")
-    return next(file for file in (into / "root").rglob("docker-compose") if file.is_file() and os.access(file, os.X_OK))
-
-
-def rendered(compose, *options, **variables):
-    done = subprocess.run(
-        [compose, "--env-file", "/dev/null", *options, "config", "--format", "json"],
-        cwd=ROOT,
-        env={"PATH": os.environ["PATH"], **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done, json.loads(done.stdout) if done.returncode == 0 else {}
-
-
-@pytest.fixture(scope="session")
-def config(compose):
-    done, config = rendered(compose, "--profile", "*", **SECRETS)
-    assert done.returncode == 0, done.stderr
-    return config
-
-
-def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(compose, config):
+def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(config):
     assert set(OURS) | {"database", "proxy", "prometheus", "grafana"} == set(config["services"])
     for secret in SECRETS:
-        done, _ = rendered(compose, **{name: value for name, value in SECRETS.items() if name != secret})
+        done, _ = rendered(**{name: value for name, value in SECRETS.items() if name != secret})
         assert done.returncode != 0
         assert secret in done.stderr
 
@@ -230,3 +209,4 @@ def test_each_service_comes_up_by_its_own_command_on_read_only_folders_and_runs_
     loaded, started = told["loaded"]["text"].splitlines()
     assert "RepositoryLocation" in loaded
     assert started != "started: []", logs
+    assert not [name for name in OURS if "psg_secret" in (tmp_path / f"{name}.log").read_text()]
