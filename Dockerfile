@@ -1,7 +1,7 @@
 # One image for every process of Presage; what a container runs is said in docker-compose.yml.
 # syntax=docker/dockerfile:1
 
-FROM node:20-slim AS pages
+FROM node:24.9.0-slim AS pages
 WORKDIR /build
 COPY package.json .npmrc ./
 # The site serves one file of each package (api/site/assets.py); the rest of them is some 120 MB.
@@ -10,12 +10,14 @@ RUN npm install --omit=dev --no-audit --no-fund --no-package-lock \
         mermaid/dist/mermaid.min.js mermaid/LICENSE; do \
         mkdir -p "kept/${file%/*}" && cp "node_modules/$file" "kept/$file"; done
 
-FROM python:3.11-slim-bookworm AS build
+FROM python:3.11.14-slim-bookworm AS build
 # Without compiled bytecode the first import of Dagster takes 4 to 8 s instead of one, in each new container.
 ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1
-RUN python -m venv /opt/tools && /opt/tools/bin/pip install --no-cache-dir "uv==0.9.*" && python -m venv /opt/presage
 WORKDIR /app
-COPY requirements.lock ./
+COPY requirements.lock requirements-dev.lock ./
+RUN sed -n '/^uv==/,/# via/p' requirements-dev.lock > /tmp/uv.lock \
+    && python -m venv /opt/tools && /opt/tools/bin/pip install --no-cache-dir --require-hashes -r /tmp/uv.lock \
+    && python -m venv /opt/presage
 RUN /opt/tools/bin/uv pip install --python /opt/presage/bin/python --require-hashes -r requirements.lock
 COPY . .
 RUN /opt/tools/bin/uv pip install --python /opt/presage/bin/python --no-deps --no-build-isolation \
@@ -28,7 +30,7 @@ FROM caddy:2.10.2-alpine AS proxy
 RUN chown -R 10001:10001 /data /config
 USER 10001:10001
 
-FROM python:3.11-slim-bookworm
+FROM python:3.11.14-slim-bookworm
 RUN groupadd --gid 10001 presage && useradd --uid 10001 --gid presage --home-dir /app --no-create-home presage \
     && install --directory --owner presage --group presage /exports
 COPY --from=build /opt/presage /opt/presage

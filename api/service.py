@@ -17,7 +17,7 @@ from api.metering.ledger_location import LazyLedger
 from api.metering.meter import Meter
 from api.metering.strangers import Strangers
 from api.replay.sessions import ReplaySessions
-from api.server.address import Networks, Proxies
+from api.server.address import SITE_TOKEN, Networks, Proxies
 from api.server.connections import Connections
 from api.server.host import Host
 from api.stream.wallets import keep_following
@@ -73,7 +73,7 @@ class Service:
 
     def origin(self, req: falcon.Request) -> str:
         """Return a request's client address; IPv6 addresses are grouped by site (/64)."""
-        return self.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"))
+        return self.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"), req.get_header(SITE_TOKEN))
 
     def admit_stranger(self, req: falcon.Request) -> None:
         """Charge a request without a valid key to its address."""

@@ -73,7 +73,7 @@ def build_service(given: Settings) -> Service:
         strangers_a_minute=given.strangers_a_minute,
         pause=time.sleep,
         registrations_a_day=given.registrations_a_day,
-        proxies=Proxies(given.trusted_proxies),
+        proxies=Proxies(given.trusted_proxies, given.site_token.get_secret_value() if given.site_token else ""),
         metrics_readers=Networks(given.metrics_readers),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,

@@ -168,6 +168,12 @@ class Settings(BaseSettings):
         "",
         description="Addresses or networks, separated by commas, whose X-Forwarded-For is trusted: 10.0.0.0/8.",
     )
+    site_token: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="Token by which the API knows the site, to believe it its visitors' addresses; empty: the site's "
+        "address must be in PRESAGE_TRUSTED_PROXIES. `presage up` generates one at each start.",
+    )
     metrics_readers: str = Field(
         "",
         description="Addresses or networks, separated by commas, that may read /metrics: 10.0.0.0/8; empty: anyone.",

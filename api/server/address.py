@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 Address = IPv4Address | IPv6Address
+SITE_TOKEN = "X-Presage-Site-Token"  # noqa: S105 (a header's name)
 
 
 class Networks:
@@ -26,23 +28,25 @@ class Networks:
 
 
 class Proxies:
-    """The proxies whose X-Forwarded-For is trusted."""
+    """The proxies whose X-Forwarded-For is trusted: by their addresses, or our own site by its token."""
 
-    def __init__(self, given: str = "") -> None:
+    def __init__(self, given: str = "", site_token: str = "") -> None:
         self._networks = Networks(given)
+        self._site_token = site_token.encode()
 
-    def origin(self, remote: str, forwarded: str | None = None) -> str:
+    def origin(self, remote: str, forwarded: str | None = None, token: str | None = None) -> str:
         """Return a request's address; IPv6 addresses are grouped by site (/64).
 
         X-Forwarded-For is read from its end, as far as the entries were added by trusted proxies.
         """
         hop = _address(remote)
+        from_site = bool(self._site_token) and hmac.compare_digest((token or "").encode(), self._site_token)
         for said in reversed(forwarded.split(",") if forwarded else []):
-            if hop is None or hop not in self._networks:
+            if hop is None or not (from_site or hop in self._networks):
                 break
             if (before := _address(said.strip())) is None:
                 break
-            hop = before
+            hop, from_site = before, False
         if hop is None:
             return "local"  # a Unix socket
         return str(hop) if isinstance(hop, IPv4Address) else str(IPv6Network((hop, 64), strict=False))

@@ -21,9 +21,16 @@ KINDS = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+# With the SHA-256 of the versions in package.json: what a registry delivers instead runs in no visitor's browser.
 FROM_NPM = {
-    "lightweight-charts.js": "lightweight-charts/dist/lightweight-charts.standalone.production.js",
-    "mermaid.js": "mermaid/dist/mermaid.min.js",
+    "lightweight-charts.js": (
+        "lightweight-charts/dist/lightweight-charts.standalone.production.js",
+        "e21cc5caa0226ef30bd8549c50b9ef926615f2a4ee6b4e486353477a55f598cf",
+    ),
+    "mermaid.js": (
+        "mermaid/dist/mermaid.min.js",
+        "336df803d87a38b70a01e736e666c8f7601d2ce42f5e47c8fafe5d721074b9a3",
+    ),
 }
 IMMUTABLE = "public, max-age=31536000, immutable"
 
@@ -40,13 +47,16 @@ class Assets:
     """The static files, held in memory."""
 
     def __init__(self, node_modules: Path) -> None:
-        found = {path.name: path for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
-        for name, where in FROM_NPM.items():
-            if (path := node_modules / where).is_file():
-                found[name] = path
-            else:
+        self._files = {path.name: _asset(path) for path in sorted(FOLDER.iterdir()) if path.suffix in KINDS}
+        for name, (where, digest) in FROM_NPM.items():
+            if not (path := node_modules / where).is_file():
                 log.warning("%s is missing: charts or diagrams are not drawn until `npm install` has run", path)
-        self._files = {name: _asset(path) for name, path in found.items()}
+                continue
+            file = _asset(path)
+            if hashlib.sha256(file.body).hexdigest() == digest:
+                self._files[name] = file
+            else:
+                log.error("%s is not the file of the version in package.json: it is not served", path)
         together = hashlib.sha256(b"".join(file.body for file in self._files.values()))
         self.version = together.hexdigest()[:12]
 

@@ -37,6 +37,7 @@ class Site:
     proxies: Proxies
     passes: Passes = field(default_factory=lambda: Passes(secrets.token_bytes(32)))
     tiers: list[dict[str, Any]] = field(default_factory=list)
+    token: str = ""  # by which the API knows the site
     source: str = "exchange"
     api_url: str = "http://127.0.0.1:8080"  # as users reach it
     url: str = ""  # as users reach it; empty: taken from each request
@@ -68,6 +69,7 @@ def build_site(given: Settings) -> Site:
         proxies=Proxies(given.trusted_proxies),
         passes=Passes(credentials.secret()),
         tiers=[dict(zip(names, tier, strict=True)) for tier in credentials.tiers()],
+        token=given.site_token.get_secret_value() if given.site_token else "",
         source=given.source,
         api_url=(given.public_api_url or given.api_url).rstrip("/"),
         url=given.public_site_url,

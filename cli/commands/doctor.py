@@ -20,7 +20,7 @@ def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
     from cli.diagnosis import chain, database, exchange, host
 
     findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
-    findings.append(host.alerts(settings))
+    findings += [host.alerts(settings), *host.exposure(settings)]
     findings += database.database(settings)
     findings += chain.configuration(settings)
     if live:

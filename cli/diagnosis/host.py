@@ -81,6 +81,18 @@ def alerts(settings: Settings) -> Finding:
     return Finding("alerts", "warn", "nobody is notified of failed runs and failing checks", remedy)
 
 
+def exposure(settings: Settings) -> Iterator[Finding]:
+    """Check whether services that speak plain HTTP listen for other machines."""
+    for name, host, variable in (
+        ("the API", settings.api_host, "PRESAGE_API_HOST"),
+        ("the site", settings.site_host, "PRESAGE_SITE_HOST"),
+    ):
+        if host not in {"127.0.0.1", "::1", "localhost"}:
+            found = f"{name} listens on {host} without TLS: keys can be read on the way"
+            remedy = f"put a proxy with TLS on this machine in front of it, and set {variable}=127.0.0.1"
+            yield Finding("exposure", "warn", found, remedy)
+
+
 def ports(settings: Settings) -> Iterator[Finding]:
     """Check that the ports are free or used by our own services."""
     for name, host, port, variable, path in (

@@ -78,6 +78,8 @@ class Stack:
     steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
     fresh: bool = False  # drop this source's data of earlier runs
     tape: dict[str, Any] | None = None  # what is played of each recording
+    # The site requests keys on behalf of the users of its form; any other program on this machine may not.
+    site_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
         """Start everything; raises StartError or the error of the step that failed."""
@@ -200,8 +202,7 @@ class Stack:
             "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
             "PRESAGE_API_URL": str(plan.urls()["api"]),
             "PRESAGE_SITE_PORT": str(plan.ports.site),
-            # The site requests keys on behalf of the users of its form.
-            "PRESAGE_TRUSTED_PROXIES": ",".join(each for each in (plan.trusted_proxies, "127.0.0.1") if each),
+            "PRESAGE_TRUSTED_PROXIES": plan.trusted_proxies,
         }
         if plan.source != "exchange":
             exchange = f"127.0.0.1:{plan.ports.sandbox}"
@@ -328,6 +329,7 @@ class Stack:
             *(sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"),
             *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
             is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
+            more_environment={"PRESAGE_SITE_TOKEN": self.site_token},
         )
 
     def site(self) -> Program:
@@ -342,6 +344,7 @@ class Stack:
             *("--timeout-graceful-shutdown", "1"),  # pages with live prices never disconnect
             is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
             grace_s=3.0,
+            more_environment={"PRESAGE_SITE_TOKEN": self.site_token},
         )
 
     def _prepare_dagster(self) -> None:

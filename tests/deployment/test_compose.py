@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import psycopg
@@ -137,6 +138,72 @@ def test_those_who_answer_strangers_cannot_reach_dagster(config):
     for dagster in ("code", "daemon", "webserver"):
         for public in ("proxy", "api", "site", "prometheus", "grafana"):
             assert not networks[dagster] & networks[public], (dagster, public)
+
+
+def test_only_our_own_proxy_and_site_are_believed_and_only_prometheus_reads_the_metrics(config):
+    services = config["services"]
+
+    def address(name, network):
+        return services[name]["networks"][network]["ipv4_address"]
+
+    proxy, site = address("proxy", "web"), address("site", "web")
+    assert services["api"]["environment"]["PRESAGE_TRUSTED_PROXIES"] == f"{proxy},{site}"
+    assert services["site"]["environment"]["PRESAGE_TRUSTED_PROXIES"] == proxy
+    assert services["api"]["environment"]["PRESAGE_METRICS_READERS"] == address("prometheus", "metrics")
+    for network, names in {"web": ("proxy", "site"), "metrics": ("prometheus",)}.items():
+        (pool,) = config["networks"][network]["ipam"]["config"]
+        assert all(ip_address(address(name, network)) in ip_network(pool["subnet"]) for name in names)
+
+
+def test_the_believed_addresses_can_be_set():
+    _, config = rendered(
+        *("--profile", "*"),
+        **{
+            **SECRETS,
+            "PRESAGE_PROXY_IP": "10.1.2.3",
+            "PRESAGE_SITE_IP": "10.1.2.4",
+            "PRESAGE_WEB_SUBNET": "10.1.2.0/24",
+        },
+    )
+
+    assert config["services"]["api"]["environment"]["PRESAGE_TRUSTED_PROXIES"] == "10.1.2.3,10.1.2.4"
+    _, config = rendered(**SECRETS, PRESAGE_TRUSTED_PROXIES="192.0.2.1")
+    assert config["services"]["api"]["environment"]["PRESAGE_TRUSTED_PROXIES"] == "192.0.2.1"
+
+
+def test_plain_http_is_served_to_this_machine_only(config):
+    open_to_others = {
+        port["target"] for port in config["services"]["proxy"]["ports"] if port.get("host_ip") != "127.0.0.1"
+    }
+    assert open_to_others == {80, 443}
+
+
+@pytest.mark.parametrize(("password", "status"), [("", 1), ("admin", 1), ("longer than admin", 127)])
+def test_grafana_does_not_start_with_its_own_default_password(config, password, status):
+    entrypoint = [part.replace("$$", "$") for part in config["services"]["grafana"]["entrypoint"]]
+
+    ended = subprocess.run(
+        entrypoint,
+        env={"PATH": os.environ["PATH"], "GF_SECURITY_ADMIN_PASSWORD": password},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == status  # 127: here is no Grafana to be started
+    assert ("set GRAFANA_PASSWORD" in ended.stderr) == (status == 1)
+
+
+def test_every_image_is_of_one_version(config):
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
+    images = [service["image"] for service in config["services"].values() if "build" not in service]
+
+    assert len(bases) == 4
+    for image in bases + images:
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+(-[a-z0-9]+)*", image), image
+    assert int(re.search(r"^FROM node:(\d+)", dockerfile, re.MULTILINE)[1]) in {24, 26}  # supported until 2028 and 2029
+    assert "--require-hashes -r /tmp/uv.lock" in dockerfile
 
 
 def test_every_setting_reaches_the_services(config):

@@ -161,3 +161,24 @@ def test_no_key_is_logged_by_an_access_log_either(proxy):
     assert logged.count("http.log.access") >= len(PATHS)
     assert SECRET not in logged
     assert SESSION not in logged
+
+
+METRICS = ["/metrics", "/metrics/", "/METRICS", "/Metrics/", "/%6detrics", "/metrics%2f", "//metrics", "/x/../metrics"]
+METRICS += ["/./metrics", "/metrics?x", "/metrics/?x", "/metrics/x", "/%2fmetrics", "/metrics//"]
+
+
+@pytest.mark.parametrize("path", METRICS)
+def test_the_metrics_are_not_shown_to_the_outside_however_they_are_asked_for(proxy, backend, path):
+    asked = proxy()
+    backend.paths.clear()
+
+    assert asked.request(path)[0] == 404
+    assert asked.request("/v1/metrics_of_nothing")[0] == 200
+    assert backend.paths == ["/v1/metrics_of_nothing"]
+
+
+def test_browsers_are_told_to_stay_with_tls_where_there_is_tls(proxy):
+    local = ("admin off", "admin off\n  skip_install_trust\n  auto_https disable_redirects")
+
+    assert proxy(local, scheme="https").request("/")[1]["Strict-Transport-Security"] == "max-age=31536000"
+    assert proxy().request("/")[1]["Strict-Transport-Security"] is None

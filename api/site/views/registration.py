@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from api.server.address import SITE_TOKEN
 from api.site.visit import Page, Refusal
 
 if TYPE_CHECKING:
@@ -30,7 +31,10 @@ async def submitted(visit: Visit) -> Page:
         "POST",
         "/register",
         body=msgspec.json.encode({name: value for name, value in given.items() if value}),
-        headers={"X-Forwarded-For": _forwarded(visit.request)},
+        headers={
+            "X-Forwarded-For": _forwarded(visit.request),
+            **({SITE_TOKEN: visit.site.token} if visit.site.token else {}),
+        },
     )
     if answer.status == 201:
         return Page(

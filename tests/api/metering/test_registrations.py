@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from api.server.address import Proxies
+from api.server.address import SITE_TOKEN, Proxies
 
 
 def register(client, number=0, **how):
@@ -62,6 +62,19 @@ def test_who_is_not_behind_a_trusted_proxy_cannot_claim_another_address(client, 
 
     assert register(client, 3, headers=forged).status_code == 201
     assert register(client, 4, headers=forged).status_code == 429
+
+
+def test_the_site_is_believed_by_its_token_and_no_other_program_of_its_address(client, service, clock):
+    service.registrations_a_day = 1
+    service.proxies = Proxies("", "a token of 32 characters, at least")
+    from_site = {SITE_TOKEN: "a token of 32 characters, at least", "X-Forwarded-For": "198.51.100.9"}
+
+    assert register(client, 1, headers=from_site).status_code == 201
+    assert register(client, 2, headers=from_site).status_code == 429
+    assert register(client, 3, headers=from_site | {"X-Forwarded-For": "203.0.113.1, 198.51.100.9"}).status_code == 429
+    for number, token in enumerate(("", "another token of 32 characters, too", "é"), start=4):
+        forged = {SITE_TOKEN: token, "X-Forwarded-For": f"198.51.100.1{number}"}
+        assert register(client, number, headers=forged).status_code == (201 if number == 4 else 429)  # 127.0.0.1's one
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from starlette.testclient import TestClient
 
+from api.server.address import SITE_TOKEN
 from api.site.app import create_app
 from api.site.formatting import NOTHING
 from config import tunables as parameters
@@ -328,6 +330,13 @@ def test_it_is_told_to_the_api_for_whom_a_key_is_asked(site, api):
     site.post("/register", data={"app_name": "x", "email": "x@example.com"}, headers={"X-Forwarded-For": "203.0.113.9"})
 
     assert api.asked[-1].headers["X-Forwarded-For"] == "203.0.113.9, testclient"
+
+
+def test_the_site_shows_the_api_its_token_when_it_names_an_address(made_site, api):
+    with TestClient(create_app(replace(made_site, token="a token of 32 characters, at least"))) as site:
+        site.post("/register", data={"app_name": "x", "email": "x@example.com"})
+
+    assert api.asked[-1].headers[SITE_TOKEN] == "a token of 32 characters, at least"
 
 
 def test_a_browser_is_told_to_let_pages_do_no_more_than_they_need(site):

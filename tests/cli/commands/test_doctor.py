@@ -379,3 +379,10 @@ def test_contracts_that_make_no_sense_are_a_failure(settings, tmp_path):
 
     assert found.status == "fail"
     assert "not an address" in found.found
+
+
+def test_plain_http_for_other_machines_is_to_mind(settings):
+    assert not list(host.exposure(settings()))
+    (finding,) = host.exposure(settings(api_host="0.0.0.0"))
+    assert finding.status == "warn"
+    assert "without TLS" in str(finding)

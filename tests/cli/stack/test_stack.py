@@ -163,3 +163,13 @@ def test_a_password_of_the_settings_is_neither_shown_nor_kept(tmp_path):
     assert told.webserver().environment["PRESAGE_DAGSTER_PASSWORD"] == "correct horse battery staple"
     assert not said
     assert not list(tmp_path.iterdir())
+
+
+def test_no_other_program_of_this_machine_is_believed_about_addresses(tmp_path):
+    told = stack(tmp_path)
+
+    assert told.environment()["PRESAGE_TRUSTED_PROXIES"] == ""
+    assert stack(tmp_path, trusted_proxies="10.0.0.1").environment()["PRESAGE_TRUSTED_PROXIES"] == "10.0.0.1"
+    assert told.api().environment["PRESAGE_SITE_TOKEN"] == told.site().environment["PRESAGE_SITE_TOKEN"]
+    assert told.site_token != stack(tmp_path).site_token
+    assert "PRESAGE_SITE_TOKEN" not in {**told.code_server().environment, **told.webserver().environment}
