@@ -285,9 +285,9 @@ def test_the_rows_that_the_service_needs_are_there(conn):
     secret = conn.execute("select value from settings where name = 'cursor_secret'").fetchone()[0]
 
     assert tiers == [
-        ("free", 5000, 5, 1, 5, 5),
-        ("pro", 100_000, 25, 3, 2500, 50),
-        ("enterprise", None, None, None, None, None),
+        ("free", 5000, 5, 1, 5, 5, 10_000, False),
+        ("pro", 100_000, 25, 3, 2500, 50, 1_000_000, False),
+        ("enterprise", None, None, None, None, None, None, True),
     ]
     assert conn.execute("select last_seq from stream_head").fetchall() == [(0,)]
     assert len(bytes.fromhex(secret)) == 32
