@@ -88,7 +88,7 @@ def book_hash(text: BookText, head: str, ms: int, fields: str) -> bytes:
 class HashSearch:
     """Finds what the hashes of one outcome's books were computed from, one after the other.
 
-    Mostly it is what the last one was computed from. An outcome whose first books give nothing is not searched again.
+    Mostly it is what the last one was computed from. An outcome whose first hashes give nothing is not searched again.
     """
 
     def __init__(self, market_id: str, token_id: str) -> None:
@@ -100,7 +100,7 @@ class HashSearch:
 
     @property
     def hopeless(self) -> bool:
-        """Whether nothing was found in the outcome's first books."""
+        """Whether nothing was found for the outcome's first hashes."""
         return not self._found and not self._attempts
 
     def find(self, text: BookText, ms: int, hash_: bytes, *, whole: bool) -> bool:
