@@ -56,7 +56,7 @@ for path in {PATHS_WITH_KEYS}:
 
 
 def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(config):
-    assert set(OURS) | {"database", "proxy", "prometheus", "grafana"} == set(config["services"])
+    assert set(OURS) | {"database", "proxy", "prometheus", "alertmanager", "grafana"} == set(config["services"])
     for secret in SECRETS:
         done, _ = rendered(**{name: value for name, value in SECRETS.items() if name != secret})
         assert done.returncode != 0
@@ -73,7 +73,7 @@ def test_every_service_is_bounded_and_holds_no_more_rights_than_it_needs(config)
         assert not {"privileged", "pid", "ipc", "network_mode", "devices", "userns_mode"} & set(service), name
         assert ":latest" not in service["image"], name
         assert ":" in service["image"], name
-    for name in {*OURS, "proxy", "prometheus"}:
+    for name in {*OURS, "proxy", "prometheus", "alertmanager"}:
         assert config["services"][name]["read_only"] is True, name
     assert re.search(r"^USER presage$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
@@ -125,7 +125,8 @@ def test_services_share_a_network_only_if_one_of_them_has_to_reach_the_other(con
         "public": {"proxy"},
         "web": {"proxy", "api", "site"},
         "metrics": {"prometheus", "api"},
-        "monitoring": {"prometheus", "grafana"},
+        "monitoring": {"prometheus", "alertmanager", "grafana"},
+        "alerts": {"alertmanager"},
         "grafana": {"grafana"},
     }
     # A way to other machines is shared with nobody.
@@ -136,7 +137,7 @@ def test_services_share_a_network_only_if_one_of_them_has_to_reach_the_other(con
 def test_those_who_answer_strangers_cannot_reach_dagster(config):
     networks = {name: set(service["networks"]) for name, service in config["services"].items()}
     for dagster in ("code", "daemon", "webserver"):
-        for public in ("proxy", "api", "site", "prometheus", "grafana"):
+        for public in ("proxy", "api", "site", "prometheus", "alertmanager", "grafana"):
             assert not networks[dagster] & networks[public], (dagster, public)
 
 
