@@ -15,6 +15,7 @@ from api.data.proxy import ExchangeProxy
 from api.metering.keys import Keys
 from api.metering.ledger_location import LazyLedger
 from api.metering.meter import Meter
+from api.metering.recovery import Recovery
 from api.metering.strangers import Strangers
 from api.replay.sessions import ReplaySessions
 from api.server.address import SITE_TOKEN, Networks, Proxies
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import falcon
 
     from api.data.pool import Pool
+    from api.metering.mail import MailServer
     from api.stream.hub import StreamHub
     from upstream.transport.addresses import Network
 
@@ -50,6 +52,8 @@ class Service:
     strangers_a_minute: int | None = None  # requests without a valid key, of one address; None: any number
     pause: Callable[[float], object] = lambda _: None  # delays refusals of strangers
     registrations_a_day: int = 10
+    mail: MailServer | None = None  # None: no mail is sent
+    site_url: str = ""  # of the links in mails
     stream_origins: frozenset[str] = frozenset()  # origins that may open the stream; empty: any
     proxies: Proxies = field(default_factory=Proxies)
     metrics_readers: Networks = field(default_factory=Networks)  # empty: anyone
@@ -67,6 +71,10 @@ class Service:
         # The primary: a replica may not have a new key yet.
         self.keys = Keys(self.writes, self.ledger, strangers=self.stranger_pool, admit=self.admit_stranger)
         self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
+        self.recovery: Recovery | None = None
+        if self.mail is not None:
+            pool = self.stranger_pool or self.writes
+            self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
         self.cursors = Cursors(self._cursor_secret)
         self.hub.keep_following = partial(keep_following, self.writes)

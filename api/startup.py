@@ -11,6 +11,7 @@ from api.data.proxy import ExchangeProxy
 from api.metering import ledger_location
 from api.metering.key_changes import KeyChanges
 from api.metering.ledger_location import LazyLedger
+from api.metering.mail import MailServer
 from api.metrics.counts import Counter
 from api.server import connections, host, worker
 from api.server.address import Networks, Proxies
@@ -73,6 +74,8 @@ def build_service(given: Settings) -> Service:
         strangers_a_minute=given.strangers_a_minute,
         pause=time.sleep,
         registrations_a_day=given.registrations_a_day,
+        mail=_mail_server(given),
+        site_url=given.public_site_url,
         proxies=Proxies(given.trusted_proxies, given.site_token.get_secret_value() if given.site_token else ""),
         metrics_readers=Networks(given.metrics_readers),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
@@ -82,3 +85,11 @@ def build_service(given: Settings) -> Service:
         exports=given.exports_folder,
         exchange=ExchangeProxy(given.gamma_url, given.data_api_url, source=given.source),
     )
+
+
+def _mail_server(given: Settings) -> MailServer | None:
+    if given.smtp_url is None:
+        return None
+    if not given.public_site_url:
+        raise ValueError("PRESAGE_PUBLIC_SITE_URL: needed for the links in mails, with PRESAGE_SMTP_URL")
+    return MailServer.of(given.smtp_url.get_secret_value(), given.mail_from)

@@ -164,6 +164,13 @@ class Settings(BaseSettings):
         "once, registrations included; an "
         "IPv6 /64 counts as one address.",
     )
+    smtp_url: SecretStr | None = Field(
+        None,
+        description="SMTP server for links that verify addresses and recover keys: smtps://user:password@host, "
+        "smtp+starttls://user:password@host:587, or smtp://host in a trusted network; empty: no mail is sent. "
+        "Needs PRESAGE_MAIL_FROM and PRESAGE_PUBLIC_SITE_URL.",
+    )
+    mail_from: str = Field("", description="Sender of mail: Presage <presage@example.com>.")
     trusted_proxies: str = Field(
         "",
         description="Addresses or networks, separated by commas, whose X-Forwarded-For is trusted: 10.0.0.0/8.",

@@ -13,6 +13,7 @@ from cachetools import TTLCache
 
 from api.errors import Problem
 from api.metering.key import Key
+from sql.queries import accounts
 from sql.queries import keys as queries
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ PREFIX_CHARS = 12  # characters of a key that are stored for display
 KNOWN_TTL_S, UNKNOWN_TTL_S = 30.0, 60.0  # how long a worker caches a valid key, and an unknown one
 MAX_KEYS = 20_000
 FOLLOW_S = 2.0  # how long the first requests of a worker wait until it knows which keys are valid
+
+
+class AccountClosed(ValueError):  # noqa: N818 (says what it is)
+    """The operator has revoked the keys of the address's account."""
 
 
 class KeyLimitReached(ValueError):  # noqa: N818 (says what it is)
@@ -50,22 +55,48 @@ def digest(key: str) -> bytes:
 def create(
     conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
 ) -> str:
-    """Issue a key for the account of an email address and return it; KeyLimitReached if the tier allows no more."""
-    return issue(conn, email, app_name, tier, use_case)[0]
+    """Issue a key as the operator says: for the account of an email address, or a new one if that was closed.
 
-
-def issue(
-    conn: psycopg.Connection[Any], email: str, app_name: str, tier: str = "free", use_case: str | None = None
-) -> tuple[str, int | None, int | None]:
-    """Issue a key; return it with its monthly and burst credits."""
-    key = PREFIX + secrets.token_urlsafe(32)
+    Raises KeyLimitReached if the tier allows no more.
+    """
     with conn.transaction():
+        holder = accounts.holder(conn, email=email)
+        if holder is not None and holder[1]:
+            accounts.detach(conn, account_id=holder[0])
         account = queries.account(conn, email=email, app_name=app_name, use_case=use_case)
         if not queries.room_for_key(conn, account_id=account, tier=tier):
             raise KeyLimitReached(f"{email} has all the keys that the {tier} tier allows")
-        month, burst = queries.insert_key(
-            conn, account_id=account, key_hash=digest(key), prefix=key[:PREFIX_CHARS], tier=tier
-        )
+        return _issue(conn, account, tier)[0]
+
+
+def register(
+    conn: psycopg.Connection[Any], email: str, app_name: str, use_case: str | None = None
+) -> tuple[str, int | None, int | None]:
+    """Issue a key of the free tier for a new account; return it with its monthly and burst credits.
+
+    Whoever registers has not proven to own the address: an account that has it is never given to them. Raises
+    KeyLimitReached if it has a valid key, AccountClosed if the operator has revoked its keys.
+    """
+    with conn.transaction():
+        holder = accounts.holder(conn, email=email)
+        if holder is not None:
+            account, closed, active = holder
+            if closed:
+                raise AccountClosed
+            if active:
+                raise KeyLimitReached
+            accounts.detach(conn, account_id=account)
+        account = accounts.create(conn, email=email, app_name=app_name, use_case=use_case)
+        if account is None:  # another registration was first
+            raise KeyLimitReached
+        return _issue(conn, account, "free")
+
+
+def _issue(conn: psycopg.Connection[Any], account_id: int, tier: str) -> tuple[str, int | None, int | None]:
+    key = PREFIX + secrets.token_urlsafe(32)
+    month, burst = queries.insert_key(
+        conn, account_id=account_id, key_hash=digest(key), prefix=key[:PREFIX_CHARS], tier=tier
+    )
     return key, month, burst
 
 

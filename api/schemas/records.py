@@ -61,6 +61,22 @@ class NewKey(Struct):
     message: str
 
 
+class RecoveryRequested(Struct):
+    """The same whether the address has an account or not."""
+
+    message: str
+
+
+class Confirmation(Struct):
+    """What a mailed link has done."""
+
+    purpose: Annotated[Literal["verify", "recover"], Meta(examples=["recover"])]
+    key: Annotated[
+        str | None, Meta(description="The new key, shown only once, if one was recovered", examples=["psg_…"])
+    ]
+    message: str
+
+
 class Rotation(Struct):
     """The key that replaces the request's key, shown only once."""
 

@@ -22,7 +22,7 @@ from api.site.pages import PAGES, TEXTS
 from api.site.passes import Allowance
 from api.site.rendering import Renderer
 from api.site.site import build_site
-from api.site.views import registration, wallets
+from api.site.views import recovery, registration, wallets
 from api.site.visit import Refusal, Visit
 from config import settings
 from config.logging import configure
@@ -73,6 +73,8 @@ def create_app(
         routes=[
             *(Route(path, page(view)) for path, view in PAGES.items()),
             Route("/register", page(registration.submitted), methods=["POST"]),
+            Route("/recover", page(recovery.submitted), methods=["POST"]),
+            Route("/confirm", page(recovery.confirmed), methods=["POST"]),
             *(Route(path, text(write)) for path, write in TEXTS.items()),
             Route("/static/{version}/{name}", site.assets.serve),
             Route("/health", feeds.health),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from api.site.views import documents, home, markets, registration, status, wallets
+from api.site.views import documents, home, markets, recovery, registration, status, wallets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -24,6 +24,8 @@ PAGES: dict[str, Callable[[Visit], Awaitable[Page]]] = {
     "/reference/{name}": documents.operation,
     "/pricing": documents.pricing,
     "/register": registration.form,
+    "/recover": recovery.form,
+    "/confirm": recovery.link,
 }
 TEXTS = {
     "/llms.txt": documents.agents,

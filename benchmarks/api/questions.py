@@ -87,7 +87,7 @@ PROXIED = frozenset({"events", "positions", "closed_positions", "market_position
 # Connections; what would revoke the key; and single webhooks and exported days, of which there are none.
 NOT_ASKED = frozenset(
     {
-        *("stream", "market_channel_replay", "rotate_key"),
+        *("stream", "market_channel_replay", "rotate_key", "recover_key", "confirm_mail"),
         *("webhook", "change_webhook", "remove_webhook", "test_webhook", "rotate_webhook_secret"),
         *("webhook_deliveries", "redeliver", "export_manifest", "export_file"),
     }

@@ -1,4 +1,4 @@
-"""`presage key revoke`, `replace`, `tier` and `quota`: change an existing key."""
+"""`presage key revoke`, `allow`, `replace`, `tier` and `quota`: change an existing key."""
 
 from __future__ import annotations
 
@@ -24,16 +24,44 @@ MAX_INTEGER = 2**31 - 1
 def add(app: typer.Typer) -> None:
     """Register the commands."""
     app.command()(revoke)
+    app.command()(allow)
     app.command()(replace)
     app.command()(tier)
     app.command()(quota)
 
 
 def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
-    """Revoke a key. The next request with it is refused, and its streams are closed."""
+    """Revoke a key. The next request with it is refused, and its streams are closed.
+
+    With its last key, an account is closed: its email address cannot register again, until `key create` or `key allow`.
+    """
+    from sql.queries import accounts
     from sql.queries import keys as queries
 
-    _change(database_url, key, lambda conn, key_id: queries.revoke(conn, key_id=key_id), "revoked")
+    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+        with conn.transaction():
+            accounts.close_if_keyless(conn, account_id=queries.revoke(conn, key_id=key_id))
+
+    _change(database_url, key, change, "revoked")
+
+
+def allow(
+    email: Annotated[str, typer.Argument(help="The email address of an account that was closed.")],
+    *,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Let an email address register again whose keys were revoked. It gets a new account; revoked keys stay revoked."""
+    from api.metering.keys import normalised
+    from cli.stack.plan_builder import database
+    from sql.database import connect
+    from sql.queries import accounts
+
+    with database(database_url) as url, connect(url) as conn:
+        holder = accounts.holder(conn, email=normalised(email))
+        if holder is None or not holder[1]:
+            raise ValueError(f"no closed account has the address {email}")
+        accounts.reopen(conn, account_id=holder[0])
+    typer.echo(f"{email} can register again")
 
 
 def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:

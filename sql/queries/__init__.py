@@ -12,6 +12,7 @@ def _read(topic: str) -> Any:
     return aiosql.from_path(Path(__file__).parent / f"{topic}.sql", "psycopg")
 
 
+accounts = _read("accounts")
 activity = _read("activity")
 aggregates = _read("aggregates")
 backfill = _read("backfill")

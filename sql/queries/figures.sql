@@ -29,7 +29,7 @@ select count(*) from quarantine;
 
 -- name: keys()
 -- Every key, by its public parts.
-select k.prefix, a.email, a.app_name, k.tier, k.created_at, coalesce(u.used, 0),
+select k.prefix, coalesce(a.former_email || ' (former)', a.email), a.app_name, k.tier, k.created_at, coalesce(u.used, 0),
        coalesce(k.credits_month, t.credits_month), k.revoked_at
 from api_keys k
 join accounts a using (account_id)

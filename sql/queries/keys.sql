@@ -56,9 +56,9 @@ join accounts a using (account_id)
 where k.prefix = :prefix or k.key_hash = :key_hash or a.email = :email
 order by k.key_id;
 
--- name: revoke(key_id)!
--- Revokes a key.
-update api_keys set revoked_at = now() where key_id = :key_id::int and revoked_at is null;
+-- name: revoke(key_id)$
+-- Revokes a key, and returns its account.
+update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = :key_id::int returning account_id;
 
 -- name: tiers()
 -- The names of the tiers, the smallest first.

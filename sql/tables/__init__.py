@@ -6,7 +6,7 @@ has `timescale` is created there: `hypertable` turns it into one, `aggregate` ma
 Apache licence, a trigger-kept table.
 """
 
-from sql.tables.accounts import accounts, api_keys, credit_leases, credit_usage, registrations, tiers
+from sql.tables.accounts import account_tokens, accounts, api_keys, credit_leases, credit_usage, registrations, tiers
 from sql.tables.analysis import analysis_parameters, signals
 from sql.tables.base import metadata
 from sql.tables.books import book_anchors, book_packs, tick_sizes
@@ -54,6 +54,7 @@ from sql.tables.wallets import (
 from sql.tables.webhooks import webhook_deliveries, webhook_head, webhooks
 
 __all__ = [
+    "account_tokens",
     "accounts",
     "analysis_parameters",
     "api_keys",

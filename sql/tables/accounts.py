@@ -41,10 +41,23 @@ accounts = Table(
     "accounts",
     metadata,
     Column("account_id", BigInteger, Identity(always=True), primary_key=True),
-    Column("email", Text, nullable=False, unique=True, comment="Normalised"),
+    Column("email", Text, nullable=False, unique=True, comment="Normalised; of a former account, a text that is none"),
     Column("app_name", Text, nullable=False),
     Column("use_case", Text),
     Column("created_at", Time, nullable=False, server_default=NOW),
+    Column("verified_at", Time, comment="When its owner proved to receive mail at the address"),
+    Column("closed_at", Time, comment="When the operator revoked its last key; its address cannot register again"),
+    Column("former_email", Text, comment="The address that it had until a new account got it"),
+)
+
+account_tokens = Table(
+    "account_tokens",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True, comment="SHA-256; the token itself is in the mail only"),
+    Column("account_id", BigInteger, ForeignKey("accounts.account_id"), nullable=False, index=True),
+    Column("purpose", Text, nullable=False, comment="verify, recover"),
+    Column("expires_at", Time, nullable=False),
+    comment="Links that were mailed and not used yet",
 )
 
 api_keys = Table(
@@ -93,7 +106,12 @@ credit_leases = Table(
 registrations = Table(
     "registrations",
     metadata,
-    Column("address", Text, primary_key=True, comment="Where keys were asked for from: an IPv4 address, an IPv6 /64"),
+    Column(
+        "address",
+        Text,
+        primary_key=True,
+        comment="Where keys were asked for from: an IPv4 address, an IPv6 /64; or what is limited alike",
+    ),
     Column("day", Time, nullable=False, index=True, comment="Its first instant, UTC"),
     Column("asked", Integer, nullable=False),
     comment="Kept for the day, so that one address cannot make any number of keys",

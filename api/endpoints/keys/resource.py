@@ -14,6 +14,7 @@ from api.endpoints.base.endpoint import JSON
 from api.endpoints.base.resource import Resource
 from api.errors import Problem
 from api.metering import keys
+from api.metering.recovery import InvalidToken
 from api.schemas.requests import parse
 from sql.queries import metering
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.endpoints.base.endpoint import Endpoint
+    from api.metering.recovery import Recovery
     from api.service import Service
 
 T = TypeVar("T", bound=Struct)
@@ -40,6 +42,18 @@ class Registration(Struct, frozen=True):
     use_case: Annotated[UseCase | None, Meta(description="More about the use")] = None
 
 
+class RecoveryRequest(Struct, frozen=True):
+    """A request for a mail that recovers a key."""
+
+    email: Annotated[str, Meta(min_length=3, max_length=320, examples=["you@example.com"], extra_json_schema=EMAIL)]
+
+
+class ConfirmationRequest(Struct, frozen=True):
+    """A token of a mailed link."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_-]+$", examples=["q7…"])]
+
+
 class WriteResource(Resource):
     """A write endpoint: never cached, never retried."""
 
@@ -54,8 +68,8 @@ class WriteResource(Resource):
         resp.set_header("Cache-Control", "no-store")
 
 
-class Register(WriteResource):
-    """Registration of a new key."""
+class StrangersResource(WriteResource):
+    """A write endpoint without a key, limited per address."""
 
     def __init__(self, endpoint: Endpoint, service: Service) -> None:
         super().__init__(endpoint, service)
@@ -66,35 +80,10 @@ class Register(WriteResource):
         with (self.service.stranger_pool or self.service.writes).connection() as conn:
             return work(conn)
 
-    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
-        """Issue a key of the free tier."""
-        self.service.admit_stranger(req)
-        parse(self.endpoint.parameters, req.params)
-        asked = body(req, Registration)
-        name = asked.app_name.strip()
-        email = normalised(asked.email)
-        self._count(req)
-        try:
-            key, month, burst = self.write(lambda conn: keys.issue(conn, email, name, "free", asked.use_case))
-        except keys.KeyLimitReached:
-            raise invalid(
-                "email",
-                "This address already has an active key",
-                hint="POST /v1/keys/rotate replaces it; the free tier allows one key per address",
-            ) from None
-        answer = {
-            "key": key,
-            "app_name": name,
-            "tier": "free",
-            "credits_month": month,
-            "credits_burst": burst,
-            "message": "Store this key: it is not shown again. Send it as X-API-Key.",
-        }
-        self.respond(resp, answer, falcon.HTTP_201)
-
-    def _count(self, req: falcon.Request) -> None:
-        """Limit registrations per address and day, against mass registration and probing for registered emails."""
-        origin, now = self.service.origin(req), self.service.clock()
+    def count(self, req: falcon.Request, what: str = "keys") -> None:
+        """Limit requests per address and day, against mass registration and probing for registered emails."""
+        address, now = self.service.origin(req), self.service.clock()
+        origin = address if what == "keys" else f"{what} {address}"
         midnight = now // DAY_S * DAY_S
         today, tomorrow = datetime.fromtimestamp(midnight, UTC), midnight + DAY_S
         if self._refused.get(origin, 0.0) <= now:
@@ -106,10 +95,89 @@ class Register(WriteResource):
             self._refused[origin] = tomorrow
         raise Problem(
             "burst_exceeded",
-            f"At most {self.service.registrations_a_day} keys a day can be requested from one address",
+            f"At most {self.service.registrations_a_day} {what} a day can be requested from one address",
             hint="Retry tomorrow (UTC); one key can serve many programs",
             headers={"Retry-After": str(int(tomorrow - now) + 1)},
         )
+
+    def recovery(self) -> Recovery:
+        """Return the sender of links; raise `not_found` if the service sends no mail."""
+        if self.service.recovery is None:
+            raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
+        return self.service.recovery
+
+
+class Register(StrangersResource):
+    """Registration of a new key."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Issue a key of the free tier."""
+        self.service.admit_stranger(req)
+        parse(self.endpoint.parameters, req.params)
+        asked = body(req, Registration)
+        name = asked.app_name.strip()
+        email = normalised(asked.email)
+        self.count(req)
+        try:
+            key, month, burst = self.write(lambda conn: keys.register(conn, email, name, asked.use_case))
+        except keys.AccountClosed:
+            raise invalid(
+                "email",
+                "The operator of this service has revoked the keys of this address",
+                hint="Ask the operator for a new key",
+            ) from None
+        except keys.KeyLimitReached:
+            raise invalid(
+                "email",
+                "This address already has an active key",
+                hint="POST /v1/keys/rotate replaces it, POST /recover if it is lost; one key per address",
+            ) from None
+        answer = {
+            "key": key,
+            "app_name": name,
+            "tier": "free",
+            "credits_month": month,
+            "credits_burst": burst,
+            "message": "Store this key: it is not shown again. Send it as X-API-Key.",
+        }
+        self.respond(resp, answer, falcon.HTTP_201)
+        if self.service.recovery is not None:
+            self.service.recovery.mail(email, "verify")
+
+
+class Recover(StrangersResource):
+    """Recovery of a lost key by mail."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Mail a link; the answer and its duration are the same whether the address has an account or not."""
+        self.service.admit_stranger(req)
+        parse(self.endpoint.parameters, req.params)
+        email = normalised(body(req, RecoveryRequest).email)
+        recovery = self.recovery()
+        self.count(req, "mails")
+        recovery.mail(email, "recover")
+        message = "If the address has an account, a mail with a link is sent to it; the link is valid for an hour."
+        self.respond(resp, {"message": message}, falcon.HTTP_202)
+
+
+class Confirm(StrangersResource):
+    """Use of a mailed link."""
+
+    def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
+        """Verify the address, or recover the key."""
+        self.service.admit_stranger(req)
+        parse(self.endpoint.parameters, req.params)
+        token = body(req, ConfirmationRequest).token
+        recovery = self.recovery()
+        try:
+            done = self.write(lambda conn: recovery.confirm(conn, token))
+        except InvalidToken:
+            detail = "The link is not valid: it was used already, or has expired"
+            raise invalid("token", detail, hint="POST /recover sends another") from None
+        if done.replaced_id is not None:
+            self.service.keys.end(done.replaced_id)
+        message = "Store this key: it is not shown again." if done.key else "The address is verified."
+        self.respond(resp, {"purpose": done.purpose, "key": done.key, "message": message})
 
 
 class Rotate(WriteResource):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from api.site.mcp.schemas import Input
 
 # Keys and secrets in use must not enter a model's context; the document is available as a resource.
-EXCLUDED = {"register", "rotate_key", "rotate_webhook_secret", "openapi"}
+EXCLUDED = {"register", "recover_key", "confirm_mail", "rotate_key", "rotate_webhook_secret", "openapi"}
 # Public tools without a key, for what the site shows: the service as a whole, lists of markets, one market.
 PUBLIC = {
     *("health", "time", "stats", "pipeline_status", "coverage"),

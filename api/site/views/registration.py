@@ -26,15 +26,12 @@ async def form(visit: Visit) -> Page:
 
 async def submitted(visit: Visit) -> Page:
     """Request a key from the API and show it once."""
-    given = await _fields(visit.request)
+    given = await fields(visit.request, FIELDS)
     answer = await visit.site.backend.request(
         "POST",
         "/register",
         body=msgspec.json.encode({name: value for name, value in given.items() if value}),
-        headers={
-            "X-Forwarded-For": _forwarded(visit.request),
-            **({SITE_TOKEN: visit.site.token} if visit.site.token else {}),
-        },
+        headers=forwarded(visit),
     )
     if answer.status == 201:
         return Page(
@@ -69,7 +66,7 @@ def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str],
     )
 
 
-async def _fields(request: Request) -> dict[str, str]:
+async def fields(request: Request, names: tuple[str, ...]) -> dict[str, str]:
     """Read a submitted form."""
     if not request.headers.get("Content-Type", "").startswith("application/x-www-form-urlencoded"):
         raise Refusal(415, "This URL is for the form", "Programs use the API: POST /register with JSON.")
@@ -82,11 +79,13 @@ async def _fields(request: Request) -> dict[str, str]:
         read = parse_qs(body.decode(), max_num_fields=10)
     except (UnicodeDecodeError, ValueError):
         raise Refusal(400, "The form cannot be read") from None
-    return {name: read.get(name, [""])[0].strip() for name in FIELDS}
+    return {name: read.get(name, [""])[0].strip() for name in names}
 
 
-def _forwarded(request: Request) -> str:
-    """Return the X-Forwarded-For value with the client's address appended, as a proxy does."""
+def forwarded(visit: Visit) -> dict[str, str]:
+    """Return the headers that tell the API the client's address: appended to X-Forwarded-For, as a proxy does."""
+    request = visit.request
     before = request.headers.get("X-Forwarded-For")
     remote = request.client.host if request.client else "127.0.0.1"
-    return f"{before}, {remote}" if before else remote
+    token = {SITE_TOKEN: visit.site.token} if visit.site.token else {}
+    return {"X-Forwarded-For": f"{before}, {remote}" if before else remote, **token}

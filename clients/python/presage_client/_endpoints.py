@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from presage_client._record import Records
 
 REGISTER: Endpoint[records.NewKey] = Endpoint("POST", "/register", records.NewKey, auth="none")
+RECOVER_KEY: Endpoint[records.RecoveryRequested] = Endpoint("POST", "/recover", records.RecoveryRequested, auth="none")
+CONFIRM_MAIL: Endpoint[records.Confirmation] = Endpoint("POST", "/confirm", records.Confirmation, auth="none")
 ROTATE_KEY: Endpoint[records.Rotation] = Endpoint("POST", "/v1/keys/rotate", records.Rotation)
 HEALTH: Endpoint[records.Health] = Endpoint("GET", "/health", records.Health, auth="none")
 TIME: Endpoint[records.Time] = Endpoint("GET", "/v1/time", records.Time)

@@ -50,7 +50,7 @@ def test_an_address_has_one_active_key(client, again):
     assert "rotate" in answer.json["hint"]
 
 
-def test_an_address_whose_key_was_revoked_may_have_another(client, conn):
+def test_an_address_whose_key_is_not_valid_may_have_another(client, conn):
     register(client)
     conn.execute("update api_keys set revoked_at = now()")
 

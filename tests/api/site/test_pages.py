@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from api.server.address import SITE_TOKEN
 from api.site.app import create_app
+from api.site.backend import ApiResponse
 from api.site.formatting import NOTHING
 from config import tunables as parameters
 from orchestration.candles import activity, aggregates
@@ -26,7 +27,16 @@ ANN = "0x" + address("ann").hex()
 MARKDOWN = {"Accept": "text/markdown"}
 HOSTILE = "Will <script>alert(1)</script> | rain *fall*?"
 PAGES = ["/", "/markets", "/markets/rain", "/wallets", f"/wallets/{ANN}", "/status", "/guides", "/guides/api"]
-PAGES += ["/reference", "/reference/market_price", "/reference/register", "/reference/stream", "/pricing", "/register"]
+PAGES += [
+    "/reference",
+    "/reference/market_price",
+    "/reference/register",
+    "/reference/stream",
+    "/pricing",
+    "/register",
+    "/recover",
+    "/confirm",
+]
 RANKINGS = ["volume", "trades", "trending", "breaking", "new", "ending"]
 
 
@@ -317,6 +327,34 @@ def test_a_key_is_given_shown_once_and_works(site, client, conn):
     assert 'value="my bot"' in again.text
     wrong = site.post("/register", data={"app_name": "x", "email": "nobody"})
     assert 'aria-invalid="true"' in wrong.text
+
+
+def test_a_lost_key_is_recovered_by_mail(site, made_site, monkeypatch):
+    asked, answers = (
+        [],
+        {
+            "/recover": (202, {"message": "A mail is sent"}),
+            "/confirm": (200, {"key": "psg_new", "message": "Store it"}),
+        },
+    )
+
+    async def request(self, method, path, **how):
+        asked.append((method, path, json.loads(how["body"])))
+        status, data = answers[path]
+        return ApiResponse(status, {}, json.dumps(data).encode())
+
+    monkeypatch.setattr(type(made_site.backend), "request", request)
+
+    assert "A mail is sent" in site.post("/recover", data={"email": "me@example.com"}).text
+    link = site.get("/confirm?token=abc")
+    assert (asked, 'value="abc"' in link.text) == ([("POST", "/recover", {"email": "me@example.com"})], True)
+    done = site.post("/confirm", data={"token": "abc"})
+
+    assert (done.headers["Cache-Control"], '<code id="key">psg_new</code>' in done.text) == ("no-store", True)
+    assert asked[-1] == ("POST", "/confirm", {"token": "abc"})
+    answers["/confirm"] = (400, {"detail": "x", "hint": None, "errors": [{"name": "token", "detail": "It was used"}]})
+    assert site.post("/confirm", data={"token": "abc"}).status_code == 400
+    assert "It was used" in site.post("/confirm", data={"token": "abc"}).text
 
 
 def test_a_form_that_is_none_is_refused(site):

@@ -48,6 +48,30 @@ def test_a_key_is_revoked_by_any_of_its_names(presage, conn, key, named):
     assert conn.execute(LIMITS).fetchone()[-1] is False
 
 
+def test_the_address_of_a_revoked_account_is_refused_until_it_is_allowed(presage, conn):
+    key = keys.register(conn, "someone@example.com", "tests")[0]
+    presage("revoke", key)
+    with pytest.raises(keys.AccountClosed):
+        keys.register(conn, "someone@example.com", "tests")
+
+    assert presage("allow", "Someone@Example.com").exit_code == 0
+
+    other = keys.register(conn, "someone@example.com", "tests")[0]
+    accounts = "select count(distinct account_id) from api_keys"
+    assert conn.execute(accounts).fetchone() == (2,)
+    assert queries.by_hash(conn, key_hash=keys.digest(key)) is None
+    assert queries.by_hash(conn, key_hash=keys.digest(other)) is not None
+    again = presage("allow", "someone@example.com")
+    assert (again.exit_code, "no closed account" in again.output) == (1, True)
+
+
+def test_an_account_with_another_valid_key_stays_open(presage, conn, key):
+    keys.create(conn, "someone@example.com", "tests", "pro")
+    presage("revoke", key)
+
+    assert conn.execute("select closed_at from accounts").fetchall() == [(None,)]
+
+
 def test_keys_are_listed_by_their_prefix_with_what_was_used_of_what(presage, conn, key, monkeypatch):
     former = keys.create(conn, "former@example.com", "bot", "free")
     presage("revoke", former)

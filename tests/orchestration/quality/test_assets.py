@@ -23,6 +23,7 @@ NAMES = "looked at with the rows that name them"
 WITHOUT = {
     "analysis_parameters": OWN,
     "api_keys": OWN,
+    "account_tokens": OWN,
     "accounts": OWN,
     "book_packs": MADE,
     "candles_due": OWN,

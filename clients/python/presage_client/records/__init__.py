@@ -17,7 +17,7 @@ from presage_client.records.charts import (
 )
 from presage_client.records.common import Market, Price, Signal
 from presage_client.records.exports import ExportedDay, ExportedFile, ExportManifest, ExportPage
-from presage_client.records.keys import NewKey, Rotation
+from presage_client.records.keys import Confirmation, NewKey, RecoveryRequested, Rotation
 from presage_client.records.markets import (
     BookHealth,
     BookState,
@@ -126,6 +126,7 @@ __all__ = [
     "ClosedPosition",
     "ComparedMarket",
     "Comparison",
+    "Confirmation",
     "Coverage",
     "Delivery",
     "DeliveryPage",
@@ -172,6 +173,7 @@ __all__ = [
     "RankedMarket",
     "RecentTrade",
     "ReconciledDay",
+    "RecoveryRequested",
     "Related",
     "Removed",
     "Resolving",
