@@ -14,7 +14,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 from api.metering import keys
 from sql import database
 
-ROTATE, REGISTER = "POST /v1/keys/rotate", "POST /register"
+ROTATE, REGISTER, RECOVER = "POST /v1/keys/rotate", "POST /register", "POST /recover"
 SOCKETS = {"GET /stream", "GET /replay/ws/market"}
 # Refusals of requests that the schema allows: contradictory or meaningless combinations.
 REFUSED = re.compile(
@@ -30,11 +30,11 @@ answered: Counter = Counter()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Give each rotation its own key and each registration its own address, since both work only once."""
+    """Give each rotation its own key, and each registration and recovery its own address."""
     if case.operation.label == ROTATE and case.headers.get("X-API-Key") == os.environ["FUZZ_KEY"]:
         with database.connect(os.environ["DATABASE_URL"], autocommit=True, name="fuzzer") as conn:
             case.headers["X-API-Key"] = keys.create(conn, f"{uuid.uuid4().hex}@presage.example", "fuzzer", "free")
-    if case.operation.label == REGISTER and case.meta.generation.mode.is_positive:
+    if case.operation.label in {REGISTER, RECOVER} and case.meta.generation.mode.is_positive:
         case.body["email"] = f"{uuid.uuid4().hex}@presage.example"
 
 
