@@ -22,7 +22,7 @@ REFUSED = re.compile(
     r"|The cursor cannot be used|`(ids|symbols)` names \d+ markets|request line is too long|contains a NUL character"
     r"|expected a moment between 1970 and 9999|is after `to`|is more than a day before|gives more than \d+ books"
     r"|`(markets|url|wallets|step)`: (?!expected)"
-    r"|wallets can be watched|is in the future|is not after the start|needs `replay_from`"
+    r"|wallets can be watched|The link is not valid|is in the future|is not after the start|needs `replay_from`"
 )
 
 answered: Counter = Counter()

@@ -15,8 +15,8 @@ EXAMPLES, LEAST = (330, 20_000) if LONG else (5, 1_500)
 HOW = {"generation_database": "none"} if LONG else {"generation_deterministic": None}
 # A WebSocket is no answer for a fuzzer of HTTP, the document is what it has begun with, and no file's name is guessed.
 FILES = {"GET /v1/exports/{topic}/{day}", "GET /v1/exports/{topic}/{day}/{file}"}
-# Of a webhook that a fuzzer made, a delivery is met by luck only; the token of a mailed link never.
-LUCK = {"POST /v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", "POST /confirm"}
+# Of a webhook that a fuzzer made, a delivery is met by luck only; nobody verifies its URL, or has the token of a mail.
+LUCK = {"POST /v1/webhooks/{id}/deliveries/{delivery_id}/redeliver", "POST /v1/webhooks/{id}/test", "POST /confirm"}
 ASIDE = {"GET /stream", "GET /replay/ws/market", "GET /openapi.json", *FILES, *LUCK}
 
 
