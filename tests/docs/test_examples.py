@@ -24,6 +24,7 @@ from upstream.sandbox.server import Sandbox
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 TOKEN = "a token for the examples of the documentation"
+MAILED_TOKEN = "q7ZrTk2mVxW0"  # of the example
 START_MS = 1_795_000_000_000
 EXPORT = "markets-2026-11-20-0.csv"
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
@@ -73,6 +74,9 @@ def world(new_database, tmp_path_factory):
             "PRESAGE_GAMMA_URL": exchange.gamma_url,
             "PRESAGE_DATA_API_URL": exchange.data_api_url,
             "PRESAGE_DEBUG_TOKEN": TOKEN,
+            "PRESAGE_SMTP_URL": "smtp://127.0.0.1:1",  # nothing is to be sent
+            "PRESAGE_MAIL_FROM": "presage@example.com",
+            "PRESAGE_PUBLIC_SITE_URL": "https://example.com",
         }
         with serving(url, **told) as server, database.connect(url, autocommit=True) as conn:
             conn.execute(
@@ -81,6 +85,11 @@ def world(new_database, tmp_path_factory):
                 [f"markets/2026-11-20/{EXPORT}"],
             )
             world = World(server, conn, generous(conn, "someone@example.com"))
+            conn.execute(
+                """insert into account_tokens (token_hash, account_id, purpose, expires_at)
+                select sha256(%s), min(account_id), 'verify', now() + interval '1 hour' from accounts""",
+                [MAILED_TOKEN],
+            )
             made = world.run(
                 f"""curl -fsS -H "X-API-Key: $KEY" {server.url}/v1/webhooks -H 'Content-Type: application/json' \
                 -d '{{"url": "https://example.com/hook", "events": ["market.resolved"]}}'"""

@@ -172,6 +172,7 @@ def test_a_backup_from_before_the_stream_had_blocks_is_restored_and_migrated(dat
     assert column(elsewhere, "select seq from stream_events") == []
     migrate.upgrade(elsewhere)
     assert column(elsewhere, "select count(*) from stream_blocks") == [0]
+    migrate.upgrade(database_url)
     assert contents(elsewhere) == contents(database_url)
 
 

@@ -90,7 +90,7 @@ def test_what_was_interrupted_goes_on_where_it_stopped(database_url, monkeypatch
 
 def test_beside_the_release_before_secrets_stay_readable_to_it(database_url):
     with database.connect(database_url, autocommit=True) as conn:
-        migrate.downgrade(database_url, "0016")
+        migrate.downgrade(database_url, "0012")
         add_webhook(conn, URL)
         migrate.upgrade(database_url)
 
@@ -99,9 +99,9 @@ def test_beside_the_release_before_secrets_stay_readable_to_it(database_url):
         assert webhook_secrets.sealed(conn, box(OLD), "whsec_1") != "whsec_1"
 
         with pytest.raises(DBAPIError, match="cannot decrypt"):
-            migrate.downgrade(database_url, "0016")
+            migrate.downgrade(database_url, "0012")
         webhook_secrets.store_all(conn, box(OLD), clear=True)
-        migrate.downgrade(database_url, "0016")
+        migrate.downgrade(database_url, "0012")
         migrate.upgrade(database_url)
 
 

@@ -51,7 +51,7 @@ class RecoveryRequest(Struct, frozen=True):
 class ConfirmationRequest(Struct, frozen=True):
     """A token of a mailed link."""
 
-    token: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_-]+$", examples=["q7…"])]
+    token: Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9_-]+$", examples=["q7ZrTk2mVxW0"])]
 
 
 class WriteResource(Resource):

@@ -115,7 +115,7 @@ def test_whoever_registers_an_address_gets_nothing_of_an_earlier_account(client,
 
     assert new.status_code == 201
     assert account(conn, new.json["key"]) != before
-    assert client.ask("/v1/webhooks", key=new.json["key"]).json["count"] == 0
+    assert client.ask("/v1/webhooks", key=new.json["key"]).json["data"] == []
     assert client.ask("/v1/time", key=old).status_code == 401
 
 
