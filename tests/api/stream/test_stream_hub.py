@@ -121,9 +121,10 @@ def test_who_joins_when_the_reading_has_just_begun_is_served(hub, conn):
     socket = Socket()
 
     joined(hub, socket)
-    write(conn, [BIG])
+    written = write(conn, [BIG])
 
     eventually(lambda: socket.heard)
+    assert seqs(socket.heard) == written
 
 
 def test_who_joins_while_the_reading_ends_is_served(database_url, conn):
@@ -144,9 +145,10 @@ def test_who_joins_while_the_reading_ends_is_served(database_url, conn):
 
     socket = Socket()
     joined(hub, socket)
-    write(conn, [BIG])
+    written = write(conn, [BIG])
 
     eventually(lambda: socket.heard)
+    assert seqs(socket.heard) == written
     hub.end()
 
 
