@@ -6,6 +6,8 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING
 
+from config import secret_files
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -36,9 +38,7 @@ def ready_key(url: str, file: Path) -> str:
             return key
     # A new account each time: an earlier key whose file was deleted must not count against the account's limit.
     key = create(url, f"demo-{secrets.token_hex(4)}@presage.example", DEMO_APP, "pro")
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.touch(0o600)
-    file.write_text(key)
+    secret_files.write(file, key)
     return key
 
 

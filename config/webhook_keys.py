@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-import os
 import secrets
 from typing import TYPE_CHECKING
+
+from config import secret_files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,14 +34,7 @@ def ensure(settings: Settings) -> None:
 
 def add(settings: Settings) -> None:
     """Put a new key before those of the file, which stay valid."""
-    file = _file(settings)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{FILE}.new")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as written:
-        written.write("".join(f"{key}\n" for key in (new(), *read(settings))))
-        written.flush()
-        os.fsync(written.fileno())
-    temporary.replace(file)
+    secret_files.write(_file(settings), "".join(f"{key}\n" for key in (new(), *read(settings))))
 
 
 def new() -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cli.stack import readiness, sources
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, StartError, tail
-from config import settings
+from config import secret_files, settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -313,11 +313,7 @@ class Stack:
         with contextlib.suppress(FileNotFoundError):
             return file.read_text()
         password = secrets.token_urlsafe(24)
-        part = file.with_suffix(".part")
-        part.unlink(missing_ok=True)
-        part.touch(0o600)
-        part.write_text(password)
-        part.rename(file)
+        secret_files.write(file, password)
         self.report(f"Dagster's UI: user {settings.DAGSTER_USER}, password {password}, kept in {file}")
         return password
 

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from config import secret_files
 from sql.embedded import configuration, postmaster
 from sql.embedded.errors import OTHERWISE, EmbeddedError
 
@@ -100,11 +101,7 @@ def password(place: ClusterFolder) -> str:
     with suppress(FileNotFoundError):
         return place.password.read_text()
     made = secrets.token_urlsafe(24)
-    part = place.password.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    part.touch(0o600)
-    part.write_text(made)
-    part.rename(place.password)
+    secret_files.write(place.password, made)
     return made
 
 
