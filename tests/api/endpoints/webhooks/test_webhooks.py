@@ -2,78 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 
-import msgspec
 import pytest
 
 from api.endpoints.webhooks import records
 from api.endpoints.webhooks import resource as resources
 from sql.webhook_secrets import SecretBox
 from tests.api.conftest import generous
-from tests.api.endpoints.test_shapes import without_defaults
-from tests.factories import insert
+from tests.api.endpoints.webhooks.rows import URL, promised, queue
 
-URL = "https://8.8.8.8/hooks"
 KEY = "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE="
 ANN = "0x" + "a1" * 20
 NOWHERE = "00000000-0000-0000-0000-000000000000"
-
-
-@pytest.fixture
-def send(client):
-    def request(method, path="", *, key=None, **body):
-        headers = {"X-API-Key": key or client.key}
-        more = {"json": body} if body else {}
-        return client.simulate_request(method, f"/v1/webhooks{path}", headers=headers, **more)
-
-    return request
-
-
-@pytest.fixture
-def made(send, conn):
-    """A webhook as it was answered, whose receiver has repeated the challenge since."""
-    answered = send("POST", url=URL, events=["trade", "signal"], min_usd=1000).json
-    verify(conn)
-    return answered
-
-
-def verify(conn):
-    """Leave the webhooks as the deliverer does once their receivers have repeated the challenge."""
-    conn.execute("delete from webhook_deliveries where type = 'webhook.challenge'")
-    conn.execute("update webhooks set challenge = null, verified_at = now(), waiting = 0, due_at = null")
-
-
-def queue(conn, made, *, state="delivered", seq=7):
-    """A delivery of an event, as the deliverer leaves it."""
-    body = {
-        "type": "trade",
-        "timestamp": "2026-11-21T12:00:00.000Z",
-        "seq": seq,
-        "market_id": None,
-        "data": {"id": "1"},
-    }
-    attempt = {"ts": 1_795_262_400_000, "status": 200, "error": None, "duration_ms": 12, "answer": "ok"}
-    row = {"webhook_id": made["id"], "seq": seq, "type": "trade", "body": json.dumps(body), "state": state}
-    times = {"created_at": "2026-11-21T12:00:00Z"}
-    times |= {"next_at": "2026-11-21T12:00:05Z"} if state == "waiting" else {"ended_at": "2026-11-21T12:00:01Z"}
-    added = insert(conn, "webhook_deliveries", {**row, **times})
-    conn.execute(
-        "update webhook_deliveries set log = jsonb_build_array(%s::jsonb) where delivery_id = %s",
-        [json.dumps(attempt), added["delivery_id"]],
-    )
-    return added
-
-
-def promised(answer, kind):
-    """An answer, which is the record that the document promises and nothing else."""
-    record = msgspec.json.decode(answer.content, type=kind)
-    assert without_defaults(msgspec.to_builtins(record)) == without_defaults(answer.json)
-    return answer.json
-
-
-# --- Making
 
 
 def test_a_webhook_is_made_shown_without_its_secret_and_removed(send, add_market):
@@ -202,135 +143,6 @@ def test_wallets_that_are_named_are_followed_at_once(send, conn):
 
     followed = conn.execute("select wallet, until_at > now() + interval '23 hours' from wallets_followed").fetchall()
     assert followed == [(bytes.fromhex(ANN[2:]), True)]
-
-
-# --- Verification
-
-
-def challenge(conn):
-    """The challenge that a receiver is sent and has to repeat."""
-    ((sent, expected),) = conn.execute(
-        """select d.body::json -> 'data' ->> 'challenge', w.challenge
-        from webhook_deliveries d join webhooks w using (webhook_id)
-        where d.state = 'waiting' and d.type = 'webhook.challenge' order by d.number desc limit 1"""
-    ).fetchall()
-    assert sent == expected
-    return sent
-
-
-def test_a_new_webhook_is_pending_and_only_its_receiver_is_told_the_challenge(send, conn):
-    made = send("POST", url=URL, events=["market"]).json
-    path = f"/{made['id']}"
-
-    (sent,) = promised(send("GET", f"{path}/deliveries"), records.DeliveryPage)["data"]
-
-    text = challenge(conn)
-    assert len(text) == 43
-    assert (sent["type"], sent["state"], sent["seq"]) == ("webhook.challenge", "waiting", None)
-    assert sent["payload"]["data"] == {}
-    assert text not in send("GET", f"{path}/deliveries").text + send("GET").text
-    refused = send("POST", f"{path}/test")
-    assert (refused.json["code"], refused.json["detail"]) == ("forbidden", "The webhook's URL is not verified yet")
-    assert "/verify" in refused.json["hint"]
-    assert send("POST", f"{path}/deliveries/{sent['id']}/redeliver").status_code == 403
-
-
-def test_a_challenge_is_repeated_while_a_webhook_is_pending(send, conn):
-    path = f"/{send('POST', url=URL, events=['market']).json['id']}"
-    first = challenge(conn)
-
-    again = send("POST", f"{path}/verify")
-
-    assert again.status_code == 202
-    assert promised(again, records.Webhook)["state"] == "pending"
-    assert challenge(conn) != first
-    verify(conn)
-    assert send("POST", f"{path}/verify").json["state"] == "active"
-    assert conn.execute("select count(*) from webhook_deliveries").fetchone() == (0,)
-    send("PATCH", path, enabled=False)
-    assert send("POST", f"{path}/verify").status_code == 403
-
-
-def test_another_url_is_verified_again_and_the_same_is_not(send, conn, made):
-    path = f"/{made['id']}"
-    queue(conn, made, state="waiting")
-    conn.execute("update webhooks set waiting = 1, due_at = now() - interval '1 minute'")
-
-    assert send("PATCH", path, url=URL, min_usd=2000).json["state"] == "active"
-    moved = send("PATCH", path, url=f"{URL}/moved").json
-
-    assert (moved["state"], moved["enabled"], moved["waiting"]) == ("pending", True, 2)
-    assert moved["verified_at"] is not None
-    assert challenge(conn)
-
-
-def test_an_account_sends_only_so_many_challenges_a_day_even_if_it_removes_the_webhooks(send, conn, service):
-    conn.execute("update api_keys set max_webhooks = 1")
-    day = 1_795_305_600
-    service.clock = lambda: day + 86_399
-    for _ in range(10):
-        send("DELETE", f"/{send('POST', url=URL, events=['market']).json['id']}")
-
-    refused = send("POST", url=URL, events=["market"])
-
-    assert (refused.status_code, refused.json["code"], refused.headers["Retry-After"]) == (429, "burst_exceeded", "2")
-    assert conn.execute("select count(*) from webhooks").fetchone() == (0,)
-    service.clock = lambda: day + 86_400
-    assert send("POST", url=URL, events=["market"]).status_code == 201
-
-
-# --- Limits of busy events
-
-
-@pytest.mark.parametrize(
-    ("wanted", "enough"),
-    [
-        ({"events": ["trade"]}, False),
-        ({"events": ["market", "trade"], "wallets": [ANN]}, False),
-        ({"events": ["onchain_trade"]}, False),
-        ({"events": ["trade"], "min_usd": 99.99}, False),
-        ({"events": ["trade"], "min_usd": 100}, True),
-        ({"events": ["trade"], "markets": ["rain"]}, True),
-        ({"events": ["onchain_trade"], "wallets": [ANN]}, True),
-        ({"events": ["wallet_activity", "signal", "market"]}, True),
-    ],
-    ids=str,
-)
-def test_all_trades_need_a_filter_below_the_top_tier(send, conn, add_market, wanted, enough):
-    add_market("rain")
-
-    answer = send("POST", url=URL, **wanted)
-
-    assert answer.status_code == (201 if enough else 400), answer.json
-    if not enough:
-        (fault,) = answer.json["errors"]
-        assert fault["name"] == "markets"
-        assert "`min_usd` of at least 100" in fault["detail"]
-    conn.execute("update api_keys set tier = 'enterprise'")
-    assert send("POST", url=URL, **wanted).status_code == 201
-
-
-def test_a_filter_that_is_needed_cannot_be_taken_away_and_webhooks_from_before_can_be_moved(send, conn, made):
-    assert send("PATCH", f"/{made['id']}", min_usd=None).status_code == 400
-    assert send("PATCH", f"/{made['id']}", events=["onchain_trade"], min_usd=1).status_code == 400
-    assert send("PATCH", f"/{made['id']}", events=["market"], min_usd=None).status_code == 200
-    conn.execute("update webhooks set events = '{trade}'")
-
-    assert send("PATCH", f"/{made['id']}", url=f"{URL}/moved").status_code == 200
-
-
-def test_a_webhook_whose_account_is_over_its_budget_says_so(send, conn, made):
-    until = conn.execute(
-        """update webhooks set over_budget_until = now() + interval '1 hour', due_at = now()
-        returning extract(epoch from over_budget_until)::bigint"""
-    ).fetchone()[0]
-
-    shown = promised(send("GET", f"/{made['id']}"), records.Webhook)
-
-    assert shown["state"] == "over_budget"
-    assert abs(shown["next_at"] - until) <= 1
-    conn.execute("update webhooks set over_budget_until = now() - interval '1 second'")
-    assert send("GET", f"/{made['id']}").json["state"] == "active"
 
 
 # --- Ownership
