@@ -71,7 +71,6 @@ class StreamHub:
             lambda: self.last,
             caught_up=self._caught_up,
             too_slow=self._disconnect_slow,
-            queue_bytes=queue_bytes,
         )
         self._stopping: int | None = None  # with a close code
         self._ready = Signal()
@@ -121,7 +120,7 @@ class StreamHub:
         subscriber.held = False
         subscriber.wants = wants or subscriber.wants
         up_to_date = subscriber.resuming is None and subscriber.position >= self.last
-        if up_to_date and self._replays.has_room(subscriber):
+        if up_to_date and not subscriber.socket.owed:
             self._go_live(subscriber)
         else:
             self._replays.add(subscriber)
@@ -166,8 +165,11 @@ class StreamHub:
             self._running.kill(block=False)
 
     def _fall_behind(self, subscriber: Subscriber) -> None:
-        """Continue from a live client's position as fast as it reads."""
+        """Continue from what a live client was sent, as fast as it reads; what it owes is read again then."""
         self._leave(subscriber)
+        position = subscriber.socket.take_back()
+        if position is not None:
+            subscriber.position = position
         subscriber.behind_since = time.monotonic()
         self._replays.add(subscriber)
 
@@ -320,8 +322,9 @@ class StreamHub:
     def _send(self, subscriber: Subscriber, packed: Packed, upto: int) -> int:
         """Send frames while not too much is owed; return how many."""
         sent = 0
+        subscriber.position = max(subscriber.position, self._delivered)  # of what came since, it wanted nothing
         for data, seq in packed:
-            subscriber.socket.push(data, seq)
+            subscriber.socket.push(data, seq, subscriber.position)
             subscriber.position = seq
             sent += 1
             if subscriber.socket.owed > self._queue_bytes:

@@ -46,7 +46,7 @@ class CatchUp:
 
     @property
     def too_slow(self) -> bool:
-        """Whether a client without room reads nothing, or too little to catch up; to be asked at each turn."""
+        """Whether a client that owes bytes reads nothing, or too little to catch up; to be asked at each turn."""
         owed, now, since = self.subscriber.socket.owed, time.monotonic(), self.subscriber.behind_since
         if owed < self.owed:
             self.moved_at = now
@@ -68,12 +68,10 @@ class CatchUpQueue:
         *,
         caught_up: Callable[[Subscriber], bool],
         too_slow: Callable[[Subscriber], None],
-        queue_bytes: int,
     ) -> None:
         self._pool, self._reader = pool, reader
         self.stored = EventStore(self._read)
         self._newest, self._caught_up, self._too_slow = newest, caught_up, too_slow
-        self._room = queue_bytes // 2
         self._behind: deque[CatchUp] = deque()
         self._running = 0
 
@@ -89,10 +87,6 @@ class CatchUpQueue:
         if self._running < MAX_CONCURRENT_READS:
             self._running += 1
             gevent.spawn(self._run)
-
-    def has_room(self, subscriber: Subscriber) -> bool:
-        """Return whether a client has read enough to be sent more."""
-        return subscriber.socket.owed < self._room
 
     def _run(self) -> None:
         idle = 0  # turns without progress
@@ -115,9 +109,9 @@ class CatchUpQueue:
             self._running -= 1
 
     def _step(self, one: CatchUp) -> bool:
-        """Send of the next page what the client has room for, if there is one; return whether there was progress."""
+        """Send of the next page what the kernel takes, if there is one; return whether there was progress."""
         subscriber = one.subscriber
-        if not self.has_room(subscriber):
+        if subscriber.socket.owed:
             if one.too_slow:
                 self._too_slow(subscriber)
                 return True
@@ -148,8 +142,8 @@ class CatchUpQueue:
                 return
             subscriber.resuming = subscriber.resuming._replace(complete=False)
         for data, seq in part.packed:
-            if not self.has_room(subscriber):
+            if subscriber.socket.owed:
                 return
-            subscriber.socket.push(data, seq)
+            subscriber.socket.push(data, seq, subscriber.position)
             subscriber.position = seq
         subscriber.position = part.last

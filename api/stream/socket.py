@@ -43,7 +43,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         with contextlib.suppress(OSError):  # not a TCP socket
             self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
             self._sock.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NOTSENT_LOWAT, UNSENT)
-        self._owed: deque[tuple[bytes | memoryview, int]] = deque()
+        self._owed: deque[tuple[bytes | memoryview, int, int | None]] = deque()  # frames, as `push` takes them
         self._watcher = gevent.get_hub().loop.io(self._file, 2)  # 2: writable
         self._writing = False
         self._ending = False  # shut down the sending side once all buffered bytes are sent
@@ -62,19 +62,34 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
 
     # --- Writing
 
-    def push(self, data: bytes, seq: int = 0) -> None:
-        """Send or buffer complete frames; `seq` is the last event in them."""
+    def push(self, data: bytes, seq: int = 0, after: int | None = None) -> None:
+        """Send or buffer complete frames; `seq` is the last event in them, `after` that before the first."""
         if self.closed:
             return
-        self._put(data, seq)
+        self._put(data, seq, after)
+
+    def take_back(self) -> int | None:
+        """Discard buffered events behind the last other message; return the seq after which they can be sent again.
+
+        None: there are none. A frame that was partly sent stays.
+        """
+        position = None
+        while self._owed:
+            data, _, after = self._owed[-1]
+            if after is None or isinstance(data, memoryview):
+                break
+            self._owed.pop()
+            self.owed -= len(data)
+            position = after
+        return position
 
     def _pong(self, payload: bytes) -> None:
         if self.owed < MAX_PONGS_OWED:  # not every ping needs its own pong; a client that reads nothing gets none
             self.push(frame(payload, PONG))
 
-    def _put(self, data: bytes, seq: int) -> None:
+    def _put(self, data: bytes, seq: int, after: int | None = None) -> None:
         if self._owed:
-            self._owed.append((data, seq))
+            self._owed.append((data, seq, after))
             self.owed += len(data)
             return
         sent = self._write(data)
@@ -83,7 +98,7 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
         if sent:
             self.sent_seq = seq or self.sent_seq
         if sent < len(data):
-            self._owed.append((memoryview(data)[sent:] if sent else data, seq))
+            self._owed.append((memoryview(data)[sent:] if sent else data, seq, after))
             self.owed += len(data) - sent
             self._watch()
 
@@ -104,14 +119,14 @@ class Socket(WebSocket):  # type: ignore[misc]  # mypy sees neither the base nor
     def _flush(self) -> None:
         """Send buffered bytes; runs in gevent's hub, so it must not wait."""
         while self._owed:
-            data, seq = self._owed[0]
+            data, seq, after = self._owed[0]
             sent = self._write(data)
             if sent <= 0:
                 return
             self.owed -= sent
             self.sent_seq = seq or self.sent_seq
             if sent < len(data):
-                self._owed[0] = (memoryview(data)[sent:], seq)
+                self._owed[0] = (memoryview(data)[sent:], seq, after)
                 return
             self._owed.popleft()
         self._writing = False

@@ -229,6 +229,31 @@ def test_a_slow_client_is_disconnected_and_told_where_it_was(database_url, conn)
     assert len(heard) < len(written)
 
 
+def test_a_client_that_pauses_gets_everything_once_when_it_reads_again(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    event = ("trade", None, {"padding": "x" * 20_000})
+    with (
+        contextlib.ExitStack() as stack,
+        serving(database_url, PRESAGE_STREAM_QUEUE_BYTES="65536") as server,
+        listening(server.stream(key)) as quick,
+        socket.socket() as narrow,
+    ):
+        narrow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16_384)  # so that the kernels hold less on the way
+        narrow.connect(("127.0.0.1", server.port))
+        slow = stack.enter_context(connect(server.stream(key), sock=narrow, max_queue=1, compression=None))
+        slow.send('{"action": "subscribe"}')
+        assert [json.loads(slow.recv(PATIENCE_S))["type"] for _ in range(2)] == ["hello", "subscribed"]
+        written = []
+        for _ in range(150):  # far more than the kernels hold
+            written += write(conn, [event] * 2)
+            quick.events(2)
+        heard = []
+        while len(heard) < len(written):
+            heard += seqs(json.loads(line) for line in slow.recv(PATIENCE_S).split("\n"))
+
+    assert heard == written
+
+
 def slow_closed(server):
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=PATIENCE_S) as answer:
         (line,) = [

@@ -6,7 +6,7 @@ import json
 import random
 import time
 import tracemalloc
-from collections import Counter
+from collections import Counter, deque
 from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
@@ -49,6 +49,7 @@ class Socket:
     """A client's socket; what was pushed is owed until it is taken."""
 
     def __init__(self):
+        self.frames = deque()  # owed: bytes left, whether a part was taken, number of messages, position before them
         self.owed = self.sent_seq = self.most = 0
         self.closed = self.slow = False
         self.received_at = time.monotonic()
@@ -58,13 +59,28 @@ class Socket:
         self.closed = self.slow = True
 
     def take(self, size):
-        self.owed = max(0, self.owed - size)
+        while size and self.frames:
+            left, _, *rest = self.frames.popleft()
+            if left > size:
+                self.frames.appendleft((left - size, True, *rest))
+            size -= min(size, left)
+        self.owed = sum(left for left, *_ in self.frames)
 
-    def push(self, data, seq=0):
+    def take_back(self):
+        position = None
+        while self.frames and not self.frames[-1][1] and self.frames[-1][3] is not None:
+            left, _, count, position = self.frames.pop()
+            self.owed -= left
+            del self.messages[-count:]
+        return position
+
+    def push(self, data, seq=0, after=None):
+        text = data[{126: 4, 127: 10}.get(data[1], 2) :].decode()
+        found = [json.loads(line) for line in text.split("\n") if line]
+        self.messages += found
+        self.frames.append((len(data), False, len(found), after))
         self.owed += len(data)
         self.most = max(self.most, self.owed)
-        text = data[{126: 4, 127: 10}.get(data[1], 2) :].decode()
-        self.messages += [json.loads(line) for line in text.split("\n") if line]
 
     @property
     def heard(self):
@@ -158,7 +174,7 @@ def test_a_batch_is_encoded_for_one_filter_after_the_other():
     events = [StreamEvent(seq, "trade", None, None, None, text) for seq in range(1, 201)]
     heard = Counter()
     for number in range(32):
-        push = partial(lambda number, data, seq: heard.update({number: len(data)}), number)
+        push = partial(lambda number, data, seq, after: heard.update({number: len(data)}), number)
         subscriber = Subscriber(SimpleNamespace(push=push, owed=0), 0, number, lambda: True)
         subscriber.wants = SubscriptionFilter(types=frozenset({"trade", str(number)}))
         hub._go_live(subscriber)
@@ -204,6 +220,38 @@ def test_a_client_that_reads_nothing_is_disconnected(hub, conn, monkeypatch):
     assert socket.most < QUEUE + (300 << 10)
 
 
+def test_a_client_that_reads_nothing_owes_no_more_than_a_frame(hub, conn):
+    sockets = [Socket() for _ in range(5)]
+    subscribers = [joined(hub, socket) for socket in sockets]
+    before = hub.last
+    written = write(conn, [BIG] * 100)
+
+    eventually(lambda: all(each.behind_since for each in subscribers) and all(each.owed for each in sockets))
+    gevent.sleep(0.05)  # several turns
+
+    assert max(socket.owed for socket in sockets) < 300 << 10
+    assert all(before <= each.position < written[-1] for each in subscribers)
+    eventually(
+        lambda: all(len(each.heard) == 100 for each in sockets), lambda: [each.take(1 << 18) for each in sockets]
+    )
+    assert [seqs(socket.heard) for socket in sockets] == [written] * 5
+
+
+def test_answers_keep_their_place_among_what_is_sent_again(hub, conn):
+    socket = Socket()
+    subscriber = joined(hub, socket)
+    first = write(conn, [BIG] * 10)
+    eventually(lambda: len(socket.heard) == 10)
+    subscriber.send(messages.encode("pong"))
+    write(conn, [BIG] * 100)
+    eventually(lambda: not subscriber.live)
+
+    eventually(lambda: len(socket.heard) == 110, lambda: socket.take(1 << 20))
+
+    assert [message["type"] for message in socket.messages[:11]] == ["trade"] * 10 + ["pong"]
+    assert seqs(socket.heard)[:10] == first
+
+
 def test_a_client_that_reads_too_little_to_catch_up_is_disconnected(hub, conn, monkeypatch):
     monkeypatch.setattr(replay, "BEHIND_S", 0.5)
     monkeypatch.setattr(replay, "STALL_S", PATIENCE_S)
@@ -233,7 +281,7 @@ def test_a_command_while_catching_up_is_answered_but_not_without_end(hub, conn):
     socket = Socket()
     subscriber = joined(hub, socket)
     write(conn, [BIG] * 100)
-    eventually(lambda: socket.owed > QUEUE)
+    eventually(lambda: socket.owed and not subscriber.live)
 
     for _ in range(10):
         subscriber.send(messages.encode("pong"))
