@@ -29,8 +29,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_a_partition_is_a_day_of_every_topic_and_running_it_again_changes_nothing(
-    database_url, conn, add_market, add_trades, folder
+    database_url, conn, add_market, add_trades, folder, monkeypatch
 ):
+    monkeypatch.setenv("PRESAGE_EXPORTS_RETENTION_DAYS", "36500")  # otherwise the day is too old some day
     market = add_market("rain")
     add_trades(market, [{"ts": NIGHT - dt.timedelta(hours=3)}])
     database = {"database": Database(url=database_url)}
