@@ -74,7 +74,7 @@ def servers(bench: Bench) -> dict[str, Server]:
         how = ("--loop", "uvloop", "--http", "httptools", "--no-access-log", "--log-level", "warning")
         return program(name, port, "uvicorn", app, "--host", "127.0.0.1", "--port", str(port), *how)
 
-    simulated = ("--simulate", "1", "--rate", "20", "--markets", "20", "--port", str(ports.database))
+    simulated = ("--simulate", "1", "--rate", "20", "--markets", "20", "--no-limits", "--port", str(ports.database))
     return {
         OURS: Server(gunicorn(OURS, ports.api, "api.app:app", "/health"), ports.api, "presage api"),
         RIVAL: Server(uvicorn(RIVAL, ports.sandbox, "benchmarks.api.rival:app"), ports.sandbox, rival.NAME),

@@ -81,6 +81,9 @@ def main() -> None:
         metavar="TIMESxSECONDS[@AT]",
         help="simulation: so many times the rate for so long, in sports events, from second AT (default: 60) on",
     )
+    parser.add_argument(
+        "--no-limits", action="store_true", help="answer HTTP requests beyond the exchange's published limits"
+    )
     parser.add_argument("--faults", metavar="FILE|JSON", help="faults to inject, and when")
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="write every event as a line of JSON: the ground truth to compare with"
@@ -103,6 +106,7 @@ def main() -> None:
             past_until_ms=given.past_until_ms,
             speed=given.speed,
             hold=given.hold,
+            limits=not given.no_limits,
             faults=faults,
             bursts=given.burst,
             log=given.log,

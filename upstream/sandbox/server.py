@@ -28,6 +28,7 @@ from upstream.sandbox.routes.frames import FrameProtocol
 from upstream.sandbox.routes.gamma import GammaApi
 from upstream.sandbox.routes.market_channel import MAX_QUEUE, MAX_TOKENS, SocketHub
 from upstream.sandbox.routes.price_history import History
+from upstream.sandbox.routes.throttle import PUBLISHED, Throttle
 from upstream.sandbox.simulation.pace import Pace
 from upstream.sandbox.simulation.past import SimulatedPast
 from upstream.sandbox.simulation.simulation import Burst, Simulation
@@ -71,7 +72,8 @@ class Sandbox:
 
     `simulate` is a seed, `tape` a folder of recordings; exactly one is given. `rate` and `markets` apply to a
     simulation, `speed` to a tape: 2 plays twice as fast, 0 as fast as possible. With `hold` nothing is played until
-    `play()`. A simulation has `past_days` of history, which end where it starts, or at `past_until_ms`.
+    `play()`. A simulation has `past_days` of history, which end where it starts, or at `past_until_ms`. With `limits`
+    HTTP requests are limited as the exchange limits them.
     """
 
     def __init__(
@@ -93,6 +95,7 @@ class Sandbox:
         queue_size: int = MAX_QUEUE,
         max_tokens: int = MAX_TOKENS,
         hold: bool = False,
+        limits: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         if (simulate is None) == (tape is None):
@@ -145,7 +148,8 @@ class Sandbox:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._failure: BaseException | None = None
-        self.app = FaultyHttp(self._app(), self.faults, lambda: self._server is not None and self._server.should_exit)
+        self.throttle = Throttle(self._app(), PUBLISHED if limits else {})
+        self.app = FaultyHttp(self.throttle, self.faults, lambda: self._server is not None and self._server.should_exit)
 
     def _remember(self, simulation: Simulation, days: int, end_ms: int) -> None:
         """Make the past of a simulation, and register it with everything that serves it."""
@@ -392,6 +396,7 @@ class Sandbox:
             "log": {"lines": self.log.n, "kinds": dict(self.log.counts)},
             "chain": self.chain.state(),
             "past": None if self.past is None else self.past.state(),
+            "requests": dict(self.throttle.counts),
             "sockets": self.hub.state(),
             "faults": self.faults.state(),
             "played": self.source.state(),
