@@ -12,11 +12,13 @@ from api.data.cache import Cache
 from api.data.cursor import Cursors
 from api.data.lookup import MarketLookup
 from api.data.proxy import ExchangeProxy
+from api.metering.audit_counts import AuditCounts
 from api.metering.keys import Keys
 from api.metering.ledger_location import LazyLedger
 from api.metering.meter import Meter
 from api.metering.recovery import Recovery
 from api.metering.strangers import Strangers
+from api.metrics.counts import FAILED_KEYS
 from api.replay.sessions import ReplaySessions
 from api.server.address import SITE_TOKEN, Networks, Proxies
 from api.server.connections import Connections
@@ -27,10 +29,12 @@ from sql.webhook_secrets import SecretBox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     import falcon
 
-    from api.data.pool import Pool
+    from api.data.pool import Connection, Pool
+    from api.metering.keys import Failure
     from api.metering.mail import MailServer
     from api.stream.hub import StreamHub
     from upstream.transport.addresses import Network
@@ -51,6 +55,7 @@ class Service:
     stranger_pool: Pool | None = None  # for keys that may be unknown, and for registrations; None: as `writes`
     strangers_a_minute: int | None = None  # requests without a valid key, of one address; None: any number
     pause: Callable[[float], object] = lambda _: None  # delays refusals of strangers
+    audit_connection: Callable[[], AbstractContextManager[Connection]] | None = None  # None: one of `writes`
     registrations_a_day: int = 10
     mail: MailServer | None = None  # None: no mail is sent
     site_url: str = ""  # of the links in mails
@@ -69,7 +74,14 @@ class Service:
         """Create the objects that depend on the pools."""
         self.strangers = Strangers(self.host.strangers, self.strangers_a_minute, self.pause, self.host.counts)
         # The primary: a replica may not have a new key yet.
-        self.keys = Keys(self.writes, self.ledger, strangers=self.stranger_pool, admit=self.admit_stranger)
+        self.keys = Keys(
+            self.writes,
+            self.ledger,
+            strangers=self.stranger_pool,
+            admit=self.admit_stranger,
+            failed=self.key_failed,
+        )
+        self.audit = AuditCounts(self.audit_connection or self.writes.connection, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
         self.recovery: Recovery | None = None
         if self.mail is not None:
@@ -86,6 +98,11 @@ class Service:
     def admit_stranger(self, req: falcon.Request) -> None:
         """Charge a request without a valid key to its address."""
         self.strangers.admit(self.origin(req))
+
+    def key_failed(self, req: falcon.Request, failure: Failure) -> None:
+        """Count a request with a key that is not valid."""
+        self.host.counts.add(FAILED_KEYS[failure.result])
+        self.audit.count(self.origin(req), "key.failed", *failure)
 
     def close(self) -> None:
         """Release this process's shared resources. Call after all requests are answered."""

@@ -19,6 +19,7 @@ from api.server.connections import Connections
 from api.service import Service
 from api.stream.hub import StreamHub
 from config import settings, webhook_keys
+from sql import database
 from sql.webhook_secrets import SecretBox
 from upstream.transport.addresses import networks
 
@@ -33,8 +34,9 @@ def start_service() -> Service:
     service.host.counts.join()
     changes = KeyChanges(service.writes.url, service.keys, service.keys.end)
     changes.start()
+    service.audit.start()
     worker.on_shutdown += [service.hub.stop, service.replays.stop]
-    worker.on_drained += [changes.stop, service.close]
+    worker.on_drained += [changes.stop, service.audit.stop, service.close]
     return service
 
 
@@ -73,6 +75,8 @@ def build_service(given: Settings) -> Service:
         stranger_pool=strangers,
         strangers_a_minute=given.strangers_a_minute,
         pause=time.sleep,
+        # Of its own: in a flood of strangers, theirs are busy, and customers' are not for this.
+        audit_connection=lambda: database.connect(url, autocommit=True, name="presage api audit", **limits),
         registrations_a_day=given.registrations_a_day,
         mail=_mail_server(given),
         site_url=given.public_site_url,

@@ -6,6 +6,7 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING
 
+from cli.recording import record
 from config import secret_files
 
 if TYPE_CHECKING:
@@ -18,9 +19,13 @@ def create(url: str, email: str, app_name: str, tier: str) -> str:
     """Create a key and return it."""
     from api.metering import keys
     from sql.database import connect
+    from sql.queries import keys as queries
 
     with connect(url) as conn:
-        return keys.create(conn, keys.normalised(email), app_name, tier=tier)
+        key = keys.create(conn, keys.normalised(email), app_name, tier=tier)
+        key_id, *_, account_id = queries.by_hash(conn, key_hash=keys.digest(key))
+        record(conn, account_id=account_id, key_id=key_id, tier=tier)
+        return key
 
 
 def ready_key(url: str, file: Path) -> str:

@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from cli import recording
 from cli.commands import analyst, backup, keys, rotate
 from cli.commands import set as set_command
 from cli.commands.alert import alert
+from cli.commands.audit import audit
 from cli.commands.doctor import doctor
 from cli.commands.export import export
 
@@ -29,6 +31,7 @@ app.add_typer(analyst.app)
 app.add_typer(rotate.app)
 app.command()(doctor)
 app.command()(alert)
+app.command()(audit)
 app.command()(export)
 
 For = Annotated[
@@ -311,6 +314,8 @@ def openapi(
     else:
         file.write_text(text + "\n")
 
+
+recording.install(app)
 
 if __name__ == "__main__":
     app()

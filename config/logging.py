@@ -71,6 +71,7 @@ def formatter(format_: Format) -> logging.Formatter:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.stdlib.add_log_level,
             structlog.stdlib.add_logger_name,
+            structlog.stdlib.ExtraAdder(allow=["audit"]),
             _belonging,
             _of_a_run,
             _of_a_request,

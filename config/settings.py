@@ -134,6 +134,9 @@ class Settings(BaseSettings):
     settlements_retention_days: int = Field(
         30, ge=14, description="Days that settlements, wallets' fills and ledger entries are kept."
     )
+    audit_retention_days: int = Field(
+        400, ge=1, description="Days that the audit trail is kept; it is dropped by whole months of 30 days."
+    )
     database_disk_gb: float | None = Field(
         None,
         gt=0,

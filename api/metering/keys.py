@@ -6,9 +6,10 @@ import hashlib
 import secrets
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import email_validator
+import psycopg
 from cachetools import TTLCache
 
 from api.errors import Problem
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import falcon
-    import psycopg
 
     from api.data.pool import Pool
     from api.metering.credit_ledger import CreditLedger
@@ -33,12 +33,42 @@ MAX_KEYS = 20_000
 FOLLOW_S = 2.0  # how long the first requests of a worker wait until it knows which keys are valid
 
 
-class AccountClosed(ValueError):  # noqa: N818 (says what it is)
+class RegistrationRefused(ValueError):  # noqa: N818 (says what it is)
+    """The email address cannot have a key."""
+
+    def __init__(self, message: str = "", account_id: int | None = None) -> None:
+        super().__init__(message)
+        self.account_id = account_id
+
+
+class AccountClosed(RegistrationRefused):
     """The operator has revoked the keys of the address's account."""
 
 
-class KeyLimitReached(ValueError):  # noqa: N818 (says what it is)
+class KeyLimitReached(RegistrationRefused):
     """The account has as many keys as its tier allows."""
+
+
+class NewKey(NamedTuple):
+    """A key that was issued, with its monthly and burst credits."""
+
+    key: str
+    credits_month: int | None
+    credits_burst: int | None
+    account_id: int
+    key_id: int
+
+
+class Failure(NamedTuple):
+    """Why a key is not valid, and whose it was."""
+
+    result: str
+    account_id: int | None = None
+    key_id: int | None = None
+
+
+UNKNOWN = Failure("unknown")
+UNCHECKED = Failure("unchecked")  # beyond the address's budget, or no connection was free: not in the filter at least
 
 
 def normalised(email: str) -> str:
@@ -65,14 +95,12 @@ def create(
             accounts.detach(conn, account_id=holder[0])
         account = queries.account(conn, email=email, app_name=app_name, use_case=use_case)
         if not queries.room_for_key(conn, account_id=account, tier=tier):
-            raise KeyLimitReached(f"{email} has all the keys that the {tier} tier allows")
-        return _issue(conn, account, tier)[0]
+            raise KeyLimitReached(f"{email} has all the keys that the {tier} tier allows", account)
+        return _issue(conn, account, tier).key
 
 
-def register(
-    conn: psycopg.Connection[Any], email: str, app_name: str, use_case: str | None = None
-) -> tuple[str, int | None, int | None]:
-    """Issue a key of the free tier for a new account; return it with its monthly and burst credits.
+def register(conn: psycopg.Connection[Any], email: str, app_name: str, use_case: str | None = None) -> NewKey:
+    """Issue a key of the free tier for a new account.
 
     Whoever registers has not proven to own the address: an account that has it is never given to them. Raises
     KeyLimitReached if it has a valid key, AccountClosed if the operator has revoked its keys.
@@ -82,9 +110,9 @@ def register(
         if holder is not None:
             account, closed, active = holder
             if closed:
-                raise AccountClosed
+                raise AccountClosed(account_id=account)
             if active:
-                raise KeyLimitReached
+                raise KeyLimitReached(account_id=account)
             accounts.detach(conn, account_id=account)
         account = accounts.create(conn, email=email, app_name=app_name, use_case=use_case)
         if account is None:  # another registration was first
@@ -92,12 +120,12 @@ def register(
         return _issue(conn, account, "free")
 
 
-def _issue(conn: psycopg.Connection[Any], account_id: int, tier: str) -> tuple[str, int | None, int | None]:
+def _issue(conn: psycopg.Connection[Any], account_id: int, tier: str) -> NewKey:
     key = PREFIX + secrets.token_urlsafe(32)
-    month, burst = queries.insert_key(
+    key_id, month, burst = queries.insert_key(
         conn, account_id=account_id, key_hash=digest(key), prefix=key[:PREFIX_CHARS], tier=tier
     )
-    return key, month, burst
+    return NewKey(key, month, burst, account_id, key_id)
 
 
 def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
@@ -122,11 +150,13 @@ class Keys:
         *,
         strangers: Pool | None = None,
         admit: Callable[[falcon.Request], object] = lambda _: None,
+        failed: Callable[[falcon.Request, Failure], object] = lambda *_: None,
     ) -> None:
         self._pool, self._ledger, self._strangers, self._admit = pool, ledger, strangers or pool, admit
+        self._failed = failed
         self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
         # Separate, so that guesses do not evict valid keys.
-        self._unknown: TTLCache[bytes, None, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
+        self._unknown: TTLCache[bytes, Failure, float] = TTLCache(MAX_KEYS, UNKNOWN_TTL_S, clock)
         self._filter: KeyFilter | None = None
         self._following = threading.Event()
         self._await_until = 0.0
@@ -146,8 +176,12 @@ class Keys:
 
     def find(self, text: str | None, req: falcon.Request | None = None) -> Key | None:
         """Return a valid key, or None; a request with an invalid one is charged to its address."""
-        if not text or len(text) > 200:
-            self._charge(req)
+        if not text:
+            self._charge(req, None)
+            return None
+        if len(text) > 200:
+            self._charge(req, UNKNOWN)
+            self._refuse(req, UNKNOWN)
             return None
         hashed = digest(text)
         try:
@@ -163,21 +197,28 @@ class Keys:
         if self._filter is None and (wait_s := self._await_until - time.monotonic()) > 0:
             self._following.wait(wait_s)
         stranger = self._filter is not None and hashed not in self._filter
-        refused = hashed in self._unknown
-        if stranger or refused:
-            self._charge(req)
-        if refused:
+        failure = self._unknown.get(hashed)
+        if stranger or failure is not None:
+            self._charge(req, failure or UNCHECKED)
+        if failure is not None:
+            self._refuse(req, failure)
             return None
         changes = self._changes
-        key = self._look_up(hashed, self._strangers if stranger else self._pool)
-        if key is not None:
-            self._known[hashed] = key
-            return key
+        try:
+            found = self._look_up(hashed, self._strangers if stranger else self._pool)
+        except (psycopg.Error, Problem):
+            if stranger:
+                self._refuse(req, UNCHECKED)
+            raise
+        if isinstance(found, Key):
+            self._known[hashed] = found
+            return found
         self._known.pop(hashed, None)
         if not stranger:
-            self._charge(req)
+            self._charge(req, found)
         if changes == self._changes and (self._filter is None or self._following.is_set()):
-            self._unknown[hashed] = None
+            self._unknown[hashed] = found
+        self._refuse(req, found)
         return None
 
     def end(self, key_id: int) -> None:
@@ -209,17 +250,28 @@ class Keys:
         self._changes += 1
         self._unknown.clear()
 
-    def _charge(self, req: falcon.Request | None) -> None:
-        if req is not None:
+    def _charge(self, req: falcon.Request | None, failure: Failure | None) -> None:
+        if req is None:
+            return
+        try:
             self._admit(req)
+        except Problem:
+            if failure is not None:
+                self._failed(req, failure)
+            raise
 
-    def _look_up(self, hashed: bytes, pool: Pool) -> Key | None:
+    def _refuse(self, req: falcon.Request | None, failure: Failure) -> None:
+        if req is not None:
+            self._failed(req, failure)
+
+    def _look_up(self, hashed: bytes, pool: Pool) -> Key | Failure:
         ledger = self._ledger()
         while True:
             ended = ledger.ended
             row = pool.read(lambda conn: queries.by_hash(conn, key_hash=hashed))
             if row is None:
-                return None
+                ended = pool.read(lambda conn: queries.ended(conn, key_hash=hashed))
+                return UNKNOWN if ended is None else Failure(*ended)
             key_id, tier, month, burst, connections, account_id = row
             key = Key(key_id, tier, month, burst, connections, ledger.generation(key_id), account_id)
             if ledger.ended == ended:  # otherwise it may have been revoked after it was read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from api.metering import keys
 from api.metering.mail import MailQueue, MailServer
+from sql import audit
 from sql.queries import accounts as queries
 from sql.queries import keys as key_queries
 from sql.queries import metering
@@ -47,8 +48,11 @@ class Confirmed(NamedTuple):
     """What a token has done: the new key, if it recovers one, and the key that this replaced."""
 
     purpose: Purpose
+    account_id: int
     key: str | None = None
+    key_id: int | None = None
     replaced_id: int | None = None
+    former_account_id: int | None = None
 
 
 class Recovery:
@@ -58,11 +62,11 @@ class Recovery:
         self._pool, self._server, self._url, self._clock = pool, server, site_url.rstrip("/"), clock
         self._queue = MailQueue()
 
-    def mail(self, email: str, purpose: Purpose) -> None:
+    def mail(self, email: str, purpose: Purpose, origin: str) -> None:
         """Mail a link to an account's address, if there is such an account; return before that is known."""
-        self._queue.put(lambda: self._mail(email, purpose))
+        self._queue.put(lambda: self._mail(email, purpose, origin))
 
-    def _mail(self, email: str, purpose: Purpose) -> None:
+    def _mail(self, email: str, purpose: Purpose, origin: str) -> None:
         now = datetime.fromtimestamp(self._clock(), UTC)
         token = secrets.token_urlsafe(32)
         with self._pool.connection() as conn, conn.transaction():
@@ -81,6 +85,9 @@ class Recovery:
                 purpose=purpose,
                 expires_at=now + VALID_FOR[purpose],
             )
+            entry = audit.Entry("account.mail", account_id=account_id, address=origin, subject=purpose)
+            audit.add(conn, entry)
+        audit.report(entry)
         title, text = TEXTS[purpose]
         self._server.send(email, title, text.format(link=f"{self._url}/confirm?token={token}"))
 
@@ -94,7 +101,7 @@ class Recovery:
             account_id, purpose, verified = taken
             if purpose == "verify":
                 queries.verify(conn, account_id=account_id)
-                return Confirmed("verify")
+                return Confirmed("verify", account_id)
             return self._recovered(conn, account_id, verified=verified)
 
     def _recovered(self, conn: Connection, account_id: int, *, verified: bool) -> Confirmed:
@@ -104,8 +111,9 @@ class Recovery:
         newest = queries.newest_key(conn, account_id=account_id) if verified else None
         if newest is not None:
             key_queries.replace(conn, key_id=newest, **made)
-            return Confirmed("recover", key, newest)
+            return Confirmed("recover", account_id, key, newest, newest)
+        former = None
         if not verified:
-            account_id = queries.renew(conn, account_id=account_id)
-        key_queries.insert_key(conn, account_id=account_id, tier="free", **made)
-        return Confirmed("recover", key)
+            former, account_id = account_id, queries.renew(conn, account_id=account_id)
+        key_id, *_ = key_queries.insert_key(conn, account_id=account_id, tier="free", **made)
+        return Confirmed("recover", account_id, key, key_id, former_account_id=former)

@@ -45,6 +45,10 @@ class Counter(IntEnum):
     REFUSED_SECOND = auto()
     REFUSED_MONTH = auto()
     REFUSED_ADDRESS = auto()
+    FAILED_UNKNOWN = auto()
+    FAILED_REVOKED = auto()
+    FAILED_REPLACED = auto()
+    FAILED_UNCHECKED = auto()
     LEASES_ASKED = auto()
     FRAMES = auto()
     SLOW_CLOSED = auto()
@@ -56,6 +60,13 @@ GAUGES = (
     *(Counter.IN_FLIGHT, Counter.SUBSCRIBERS, Counter.STREAM_POSITION),
     *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY, Counter.STRANGERS_BUSY),
 )
+
+FAILED_KEYS = {  # by result
+    "unknown": Counter.FAILED_UNKNOWN,
+    "revoked": Counter.FAILED_REVOKED,
+    "replaced": Counter.FAILED_REPLACED,
+    "unchecked": Counter.FAILED_UNCHECKED,
+}
 
 # Cells of a row: process id, counters, problems by code, then statuses, duration buckets and seconds per endpoint.
 _PID = 0

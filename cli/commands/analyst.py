@@ -9,6 +9,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from cli.commands.keys import DatabaseUrl  # noqa: TC001 (typer reads annotations)
+from cli.recording import record
 
 if TYPE_CHECKING:
     import psycopg
@@ -34,6 +35,7 @@ def add(name: Name, *, database_url: DatabaseUrl = None) -> None:
 
     with database(database_url) as url, connect(url, name="presage analyst") as conn:
         password = grant(conn, name)
+        record(conn, subject=name)
         typer.echo(address(url, name, password))
 
 
@@ -45,6 +47,7 @@ def remove(name: Name, *, database_url: DatabaseUrl = None) -> None:
 
     with database(database_url) as url, connect(url, name="presage analyst") as conn:
         revoke(conn, name)
+        record(conn, subject=name)
 
 
 def grant(conn: psycopg.Connection, name: str) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.recording import record
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,9 +40,9 @@ def revoke(key: Which, *, database_url: DatabaseUrl = None) -> None:
     from sql.queries import accounts
     from sql.queries import keys as queries
 
-    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
-        with conn.transaction():
-            accounts.close_if_keyless(conn, account_id=queries.revoke(conn, key_id=key_id))
+    def change(conn: psycopg.Connection[Any], key_id: int) -> dict[str, Any]:
+        closed = accounts.close_if_keyless(conn, account_id=queries.revoke(conn, key_id=key_id))
+        return {"account_closed": bool(closed)}
 
     _change(database_url, key, change, "revoked")
 
@@ -61,6 +63,7 @@ def allow(
         if holder is None or not holder[1]:
             raise ValueError(f"no closed account has the address {email}")
         accounts.reopen(conn, account_id=holder[0])
+        record(conn, account_id=holder[0])
     typer.echo(f"{email} can register again")
 
 
@@ -71,8 +74,9 @@ def replace(key: Which, *, database_url: DatabaseUrl = None) -> None:
 
     new = keys.PREFIX + secrets.token_urlsafe(32)
 
-    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+    def change(conn: psycopg.Connection[Any], key_id: int) -> dict[str, Any]:
         queries.replace(conn, key_id=key_id, key_hash=keys.digest(new), prefix=new[: keys.PREFIX_CHARS])
+        return {}
 
     _change(database_url, key, change, "is no longer valid; its replacement is")
     typer.echo(new)
@@ -87,11 +91,13 @@ def tier(
     """Move a key to another tier. Limits set for this key stay."""
     from sql.queries import keys as queries
 
-    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+    def change(conn: psycopg.Connection[Any], key_id: int) -> dict[str, Any]:
         known = [name for (name,) in queries.tiers(conn)]
         if tier not in known:
             raise ValueError(f"there is no tier {tier}; available: {', '.join(known)}")
+        _, before = queries.holder(conn, key_id=key_id)
         queries.put_into_tier(conn, key_id=key_id, tier=tier)
+        return {"before": before, "tier": tier}
 
     _change(database_url, key, change, f"is {tier} now")
 
@@ -124,11 +130,12 @@ def quota(
         "webhook_messages_day": _limit("--webhook-messages", webhook_messages, 2**53),
     }
 
-    def change(conn: psycopg.Connection[Any], key_id: int) -> None:
+    def change(conn: psycopg.Connection[Any], key_id: int) -> dict[str, Any]:
         kept = dict(zip(wanted, queries.limits(conn, key_id=key_id), strict=True))
-        queries.set_limits(
-            conn, key_id=key_id, **{name: kept[name] if limit == "keep" else limit for name, limit in wanted.items()}
-        )
+        limits = {name: kept[name] if limit == "keep" else limit for name, limit in wanted.items()}
+        queries.set_limits(conn, key_id=key_id, **limits)
+        changed = [name for name, limit in wanted.items() if limit != "keep"]
+        return {"before": {name: kept[name] for name in changed}, "now": {name: limits[name] for name in changed}}
 
     _change(database_url, key, change, "has new limits")
 
@@ -144,16 +151,22 @@ def _limit(option: str, given: str | None, maximum: int) -> int | str | None:
     return int(given)
 
 
-def _change(url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], object], done: str) -> None:
+def _change(
+    url: str | None, key: str, change: Callable[[psycopg.Connection[Any], int], dict[str, Any]], done: str
+) -> None:
     """Change a key. The database notifies all API processes; those of this host see it before this returns."""
     from api.metering import ledger_location
     from cli.stack.plan_builder import database
     from config import settings
     from sql.database import connect
+    from sql.queries import keys as queries
 
     with database(url) as database_url, connect(database_url, autocommit=True) as conn:
-        key_id, prefix = _find(conn, key)
-        change(conn, key_id)
+        with conn.transaction():
+            key_id, prefix = _find(conn, key)
+            detail = change(conn, key_id)
+            account_id, _ = queries.holder(conn, key_id=key_id)
+            record(conn, account_id=account_id, key_id=key_id, **detail)
         ledger_location.end(conn, ledger_location.folder(settings.get()), key_id)
     typer.echo(f"{prefix}… {done}")
 

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from cli.recording import record
+
 DatabaseUrl = Annotated[
     str | None, typer.Option("--database-url", envvar="DATABASE_URL", help="The database; empty: the embedded one.")
 ]
@@ -28,8 +30,10 @@ def set_(
     from config import tunables
     from sql.database import connect
 
-    with database(database_url) as url, connect(url, autocommit=True) as conn:
+    with database(database_url) as url, connect(url) as conn:
+        before = tunables.value(conn, name) if name in tunables.TUNABLES else None
         number = tunables.set_(conn, name, value)
+        record(conn, subject=name, before=before, now=number)
     typer.echo(f"{name} is {number:,} {tunables.TUNABLES[name].unit} now")
 
 

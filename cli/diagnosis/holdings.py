@@ -141,6 +141,7 @@ def _retention_days(settings: Settings) -> dict[str, int]:
         "quotes": books,
         "book_events": books,
         "settlements": settings.settlements_retention_days,
+        "audit_log": settings.audit_retention_days,
     }
 
 

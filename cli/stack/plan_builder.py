@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli.recording import recording
 from cli.stack import sources
 from cli.stack.plan import Plan, Source
 from cli.stack.ports import Ports, TakenError, choose
@@ -115,13 +116,15 @@ def database(url: str | None) -> Iterator[str]:
     named = url or (given.database_url.get_secret_value() if given.database_url else None)
     try:
         if named:
-            yield named
+            with recording(named):
+                yield named
             return
         data_dir = given.data_dir.expanduser().resolve()
         name = sources.current(data_dir)
         with Cluster(data_dir / "database", cache_dir=given.cache_dir) as cluster:
             cluster.create_database(name)
-            yield cluster.url(name)
+            with recording(cluster.url(name)):
+                yield cluster.url(name)
     except (EmbeddedError, psycopg.Error, ValueError) as error:
         typer.echo(f"presage: {error}", err=True)
         raise typer.Exit(1) from error

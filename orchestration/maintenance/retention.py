@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from sql.queries import audit, webhooks
 from sql.queries import retention as queries
-from sql.queries import webhooks
 
 if TYPE_CHECKING:
     import psycopg
@@ -43,6 +43,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "feed_stats": now - FEED_STATS_KEPT,
         "signals": now - timedelta(days=settings.trades_retention_days),
         "wallet_activity": now - ACTIVITY_KEPT,
+        "audit_log": now - timedelta(days=settings.audit_retention_days),
         **dict.fromkeys(CHAIN, settled),
     }
     blocks = _forget_blocks(conn, before["settlements"])  # first: a stored block has all of its rows
@@ -63,6 +64,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["quality_results"] = queries.forget_quality(
         conn, held_before=now - QUALITY_KEPT, failed_before=now - QUALITY_FAILURES_KEPT
     )
+    dropped["ended_keys"] = audit.forget_ended_keys(conn, before=before["audit_log"])
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))

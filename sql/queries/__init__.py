@@ -15,6 +15,7 @@ def _read(topic: str) -> Any:
 accounts = _read("accounts")
 activity = _read("activity")
 aggregates = _read("aggregates")
+audit = _read("audit")
 backfill = _read("backfill")
 books = _read("books")
 candles = _read("candles")

@@ -16,12 +16,12 @@ from tiers t
 where t.tier = :tier;
 
 -- name: insert_key(account_id, key_hash, prefix, tier)^
--- A new key, and its limits.
+-- A new key: its number and its limits.
 with added as (
     insert into api_keys (account_id, key_hash, prefix, tier) values (:account_id, :key_hash, :prefix, :tier)
-    returning tier
+    returning key_id, tier
 )
-select t.credits_month, t.credits_burst from tiers t join added using (tier);
+select added.key_id, t.credits_month, t.credits_burst from tiers t join added using (tier);
 
 -- name: by_hash(key_hash)^
 -- A valid key, and its limits; null is without limit.
@@ -33,6 +33,13 @@ select k.key_id, k.tier,
 from api_keys k
 join tiers t using (tier)
 where k.key_hash = :key_hash and k.revoked_at is null;
+
+-- name: ended(key_hash)^
+-- Why a key is valid no longer: `revoked` or `replaced`, and whose it was.
+select 'revoked', account_id, key_id from api_keys where key_hash = :key_hash and revoked_at is not null
+union all
+select 'replaced', k.account_id, k.key_id from ended_keys e join api_keys k using (key_id) where e.key_hash = :key_hash
+limit 1;
 
 -- name: valid()
 -- The digests of all valid keys.
@@ -63,6 +70,10 @@ update api_keys set revoked_at = coalesce(revoked_at, now()) where key_id = :key
 -- name: tiers()
 -- The names of the tiers, the smallest first.
 select tier from tiers order by credits_month nulls last;
+
+-- name: holder(key_id)^
+-- The key's account and tier.
+select account_id, tier from api_keys where key_id = :key_id::int;
 
 -- name: put_into_tier(key_id, tier)!
 -- Gives a key another tier.

@@ -8,6 +8,7 @@ Apache licence, a trigger-kept table.
 
 from sql.tables.accounts import account_tokens, accounts, api_keys, credit_leases, credit_usage, registrations, tiers
 from sql.tables.analysis import analysis_parameters, signals
+from sql.tables.audit import audit_counts, audit_log, ended_keys
 from sql.tables.base import metadata
 from sql.tables.books import book_anchors, book_packs, tick_sizes
 from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
@@ -58,6 +59,8 @@ __all__ = [
     "accounts",
     "analysis_parameters",
     "api_keys",
+    "audit_counts",
+    "audit_log",
     "book_anchors",
     "book_events",
     "book_packs",
@@ -76,6 +79,7 @@ __all__ = [
     "credit_leases",
     "credit_usage",
     "data_incidents",
+    "ended_keys",
     "events",
     "exports",
     "feed_leases",

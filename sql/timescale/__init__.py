@@ -42,6 +42,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
         yield from _table(table)
     yield from statements(FOLDER / "credits.sql")
     yield from statements(FOLDER / "keys.sql")
+    yield from statements(FOLDER / "audit.sql")
     yield from statements(FOLDER / "positions.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
@@ -71,6 +72,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
         FOLDER / "keys.sql",
+        FOLDER / "audit.sql",
         FOLDER / "measures.sql",
         FOLDER / "settled.sql",
         *(FOLDER / name for name in FILES[license]),

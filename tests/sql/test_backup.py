@@ -23,8 +23,8 @@ from tests.factories import insert
 from tests.sql import schema
 
 NOW = dt.datetime.now(dt.UTC)
-# What a restore changes: leases are over, books are to be resynced, the stream's numbers jump.
-SETTLED = {"feed_leases", "live_books", "stream_blocks", "stream_head", "webhook_head", "settings"}
+# What a restore changes: leases are over, books are to be resynced, the stream's numbers jump, the command is recorded.
+SETTLED = {"audit_log", "feed_leases", "live_books", "stream_blocks", "stream_head", "webhook_head", "settings"}
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from api.endpoints.keys.resource import WriteResource, body, invalid
 from api.endpoints.wallets.resource import AccountResource
 from api.endpoints.webhooks.requests import RotationBody, WebhookBody, WebhookChanges
 from api.errors import Problem
+from sql import audit
 from sql.database import micro
 from sql.queries import webhooks as queries
 from sql.webhook_secrets import sealed
@@ -205,18 +206,18 @@ class CreateWebhook(WebhookResource):
         asked = body(req, WebhookBody)
         columns, secret = self.columns(asked), new_secret()
 
-        def work(conn: Any) -> dict[str, Any]:
-            with conn.transaction():
-                self.require_filters(conn, key, columns)
-                self.make_room(conn, key, columns["wallets"])
-                stored = sealed(conn, self.service.webhook_secrets, secret)
-                webhook_id = queries.add(conn, account_id=key.account_id, **columns, secret=stored)
-                self.send_challenge(conn, key, webhook_id)
-                queries.follow_now(conn, webhook_id=webhook_id)
-                queries.changed(conn)
-                return {**self.shown(conn, key, webhook_id), "secret": secret}
+        with self.change(req, "webhook.create", key) as (conn, entry):
+            self.require_filters(conn, key, columns)
+            self.make_room(conn, key, columns["wallets"])
+            stored = sealed(conn, self.service.webhook_secrets, secret)
+            webhook_id = queries.add(conn, account_id=key.account_id, **columns, secret=stored)
+            self.send_challenge(conn, key, webhook_id)
+            queries.follow_now(conn, webhook_id=webhook_id)
+            queries.changed(conn)
+            answer = {**self.shown(conn, key, webhook_id), "secret": secret}
+            entry.subject = str(webhook_id)
 
-        self.respond(resp, self.write(work), falcon.HTTP_201)
+        self.respond(resp, answer, falcon.HTTP_201)
 
 
 class WebhookDetail(AccountResource):
@@ -238,6 +239,7 @@ class ChangeWebhook(WebhookResource):
         webhook_id = identity(id)
         asked = body(req, WebhookChanges) if req.content_length else WebhookChanges()
         changes = self.columns(asked)
+        entry = self.entry(req, "webhook.change_url", key, str(webhook_id))
 
         def work(conn: Any) -> dict[str, Any]:
             with conn.transaction():
@@ -256,11 +258,15 @@ class ChangeWebhook(WebhookResource):
                     queries.disable(conn, webhook_id=webhook_id, reason=None)
                 if wanted["url"] != kept["url"]:
                     self.send_challenge(conn, key, webhook_id)
+                    audit.add(conn, entry)
                 queries.follow_now(conn, webhook_id=webhook_id)
                 queries.changed(conn)
                 return self.shown(conn, key, webhook_id)
 
-        self.respond(resp, self.write(work))
+        answer = self.write(work)
+        if entry.stored or entry.detail:
+            audit.report(entry)
+        self.respond(resp, answer)
 
 
 class RemoveWebhook(WebhookResource):
@@ -271,13 +277,11 @@ class RemoveWebhook(WebhookResource):
         key = self.authorize(req)
         webhook_id = identity(id)
 
-        def work(conn: Any) -> None:
-            with conn.transaction():
-                self.shown(conn, key, webhook_id)
-                queries.remove(conn, account_id=key.account_id, webhook_id=webhook_id)
-                queries.changed(conn)
+        with self.change(req, "webhook.delete", key, str(webhook_id)) as (conn, _):
+            self.shown(conn, key, webhook_id)
+            queries.remove(conn, account_id=key.account_id, webhook_id=webhook_id)
+            queries.changed(conn)
 
-        self.write(work)
         self.respond(resp, {"id": str(webhook_id), "removed": True})
 
 
@@ -331,25 +335,17 @@ class RotateSecret(WebhookResource):
         which: dict[str, Any] = {"account_id": key.account_id, "webhook_id": webhook_id}
         answer: dict[str, Any] = {"id": str(webhook_id), "rotating": step == "begin"}
 
-        def work(conn: Any) -> bool | None:
-            with conn.transaction():
-                self.shown(conn, key, webhook_id)
-                done: bool | None
-                if step == "begin":
-                    answer["secret"] = new_secret()
-                    stored = sealed(conn, self.service.webhook_secrets, answer["secret"])
-                    done = queries.begin_rotation(conn, **which, secret=stored)
-                else:
-                    query = queries.finish_rotation if step == "finish" else queries.cancel_rotation
-                    done = query(conn, **which)
-                return done
-
-        if not self.write(work):
+        with self.change(req, "webhook.rotate_secret", key, str(webhook_id)) as (conn, entry):
+            entry.detail["step"] = step
+            self.shown(conn, key, webhook_id)
             if step == "begin":
-                raise invalid(
-                    "step", "a rotation is already in progress", hint='First send {"step": "finish"} or "cancel"'
-                )
-            raise invalid("step", "no rotation is in progress", hint='First send {"step": "begin"}')
+                answer["secret"] = new_secret()
+                stored = sealed(conn, self.service.webhook_secrets, answer["secret"])
+                if not queries.begin_rotation(conn, **which, secret=stored):
+                    hint = 'First send {"step": "finish"} or "cancel"'
+                    raise invalid("step", "a rotation is already in progress", hint=hint)
+            elif not (queries.finish_rotation if step == "finish" else queries.cancel_rotation)(conn, **which):
+                raise invalid("step", "no rotation is in progress", hint='First send {"step": "begin"}')
         messages = {
             "begin": "Both secrets sign now. Configure the new one in your receiver, then finish.",
             "finish": "Only the new secret signs now.",

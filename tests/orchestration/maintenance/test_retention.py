@@ -92,6 +92,22 @@ def test_deliveries_that_were_over_long_ago_are_forgotten_and_those_that_wait_ar
     assert count(conn, "webhook_deliveries") == 2
 
 
+def test_the_audit_trail_is_dropped_by_whole_months_and_replaced_keys_with_it(conn):
+    account = insert(conn, "accounts", {"email": "me@example.com", "app_name": "bot"})["account_id"]
+    key = {"account_id": account, "key_hash": b"1", "prefix": "x", "tier": "free"}
+    key_id = insert(conn, "api_keys", key)["key_id"]
+    for days in (440, 431, 399, 1):
+        insert(conn, "audit_log", {"ts": NOW - timedelta(days=days), "action": "key.rotate", "result": str(days)})
+        insert(conn, "ended_keys", {"key_hash": b"%d" % days, "key_id": key_id, "ended_at": NOW - timedelta(days=days)})
+
+    dropped = retention.drop_old(conn, Settings(audit_retention_days=400), NOW)
+
+    assert dropped["audit_log"] >= 1
+    assert dropped["ended_keys"] == 2
+    assert conn.execute("select result from audit_log order by ts").fetchall() == [("399",), ("1",)]
+    assert count(conn, "ended_keys") == 2
+
+
 def events(conn, *told):
     for seq, age in told:
         stream_rows.add(conn, seq, [stream.message("trade", 0, None, {})], NOW - age)
