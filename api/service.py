@@ -51,6 +51,7 @@ class Service:
     connections: Connections = field(default_factory=Connections)  # in a server shared by the host, as the ledger
     ledger: LazyLedger = field(default_factory=LazyLedger)  # in a server shared by the host, private in a test
     redis_url: str | None = None
+    database_disk_gb: float | None = None  # of the database server's disk, in GiB; None: as far as it can be measured
     debug_token: str | None = None  # gives access to /debug
     stranger_pool: Pool | None = None  # for keys that may be unknown, and for registrations; None: as `writes`
     strangers_a_minute: int | None = None  # requests without a valid key, of one address; None: any number

@@ -83,6 +83,7 @@ def build_service(given: Settings) -> Service:
         proxies=Proxies(given.trusted_proxies, given.site_token.get_secret_value() if given.site_token else ""),
         metrics_readers=Networks(given.metrics_readers),
         redis_url=given.redis_url.get_secret_value() if given.redis_url else None,
+        database_disk_gb=given.database_disk_gb,
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         webhook_networks=networks(given.webhook_networks),
         webhook_secrets=SecretBox(lambda: webhook_keys.read(given)),

@@ -140,7 +140,7 @@ class Settings(BaseSettings):
     database_disk_gb: float | None = Field(
         None,
         gt=0,
-        description="Size of the database server's disk in GiB, from which presage doctor forecasts when it is full;"
+        description="Size of the database server's disk in GiB, for the forecasts of alerts and presage doctor;"
         " empty: measured where the server's files are on this machine.",
     )
     stream_retention_h: int = Field(24, ge=1, description="Hours that stream events are kept for resuming.")

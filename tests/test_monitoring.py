@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,14 +14,18 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from api.app import create_app
 from tests.api.conftest import OneConnection, generous
+from tests.debian_programs import debian_program
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "operations"
 RULES = yaml.safe_load((FOLDER / "prometheus-rules.yml").read_text())["groups"]
 DASHBOARD = json.loads((FOLDER / "grafana-dashboard.json").read_text())
-GIVEN = {"up": set()}  # by Prometheus itself
+GIVEN = {
+    "up": set(),  # by Prometheus itself
+    "presage_database_replica_lag_seconds": set(),  # on a replica: tests/api/metrics/test_database_metrics.py has one
+}
 SCRAPED = {"job", "instance"}  # labels that Prometheus adds
-FUNCTIONS = {"rate", "increase", "histogram_quantile"}
+FUNCTIONS = {"rate", "increase", "histogram_quantile", "predict_linear", "time"}
 AGGREGATIONS = {"sum", "max", "min", "count", "topk"}
 WORDS = {"by", "on", "and", "or", "unless"} | FUNCTIONS | AGGREGATIONS
 TOKEN = re.compile(
@@ -55,7 +60,19 @@ def metrics(new_database):
     with new_database() as url, database.connect(url, autocommit=True) as conn:
         pool, ledger = OneConnection(conn), LazyLedger()
         client = testing.TestClient(
-            create_app(Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger))
+            create_app(
+                Service(
+                    reads=pool,
+                    writes=pool,
+                    hub=StreamHub(pool, ledger.ended),
+                    ledger=ledger,
+                    database_disk_gb=1000,
+                )
+            )
+        )
+        conn.execute(
+            "insert into audit_log (ts, action, result, operator)"
+            " values (now() - interval '90 days', 'backup', 'ok', 'root@host')"
         )
         key = generous(conn, "someone@example.com")
         conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")
@@ -117,7 +134,7 @@ def test_an_expression_is_promql_over_metrics_that_there_are(where, expression, 
             asked |= {MATCHER.fullmatch(each)["label"] for each in matchers}
         elif kind == "range":
             assert before[0] in {"name", "labels"}
-            assert any(name in expression for name in ("rate(", "increase("))
+            assert any(name in expression for name in ("rate(", "increase(", "predict_linear("))
         place += 1
 
     assert depth == 0
@@ -150,6 +167,15 @@ def test_every_alert_is_proved_to_fire_and_to_be_silent():
 
     alerts = {rule["alert"] for group in RULES for rule in group["rules"] if "alert" in rule}
     assert tested == {(fires, alert) for alert in alerts for fires in (True, False)}
+
+
+@pytest.mark.parametrize(
+    "check", [["check", "rules", "prometheus-rules.yml"], ["test", "rules", "prometheus-rules.test.yml"]]
+)
+def test_the_rules_pass_prometheus_own_checks(check):
+    done = subprocess.run([debian_program("promtool"), *check], cwd=FOLDER, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_every_metric_is_on_the_dashboard(metrics):

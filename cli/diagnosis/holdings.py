@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from cli.diagnosis import Finding
 from config import webhook_keys
+from sql.disk import free_bytes
 from sql.queries import diagnosis as queries
 from sql.queries import webhooks as webhook_queries
 from sql.webhook_secrets import SecretBox, UnreadableSecretError
@@ -23,7 +23,6 @@ GB = 1 << 30
 MAX_CHUNKS = 5000  # beyond it, planning a query takes longer than most queries
 OVERDUE = timedelta(days=2)  # maintenance drops chunks each hour, once all their rows are past retention
 DAYS_LEFT_FAIL, DAYS_LEFT_WARN = 3, 14
-LOCAL = ("localhost", "127.0.0.1", "::1")
 XID_AGE_FAIL, XID_AGE_WARN = 1_500_000_000, 1_000_000_000
 
 
@@ -66,7 +65,8 @@ def disk(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]
     size, growth = queries.size(conn), queries.growth(conn)
     found = f"{_size(size)} of data"
     found += f", {_size(growth)} more each day" if growth else "; its growth is known after some days"
-    free = _free_bytes(conn, settings, size)
+    embedded = settings.data_dir.expanduser().resolve() if settings.database_url is None else None
+    free = free_bytes(conn, size, settings.database_disk_gb, embedded)
     if free is None:
         found += "; for a forecast of when the disk is full, set PRESAGE_DATABASE_DISK_GB"
     elif growth:
@@ -77,19 +77,6 @@ def disk(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]
             yield Finding("size", "fail" if days < DAYS_LEFT_FAIL else "warn", found, remedy)
             return
     yield Finding("size", "ok", found)
-
-
-def _free_bytes(conn: psycopg.Connection[Any], settings: Settings, size: int) -> float | None:
-    """Return the free space on the database's disk; None if it is elsewhere and its size is not configured."""
-    if settings.database_disk_gb is not None:
-        return settings.database_disk_gb * GB - size
-    if settings.database_url is None:
-        return shutil.disk_usage(settings.data_dir.expanduser().resolve()).free
-    folder = queries.data_directory(conn) if conn.info.host in LOCAL or conn.info.host.startswith("/") else None
-    try:
-        return None if folder is None else shutil.disk_usage(folder).free
-    except OSError:  # a container's path, or not ours to see
-        return None
 
 
 def keys(conn: psycopg.Connection[Any]) -> Iterator[Finding]:

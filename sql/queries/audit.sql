@@ -46,6 +46,10 @@ limit :limit;
 -- The accounts that have or had an email address.
 select account_id from accounts where email = :email or former_email = :email;
 
+-- name: last_backup()$
+-- When `presage backup` last succeeded, in Unix seconds; null if it never has.
+select date_part('epoch', max(ts)) from audit_log where operator is not null and action = 'backup' and result = 'ok';
+
 -- name: forget_ended_keys(before)!
 -- Deletes keys that were replaced long ago.
 delete from ended_keys where ended_at < :before;

@@ -4,6 +4,20 @@
 -- Every stage's state, `off` where it is not configured, and lateness in seconds.
 select stage, case when off then 'off' else status end, lag_s::double precision from pipeline_status order by stage;
 
+-- name: server()^
+-- The database server: its connections, how many it allows, and the age of its oldest unfrozen transaction. Any role may ask.
+select
+    (select sum(numbackends) from pg_stat_database)::int,
+    current_setting('max_connections')::int,
+    (select max(age(datfrozenxid)) from pg_database)::bigint;
+
+-- name: replica_lag()$
+-- Seconds since the newest transaction that a replica has replayed was committed; null on a server that is no replica, and before
+-- the first.
+select greatest(0, date_part('epoch', clock_timestamp() - replayed_at))
+from (select pg_last_xact_replay_timestamp() as replayed_at) as newest
+where pg_is_in_recovery() and replayed_at is not null;
+
 -- name: clocks()
 -- By how many seconds the clock of each feed's host is ahead of the database's; of several live runs the largest.
 select distinct on (feed) feed, (detail ->> 'clock_ahead_ms')::float8 / 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import psycopg
 from cachetools import TTLCache, cached
@@ -13,18 +13,23 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from api.errors import CATALOGUE, Problem
-from api.metrics.counts import Counter
-from sql.queries import pipeline, stream
+from api.metrics.counts import FAILED_KEYS, Counter
+from sql import disk
+from sql.queries import audit, diagnosis, pipeline, stream
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
+    from api.data.pool import Pool
     from api.metrics.slots import EndpointSlots
     from api.service import Service
 
+T = TypeVar("T")
+
 SNAPSHOT_TTL_S = 1.0  # how long one database read serves all scrapes
+STORAGE_TTL_S = 300.0  # each chunk's files are looked at
 
 COUNTERS = {
     Counter.CREDITS_SPENT: ("presage_credits_spent", "Credits charged for answered requests"),
@@ -49,6 +54,17 @@ GAUGES = {
     Counter.SUBSCRIBERS: ("presage_stream_subscribers", "Open streams"),
 }
 REFUSED = {"second": Counter.REFUSED_SECOND, "month": Counter.REFUSED_MONTH}
+SERVER = {  # in the order of the query's columns
+    "presage_database_server_connections": "Connections to the database server, of all programs",
+    "presage_database_server_connections_max": "Connections that the database server allows",
+    "presage_database_transaction_age": "Age of the database server's oldest unfrozen transaction, in transactions",
+}
+STORAGE = {  # in the order of StorageSnapshot
+    "presage_database_size_bytes": "The database's size, without its write-ahead log",
+    "presage_database_disk_free_bytes": "Free space on the database's disk",
+    "presage_database_disk_days_left": "Free space by the database's growth per day, as `presage doctor` forecasts it",
+    "presage_last_backup_timestamp_seconds": "When `presage backup` last succeeded",
+}
 STATES = ("fresh", "late", "stale", "missing", "off")
 SHARDS = {  # in the order of the query's columns
     "presage_shard_led": "1 if a run leads a shard of the live feed",
@@ -75,12 +91,22 @@ class PipelineSnapshot:
     shards: list[tuple[Any, ...]] = field(default_factory=list)
 
 
+class StorageSnapshot(NamedTuple):
+    """Figures of the database's files; None: unknown."""
+
+    size: float | None = None
+    free: float | None = None
+    days_left: float | None = None
+    backup_at: float | None = None
+
+
 class MetricsCollector(Collector):
     """Collects all metrics on each scrape."""
 
     def __init__(self, service: Service, slots: EndpointSlots) -> None:
         self._service, self._counts, self._slots = service, service.host.counts, slots
         self._snapshot = cached(TTLCache(1, SNAPSHOT_TTL_S))(self._read_snapshot)
+        self._storage = cached(TTLCache(1, STORAGE_TTL_S))(self._read_storage)
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
@@ -100,6 +126,7 @@ class MetricsCollector(Collector):
         yield from self._numbers()
         yield from self._ledger()
         yield from self._database()
+        yield from self._server()
 
     def _requests(self) -> Iterator[Metric]:
         answered = CounterMetricFamily(
@@ -134,10 +161,13 @@ class MetricsCollector(Collector):
         )
         for window, number in REFUSED.items():
             refused.add_metric([window], counts.of(number))
+        failed = CounterMetricFamily("presage_failed_keys", "Requests with a key that is not valid", labels=["result"])
+        for result, number in FAILED_KEYS.items():
+            failed.add_metric([result], counts.of(number))
         busy = GaugeMetricFamily("presage_database_connections_busy", "Database connections in use", labels=["pool"])
         for pool, number in POOLS.items():
             busy.add_metric([pool], counts.of(number))
-        yield from (refused, busy)
+        yield from (refused, failed, busy)
 
     def _ledger(self) -> Iterator[Metric]:
         if self._service.ledger.opened:
@@ -186,12 +216,38 @@ class MetricsCollector(Collector):
             max([0, *behind]),
         )
 
-    def _read_snapshot(self) -> PipelineSnapshot:
+    def _server(self) -> Iterator[Metric]:
+        known = dict(zip(SERVER, self._read(self._service.writes, pipeline.server) or (), strict=False))
+        known |= dict(zip(STORAGE, self._storage(), strict=True))
+        for name, about in {**SERVER, **STORAGE}.items():
+            if (figure := known.get(name)) is not None:
+                yield GaugeMetricFamily(name, about, figure)
+        if (lag := self._read(self._service.reads, pipeline.replica_lag)) is not None:
+            yield GaugeMetricFamily(
+                "presage_database_replica_lag_seconds",
+                "Age of the newest transaction that the read replica has replayed",
+                lag,
+            )
+
+    def _read_storage(self) -> StorageSnapshot:
+        def read(conn: Any) -> StorageSnapshot:
+            size, growth = diagnosis.size(conn), diagnosis.growth(conn)
+            free = disk.free_bytes(conn, size, self._service.database_disk_gb)
+            days_left = max(free, 0) / growth if free is not None and growth else None
+            return StorageSnapshot(size, free, days_left, audit.last_backup(conn))
+
+        return self._read(self._service.reads, read) or StorageSnapshot()
+
+    @staticmethod
+    def _read(pool: Pool, work: Callable[[Any], T]) -> T | None:
         """Read the database, which may be unreachable."""
         try:
-            return PipelineSnapshot(*self._service.reads.read(_read_pipeline))
+            return pool.read(work)
         except (psycopg.Error, Problem):
-            return PipelineSnapshot()
+            return None
+
+    def _read_snapshot(self) -> PipelineSnapshot:
+        return PipelineSnapshot(*(self._read(self._service.reads, _read_pipeline) or ()))
 
 
 def _shards(known: list[tuple[Any, ...]]) -> Iterator[Metric]:

@@ -14,6 +14,7 @@ import sql.embedded.configuration as machine
 from api.metering import keys
 from cli.diagnosis import dagster, holdings, pipeline
 from config.settings import Settings
+from sql import disk
 from sql.queries import diagnosis as queries
 from tests.factories import insert
 
@@ -171,7 +172,7 @@ def test_of_a_server_on_this_machine_the_disk_is_looked_at(conn, monkeypatch):
 
 
 def test_of_a_server_elsewhere_the_room_is_not_known(conn, monkeypatch):
-    monkeypatch.setattr(holdings, "queries", Elsewhere())
+    monkeypatch.setattr(disk, "queries", Elsewhere())
 
     (found,) = holdings.disk(conn, Settings(_env_file=None, database_url=SecretStr("postgresql://elsewhere/presage")))
 

@@ -1,0 +1,151 @@
+"""Metrics of the database server, its disk, its replica and its backups."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from api.app import create_app
+from api.service import Service
+from api.stream.hub import StreamHub
+from sql import database, disk
+from sql.embedded import Cluster
+from sql.embedded.account import environment
+from sql.queries import pipeline
+from tests.api.conftest import Client, OneConnection
+from tests.api.metrics.test_metrics import Read
+from tests.conftest import MEMORY, MEMORY_NEEDED
+from tests.factories import insert
+from tests.patience import until
+
+NOW = dt.datetime.now(dt.UTC)
+
+
+def read(**service):
+    pool = OneConnection(service.pop("conn"))
+    made = Service(**{"reads": pool, "writes": pool, "hub": StreamHub(pool, lambda: 0), **service})
+    return Read(Client(create_app(made)).simulate_get("/metrics").text)
+
+
+def names(found):
+    return {sample.name for sample in found.samples}
+
+
+def test_the_server_says_how_many_connections_it_has_and_allows(database_url, conn):
+    with database.connect(database_url), database.connect(database_url):
+        found = read(conn=conn)
+
+    assert 3 <= found("presage_database_server_connections") < found("presage_database_server_connections_max")
+    assert found("presage_database_transaction_age") == conn.execute(pipeline.server.sql).fetchone()[2]
+    assert "presage_database_replica_lag_seconds" not in names(found)
+
+
+def test_any_role_may_ask_for_the_servers_figures(conn):
+    conn.execute("create role nobody_in_particular")
+    conn.execute("set local role nobody_in_particular")
+
+    connections, most, age = pipeline.server(conn)
+
+    assert (connections >= 1, most > 1, age > 0) == (True, True, True)
+
+
+def test_the_days_until_the_disk_is_full_are_those_that_doctor_forecasts(conn):
+    insert(conn, "audit_log", {"ts": NOW - dt.timedelta(days=90), "action": "set", "result": "ok"})
+
+    found = read(conn=conn, database_disk_gb=1000)
+
+    free = found("presage_database_disk_free_bytes")
+    assert free == 1000 * disk.GIB - found("presage_database_size_bytes")
+    (growth,) = conn.execute("select sum(total_bytes) / 30.0 from chunks_detailed_size('audit_log')").fetchone()
+    assert found("presage_database_disk_days_left") == pytest.approx(free / float(growth))
+
+
+def test_what_is_not_known_is_absent(conn, monkeypatch):
+    monkeypatch.setattr(disk, "LOCAL", ())
+    monkeypatch.setattr(disk.shutil, "disk_usage", lambda folder: (_ for _ in ()).throw(PermissionError(folder)))
+
+    found = names(read(conn=conn))
+
+    assert "presage_database_size_bytes" in found
+    assert not found & {
+        "presage_database_disk_free_bytes",
+        "presage_database_disk_days_left",
+        "presage_last_backup_timestamp_seconds",
+    }
+
+
+def test_a_backup_is_the_last_one_that_succeeded(conn):
+    for days, action, result in (
+        (9, "backup", "ok"),
+        (3, "backup", "ok"),
+        (2, "backup", "failed"),
+        (1, "backup", "started"),
+        (0, "set", "ok"),
+    ):
+        ts = NOW - dt.timedelta(days=days)
+        insert(conn, "audit_log", {"ts": ts, "action": action, "result": result, "operator": "root@host"})
+
+    assert read(conn=conn)("presage_last_backup_timestamp_seconds") == pytest.approx(NOW.timestamp() - 3 * 86_400)
+
+
+def test_failed_keys_are_counted_by_result(conn, service, client):
+    for key in ("wrong", "wrong", "x" * 300):
+        client.ask("/v1/time", key=key)
+
+    found = Read(client.simulate_get("/metrics").text)
+
+    assert found("presage_failed_keys_total", result="unknown") == 3
+    assert found("presage_failed_keys_total", result="revoked") == 0
+
+
+@contextmanager
+def standby():
+    """A server that recovers from its log and never ends to: a replica whose primary is gone. Yields its address."""
+    in_memory = MEMORY.is_dir() and disk.shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
+    with tempfile.TemporaryDirectory(prefix="presage-", dir=MEMORY if in_memory else None) as folder:
+        Path(folder).chmod(0o755)
+        cluster = Cluster(Path(folder) / "database", settings={"fsync": "off"})
+        cluster.start()
+        with database.connect(cluster.url("postgres"), autocommit=True) as conn:
+            conn.execute("create table replayed (at timestamptz)")
+        cluster.stop("immediate")
+        place = cluster._place
+        (place.data / "standby.signal").touch()
+        place.user.own(place.data / "standby.signal")
+        # Not by Cluster.start, which waits until the server accepts writes.
+        process = subprocess.Popen(
+            [cluster.install().program("postgres"), "-D", place.data],
+            cwd=place.data,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **place.user.identity(),
+        )
+        try:
+            yield cluster.url("postgres")
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+def connected(url):
+    try:
+        return database.connect(url, autocommit=True)
+    except psycopg.OperationalError:
+        return None
+
+
+def test_a_replica_says_how_old_its_newest_transaction_is(conn):
+    with standby() as url, until(lambda: connected(url)) as replica:
+        assert replica.execute("select pg_is_in_recovery()").fetchone() == (True,)
+        first = read(conn=conn, reads=OneConnection(replica))("presage_database_replica_lag_seconds")
+        until(lambda: pipeline.replica_lag(replica) > first)
+
+        assert 0 < first < 600
