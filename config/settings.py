@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -142,6 +143,36 @@ class Settings(BaseSettings):
         gt=0,
         description="Size of the database server's disk in GiB, for the forecasts of alerts and presage doctor;"
         " empty: measured where the server's files are on this machine.",
+    )
+    backup_repository: str = Field(
+        "",
+        description="Where base backups and the write-ahead log of the embedded database are kept, for recovery to any "
+        "moment: an absolute folder, best on another machine's disk, or s3://bucket/path; empty: none are made.",
+    )
+    backup_passphrase: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="Encrypts that repository: 16 characters or more. Without it nothing can be restored: keep a copy "
+        "elsewhere. Empty: not encrypted. It cannot be changed for a repository in use.",
+    )
+    backup_every_h: float = Field(
+        24.0, gt=0, description="Hours between two base backups, of what has changed since the one before."
+    )
+    backup_full_every_days: float = Field(7.0, gt=0, description="Days between two base backups of everything.")
+    backup_fulls_kept: int = Field(
+        2,
+        ge=1,
+        description="Full base backups that are kept, with those that rest on them and the write-ahead log since the "
+        "oldest of them.",
+    )
+    backup_s3_endpoint: str = Field(
+        "s3.amazonaws.com", description="Host of the object store of PRESAGE_BACKUP_REPOSITORY, by TLS: host[:port]."
+    )
+    backup_s3_region: str = Field("us-east-1", description="Its region.")
+    backup_s3_key: SecretStr | None = Field(None, description="The access key for it.")
+    backup_s3_secret: SecretStr | None = Field(None, description="The secret of that access key.")
+    backup_s3_ca_file: Path | None = Field(
+        None, description="Certificates that sign the object store's, as PEM; empty: this machine's."
     )
     stream_retention_h: int = Field(24, ge=1, description="Hours that stream events are kept for resuming.")
 
@@ -300,6 +331,28 @@ class Settings(BaseSettings):
                     raise ValueError(
                         f"key {nth} is not 32 bytes in URL-safe base64, as of `openssl rand -base64 32 | tr +/ -_`"
                     )
+        return given
+
+    @field_validator("backup_repository")
+    @classmethod
+    def _is_a_repository(cls, given: str) -> str:
+        if given and not re.fullmatch(r"/[^\x00-\x1f]+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?", given):
+            raise ValueError("neither an absolute folder nor s3://bucket/path")
+        return given.rstrip("/") or given
+
+    @field_validator("backup_s3_endpoint", "backup_s3_region")
+    @classmethod
+    def _is_a_word(cls, given: str) -> str:
+        if not re.fullmatch(r"[A-Za-z0-9.:_-]*", given):
+            raise ValueError("only letters, digits and . : _ - are allowed")
+        return given
+
+    @field_validator("backup_passphrase", "backup_s3_key", "backup_s3_secret")
+    @classmethod
+    def _is_one_line(cls, given: SecretStr | None) -> SecretStr | None:
+        # It becomes a line of a configuration file; the message must not contain it.
+        if given is not None and not re.fullmatch(r"[!-~]([ -~]*[!-~])?", given.get_secret_value()):
+            raise ValueError("only printable ASCII characters, without a space at the beginning or the end")
         return given
 
     @property

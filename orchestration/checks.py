@@ -12,6 +12,8 @@ from sql.queries import checks as queries
 if TYPE_CHECKING:
     import psycopg
 
+    from sql.backup.base.state import Archive, State
+
 Severity = Literal["warn", "error"]
 
 LAG_OVER = timedelta(minutes=5)
@@ -23,6 +25,7 @@ REFUSED_OVER = timedelta(minutes=10)
 REFUSED_WORST = 1000
 SILENT_S = 900.0
 SILENT_PASSES = 5
+WAL_WAITS, WAL_WAITS_WORST = timedelta(minutes=5), timedelta(minutes=30)
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,9 @@ class Judgement:
     summary: str
     severity: Severity = "error"
     figures: dict[str, Any] = field(default_factory=dict)
+
+
+OFF_BACKUPS = Judgement(holds=True, summary="off: PRESAGE_BACKUP_REPOSITORY is not set", severity="warn")
 
 
 def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
@@ -110,3 +116,33 @@ def quality_passes(conn: psycopg.Connection[Any], every_s: float) -> Judgement:
     figures = {"silent_s": round(float(silent_s), 1)}
     holds = silent_s <= max(SILENT_S, SILENT_PASSES * every_s)
     return Judgement(holds, f"{silent_s:.0f} s without a data-quality pass", "warn", figures)
+
+
+def wal_archived(archive: Archive, now: datetime) -> Judgement:
+    """Check that the write-ahead log reaches the repository."""
+    figures: dict[str, Any] = {"waiting_segments": archive.waiting, "waiting_MB": round(archive.waiting_bytes / 1e6)}
+    times = {
+        "waiting_since": archive.waiting_since,
+        "archived_at": archive.archived_at,
+        "failed_at": archive.failed_at,
+    }
+    figures |= {name: at for name, at in times.items() if at is not None}
+    if not archive.on:
+        return Judgement(holds=False, summary="the server runs without archiving: restart it", figures=figures)
+    age = timedelta() if archive.waiting_since is None else now - archive.waiting_since
+    severity: Severity = "warn" if age < WAL_WAITS_WORST else "error"
+    return Judgement(age < WAL_WAITS, archive.said(now), severity, figures)
+
+
+def base_backup_recent(state: State, now: datetime, every: timedelta) -> Judgement:
+    """Check that base backups are taken as often as they should be."""
+    newest, failed = state.newest, state.failed
+    if failed is not None:
+        summary = f"failed at {failed.at:%Y-%m-%d %H:%M} UTC: {failed.error}"
+        return Judgement(holds=False, summary=summary, figures={"failed_at": failed.at})
+    if newest is None:
+        return Judgement(holds=False, summary="there is none yet", severity="warn")
+    age = now - newest.ended
+    figures = {"label": newest.label, "ended": newest.ended, "MB": round(newest.bytes / 1e6)}
+    hours = age.total_seconds() / 3600
+    return Judgement(age < every * 2, f"{newest.kind}, {hours:.1f} hours old", "error", figures)

@@ -6,8 +6,6 @@ import fcntl
 import os
 from typing import TYPE_CHECKING
 
-import pytest
-
 from sql.embedded import debian, installation
 
 if TYPE_CHECKING:
@@ -24,9 +22,7 @@ def debian_program(name: str) -> Path:
     with (into / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not complete.exists():
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(debian, "PACKAGES", PACKAGES)
-                files = debian.download(installation.machine().architecture, into, print)
+            files = debian.download(installation.machine().architecture, into, print, PACKAGES)
             debian.unpack(files, into / "root")
             complete.touch()
     return next(file for file in (into / "root/usr").rglob(name) if file.is_file() and os.access(file, os.X_OK))

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 def diagnose(settings: Settings, *, live: bool = False) -> list[Finding]:
     """Check machine, packages and database, and the exchange if `live`; return the findings."""
-    from cli.diagnosis import chain, database, exchange, host
+    from cli.diagnosis import backups, chain, database, exchange, host
 
     findings = [host.python(), host.packages(), host.machine(), *host.disk(settings), *host.ports(settings)]
     findings += [host.alerts(settings), *host.exposure(settings)]
+    findings += backups.configuration(settings)
     findings += database.database(settings)
     findings += chain.configuration(settings)
     if live:

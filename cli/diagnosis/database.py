@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from cli.diagnosis import Finding, dagster, holdings, pipeline
+from cli.diagnosis import Finding, backups, dagster, holdings, pipeline
 from cli.stack import sources
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def database(settings: Settings) -> list[Finding]:
                 checks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
                     checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.webhook_secrets]
-                    checks += [holdings.wraparound]
+                    checks += [holdings.wraparound, backups.archive]
                     checks += [pipeline.lag, pipeline.shards, pipeline.losses, pipeline.clocks]
                 for check in checks:
                     found += _run_check(check, conn, settings)
@@ -209,7 +209,7 @@ def _unreachable(error: Exception) -> Finding:
     return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and accepts our connection")
 
 
-WITH_SETTINGS = (connections, holdings.chunks, holdings.disk, holdings.webhook_secrets)
+WITH_SETTINGS = (connections, holdings.chunks, holdings.disk, holdings.webhook_secrets, backups.archive)
 
 
 def _run_check(check: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:

@@ -113,6 +113,24 @@ class Stack:
         if self.plan.database_url is None:
             with self._step("install"):
                 self.cluster().install(self.report)
+                self._configure_archiving()
+
+    def _configure_archiving(self) -> None:
+        """Turn archiving of the write-ahead log on or off, as the settings say, before the server starts."""
+        from sql.backup import BackupError
+        from sql.backup.base import options, repository
+        from sql.embedded.place import find
+
+        wanted = options.of(settings.get())
+        if wanted is None:
+            if repository.disable(find(self.plan.data_dir / "database")):
+                self.report(f"base backups are off from now on: {options.OFF}")
+            return
+        try:
+            on = repository.enable(self.plan.data_dir, wanted, cache_dir=self.plan.cache_dir, tell=self.report)
+        except BackupError as error:
+            raise StartError(str(error)) from error
+        self.report(f"base backups: {on.stanza} in {wanted.repository}")
 
     def cluster(self) -> Cluster:
         """Return the embedded server of this plan's data folder."""

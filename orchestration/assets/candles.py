@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 
 from config import settings
-from orchestration.assets import quality
+from orchestration.assets import backups, quality
 from orchestration.candles import activity, aggregates
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import unfinished
@@ -180,7 +180,7 @@ job = dg.define_asset_job(
         dg.AssetSelection.assets(candles, market_stats_24h, market_activity, market_rankings, book_anchors)
         | dg.AssetSelection.all_asset_checks()
     )
-    - dg.AssetSelection.checks(quality.quality_checks),
+    - dg.AssetSelection.checks(quality.quality_checks, backups.restore_check),
     description="Each minute: candles, 24-hour statistics, activity, the ranking, and every stage's checks.",
     tags={"dagster/max_runtime": "300", "dagster/priority": "5"},
 )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sql.backup.origin import Origin
 
 Existing = Literal["missing", "empty", "full"]
-EVENTS_A_SECOND = 100_000  # more than any exchange sends: see `_settle`
+EVENTS_A_SECOND = 100_000  # more than any exchange sends: see `settle`
 
 
 def restore(
@@ -61,7 +61,7 @@ def restore(
             raise
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         conn.execute("select timescaledb_post_restore()")
-    _settle(url, backup)
+    settle(url, backup.at)
     if kept is not None:
         tell(f"the previous database is now {kept}: drop it when you are sure")
     return backup
@@ -155,13 +155,13 @@ def _rename(admin: psycopg.Connection[Any], old: str, new: str) -> None:
     admin.execute(sql.SQL("alter database {} rename to {}").format(sql.Identifier(old), sql.Identifier(new)))
 
 
-def _settle(url: str, backup: Origin) -> None:
-    """Mark what was live when the backup was made as no longer live.
+def settle(url: str, at: datetime) -> None:
+    """Mark what was live at the moment that a database was taken back to as no longer live.
 
-    Stream numbers assigned after the backup must not be assigned again: a client that resumes after one of them would
+    Stream numbers assigned after that moment must not be assigned again: a client that resumes after one of them would
     wrongly learn that it missed nothing. So the numbers jump, and older events cannot be resumed from.
     """
-    age_s = max(0.0, (datetime.now(UTC) - backup.at).total_seconds())
+    age_s = max(0.0, (datetime.now(UTC) - at).total_seconds())
     with database.connect(url, autocommit=True, name="presage restore") as conn:
         for table in ("stream_blocks", "stream_events"):  # the latter in a backup of an earlier release
             if _one(conn, sql.SQL("select to_regclass({})").format(sql.Literal(table))) is not None:

@@ -18,7 +18,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from sql.embedded import installation, place, postmaster, preparation
+from sql.embedded import archiving, installation, place, postmaster, preparation
 from sql.embedded.account import environment
 from sql.embedded.errors import EmbeddedError
 from sql.embedded.preparation import ROLE
@@ -54,11 +54,13 @@ class Cluster:
         port: int | None = None,
         cache_dir: Path | None = None,
         settings: Mapping[str, str] | None = None,
+        start_within_s: float = START_S,
     ) -> None:
         self.data_dir = Path(data_dir).expanduser().resolve()
         self.port = port
         self.cache_dir = cache_dir
         self.settings = dict(settings or {})
+        self.start_within_s = start_within_s
         self._ours = False
         self._process: subprocess.Popen[bytes] | None = None
         self._restore: list[signal.Signals] = []
@@ -246,7 +248,7 @@ class Cluster:
             if live is not None and live.pid == process.pid and live.ready:
                 return
             now = time.monotonic()
-            if process.poll() is not None or now - began > START_S:
+            if process.poll() is not None or now - began > self.start_within_s:
                 raise EmbeddedError(
                     f"the database did not start; its log ends:\n{self._log_tail()}",
                     f"see {here.logs}, or start over with a new data folder",
@@ -267,8 +269,12 @@ class Cluster:
         for how in (mode, "immediate"):
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGNALS[how])
-            deadline = time.monotonic() + seconds
-            while postmaster.alive(pid) and time.monotonic() < deadline:
+            began = time.monotonic()
+            archived_until = began + archiving.WAIT_S
+            while postmaster.alive(pid) and (now := time.monotonic()) < began + seconds:
+                if now > archived_until:
+                    archiving.give_up(self.home)
+                    archived_until = now + 1.0
                 time.sleep(0.02)
             if not postmaster.alive(pid):
                 self._live()

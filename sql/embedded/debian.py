@@ -179,7 +179,9 @@ def require_mirror(sources: Iterable[AptSource] | None = None) -> list[AptSource
     return found[:3]
 
 
-def download(architecture: str, work: Path, progress: Callable[[str], None]) -> list[Path]:
+def download(
+    architecture: str, work: Path, progress: Callable[[str], None], packages: tuple[str, ...] = PACKAGES
+) -> list[Path]:
     """Fetch every package into `work`/packages and return the files; existing ones are not fetched again."""
     signed_by = keyring()
     sources = machine_sources()
@@ -193,7 +195,7 @@ def download(architecture: str, work: Path, progress: Callable[[str], None]) -> 
     options = f"[arch={architecture} target=Packages signed-by={signed_by}]"
     _read_lists(work, options, candidates, security(sources), progress)
 
-    _, output = _apt(work, ["download", "--print-uris", *PACKAGES], into)
+    _, output = _apt(work, ["download", "--print-uris", *packages], into)
     missing = dict(re.findall(r"^'\S+' (\S+\.deb) (\d+)", "\n".join(output), flags=re.MULTILINE))
     for file in into.glob("*.deb"):  # an earlier interrupted download may have left older versions
         if name_of(file) in {name.split("_", 1)[0] for name in missing}:
@@ -201,9 +203,9 @@ def download(architecture: str, work: Path, progress: Callable[[str], None]) -> 
     if missing:
         megabytes = sum(map(int, missing.values())) / 1e6
         progress(f"downloading {len(missing)} packages, {megabytes:.0f} MB")
-    status, output = _apt(work, ["download", *PACKAGES], into)
+    status, output = _apt(work, ["download", *packages], into)
     files = sorted(into.glob("*.deb"))
-    if status != 0 or sorted(map(name_of, files)) != sorted(PACKAGES):
+    if status != 0 or sorted(map(name_of, files)) != sorted(packages):
         raise _failed("downloading Debian's packages", output)
     return files
 

@@ -103,7 +103,7 @@ def install(cache_dir: Path | None = None, progress: Callable[[str], None] | Non
             f"the cache folder {root} has a colon in its name", "set PRESAGE_CACHE_DIR to another folder"
         )
     with _no_space(root):
-        _make(root)
+        make_folder(root)
         with locked(root / ".lock", tell):
             if (found := installed(cache_dir)) is not None:
                 return found
@@ -240,7 +240,8 @@ def _wrap(here: Machine, tree: Path, final: Path) -> None:
         program.chmod(0o755)
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder of programs, and those above it."""
     try:
         for path in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
             path.mkdir(exist_ok=True)

@@ -64,6 +64,16 @@ def orphans(name: str) -> list[int]:
     return [pid for pid in _pids() if any(word.startswith(title) for word in _command(pid)) and alive(pid)]
 
 
+def with_argument(folder: str, command: str) -> list[int]:
+    """Return the processes whose arguments contain a command, and one that names a path in the folder."""
+    found = []
+    for pid in _pids():
+        words = _command(pid)
+        if command in words and any(f"{folder}/" in word for word in words):
+            found.append(pid)
+    return found
+
+
 def _pids() -> Iterator[int]:
     return (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from config import secret_files
-from sql.embedded import configuration, postmaster
+from sql.embedded import archiving, configuration, postmaster
 from sql.embedded.errors import OTHERWISE, EmbeddedError
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def configure(place: ClusterFolder, port: int | None, socket_port: int, settings
         "listen_addresses": "" if port is None else "127.0.0.1",
         "unix_socket_directories": str(place.make_sockets(socket_port)),
         "unix_socket_permissions": "0700",
+        **archiving.server_settings(place.home),
         **settings,
     }
     for name, text in {

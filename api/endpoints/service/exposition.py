@@ -15,7 +15,7 @@ from prometheus_client.registry import Collector
 from api.errors import CATALOGUE, Problem
 from api.metrics.counts import FAILED_KEYS, Counter
 from sql import disk
-from sql.queries import audit, diagnosis, pipeline, stream
+from sql.queries import audit, backups, diagnosis, pipeline, stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,6 +73,12 @@ SHARDS = {  # in the order of the query's columns
     "presage_shard_backlog_events": "Events that a shard's leader has received and not written yet",
     "presage_shard_lag_p99_seconds": "99th percentile of a shard's lag, from the exchange's timestamp to the commit",
 }
+BACKUPS = {  # in the order of the query's columns, after the first
+    "presage_wal_archived_age_seconds": "Since the write-ahead log was last archived",
+    "presage_base_backup_age_seconds": "Since the newest base backup was completed",
+    "presage_restore_check_age_seconds": "Since the restore of a base backup was last checked",
+    "presage_restore_check_ok": "1 if that check succeeded",
+}
 POOLS = {
     "reads": Counter.READS_BUSY,
     "writes": Counter.WRITES_BUSY,
@@ -89,6 +95,7 @@ class PipelineSnapshot:
     head: int = 0
     clocks: list[tuple[str, float]] = field(default_factory=list)
     shards: list[tuple[Any, ...]] = field(default_factory=list)
+    backups: tuple[Any, ...] = ()
 
 
 class StorageSnapshot(NamedTuple):
@@ -205,7 +212,7 @@ class MetricsCollector(Collector):
         )
         for feed, ahead_s in known.clocks:
             clocks.add_metric([feed], ahead_s)
-        yield from (lag, fresh, state, clocks, *_shards(known.shards))
+        yield from (lag, fresh, state, clocks, *_shards(known.shards), *_backups(known.backups))
         yield CounterMetricFamily(
             "presage_stream_events", "Stream events ever written: the newest event's seq", known.head
         )
@@ -259,5 +266,20 @@ def _shards(known: list[tuple[Any, ...]]) -> Iterator[Metric]:
     return iter(families)
 
 
-def _read_pipeline(conn: Any) -> tuple[list[Any], int, list[Any], list[Any]]:
-    return list(pipeline.lags(conn)), stream.head(conn) or 0, list(pipeline.clocks(conn)), list(pipeline.shards(conn))
+def _backups(known: tuple[Any, ...]) -> Iterator[Metric]:
+    """Yield the metrics of base backups, where the server archives its write-ahead log."""
+    if not known or not known[0]:
+        return
+    for (name, about), figure in zip(BACKUPS.items(), known[1:], strict=True):
+        if figure is not None:
+            yield GaugeMetricFamily(name, about, figure)
+
+
+def _read_pipeline(conn: Any) -> tuple[list[Any], int, list[Any], list[Any], Any]:
+    return (
+        list(pipeline.lags(conn)),
+        stream.head(conn) or 0,
+        list(pipeline.clocks(conn)),
+        list(pipeline.shards(conn)),
+        backups.ages(conn),
+    )
