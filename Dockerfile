@@ -30,6 +30,21 @@ FROM caddy:2.10.2-alpine AS proxy
 RUN chown -R 10001:10001 /data /config
 USER 10001:10001
 
+# pgBackRest with its own loader and libraries, as the database's image has another C library.
+FROM debian:13.1-slim AS pgbackrest
+RUN apt-get update && apt-get install --yes --no-install-recommends pgbackrest=2.55.1-1 \
+    && mkdir -p /kept/lib && cp /usr/bin/pgbackrest /kept/program \
+    && cp -L $(ldd /usr/bin/pgbackrest | grep -o '/[^ ]*') /kept/lib/ \
+    && printf '#!/bin/sh\nexec /opt/pgbackrest/lib/ld-linux-* --inhibit-cache --library-path /opt/pgbackrest/lib --argv0 "$0" /opt/pgbackrest/program "$@"\n' > /kept/pgbackrest \
+    && chmod 755 /kept/pgbackrest
+
+# The database, which archives from inside its container; the same image takes the base backups.
+FROM timescale/timescaledb:2.19.3-pg17 AS database
+COPY --from=pgbackrest /kept /opt/pgbackrest
+COPY --chmod=755 sql/backup/base/container.sh /usr/local/bin/presage-pgbackrest
+RUN install -d -o postgres -g postgres -m 700 /backups /restored
+USER postgres
+
 FROM python:3.11.14-slim-bookworm
 RUN groupadd --gid 10001 presage && useradd --uid 10001 --gid presage --home-dir /app --no-create-home presage \
     && install --directory --owner presage --group presage /exports

@@ -56,7 +56,9 @@ for path in {PATHS_WITH_KEYS}:
 
 
 def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(config):
-    assert set(OURS) | {"database", "proxy", "prometheus", "alertmanager", "grafana"} == set(config["services"])
+    assert set(OURS) | {"database", "backup", "proxy", "prometheus", "alertmanager", "grafana"} == set(
+        config["services"]
+    )
     for secret in SECRETS:
         done, _ = rendered(**{name: value for name, value in SECRETS.items() if name != secret})
         assert done.returncode != 0
@@ -73,7 +75,7 @@ def test_every_service_is_bounded_and_holds_no_more_rights_than_it_needs(config)
         assert not {"privileged", "pid", "ipc", "network_mode", "devices", "userns_mode"} & set(service), name
         assert ":latest" not in service["image"], name
         assert ":" in service["image"], name
-    for name in {*OURS, "proxy", "prometheus", "alertmanager"}:
+    for name in {*OURS, "backup", "proxy", "prometheus", "alertmanager"}:
         assert config["services"][name]["read_only"] is True, name
     assert re.search(r"^USER presage$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
 
@@ -117,6 +119,8 @@ def test_services_share_a_network_only_if_one_of_them_has_to_reach_the_other(con
 
     assert members == {
         "pipeline": {"database", "migrate", "code", "daemon", "webserver"},
+        "repository": {"database"},
+        "repository-of-backups": {"backup"},
         "exchange": {"code"},
         "operator": {"webserver"},
         "api-database": {"database", "api"},
@@ -200,9 +204,10 @@ def test_every_image_is_of_one_version(config):
     bases = re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)
     images = [service["image"] for service in config["services"].values() if "build" not in service]
 
-    assert len(bases) == 4
+    assert len(bases) == 6
     for image in bases + images:
-        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+(-[a-z0-9]+)*", image), image
+        # Debian's point releases have two numbers.
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+(-[a-z0-9]+)*|debian:\d+\.\d+-slim", image), image
     assert int(re.search(r"^FROM node:(\d+)", dockerfile, re.MULTILINE)[1]) in {24, 26}  # supported until 2028 and 2029
     assert "--require-hashes -r /tmp/uv.lock" in dockerfile
 
@@ -215,7 +220,20 @@ def test_every_setting_reaches_the_services(config):
     }
     services = config["services"]
     for_all = set(services["code"]["environment"])
-    assert names <= for_all.union(*(services[name]["environment"] for name in ("api", "site", "webserver")))
+    assert names <= for_all.union(*(services[name]["environment"] for name in ("api", "site", "webserver", "backup")))
+
+
+def test_the_repository_of_backups_and_its_secrets_are_known_to_the_database_and_its_backups_alone(config):
+    _, given = rendered(**SECRETS, PRESAGE_BACKUP_REPOSITORY="s3://bucket", PRESAGE_BACKUP_PASSPHRASE="a passphrase")
+    knowing = {name for name, each in given["services"].items() if "a passphrase" in each["environment"].values()}
+
+    assert knowing == {"database", "backup"}
+    assert not [name for name in OURS if any("_BACKUP_" in each for each in config["services"][name]["environment"])]
+    # Without a need for it, the database has no way out.
+    for name in ("repository", "repository-of-backups"):
+        assert config["networks"][name]["internal"] is True
+        _, opened = rendered(**SECRETS, PRESAGE_BACKUP_NETWORK_INTERNAL="false")
+        assert not opened["networks"][name].get("internal")
 
 
 def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
