@@ -17,8 +17,8 @@ from tests import factories
 
 PASSPHRASE = "a passphrase that nobody guesses"
 DATABASE = "exchange"
-# The data does not outlive the tests.
-SETTINGS = {"shared_buffers": "32MB", "track_commit_timestamp": "on", "fsync": "off"}
+# The data does not outlive the tests, and commits are those of the tests alone.
+SETTINGS = {"shared_buffers": "32MB", "track_commit_timestamp": "on", "fsync": "off", "autovacuum": "off"}
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 

@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import msgspec
@@ -19,6 +20,8 @@ from typer.testing import CliRunner
 from api.endpoints.service import exposition
 from cli.diagnosis import backups as diagnosis
 from cli.main import app
+from cli.stack.processes import StartError
+from cli.stack.stack import Stack
 from config import settings as configuration
 from config.settings import Settings
 from orchestration import checks
@@ -238,30 +241,56 @@ def test_metrics_tell_the_ages_of_the_archive_the_backup_and_the_check(origin):
     assert list(exposition._backups((False, 1.0, 2.0, 3.0, True))) == []
 
 
-def test_the_archive_of_a_stopped_server_is_recovered_to_its_end(origin):
+def test_a_stopped_server_is_recovered_to_the_end_of_its_archive_beside_it_and_in_its_place(origin, monkeypatch):
     """Where no transaction is as late as the moment, recovery ends with the last one there is."""
     after(origin)
     origin.query("create table last_words as select 1 as n")
     with recovery.listed(origin.data_dir, origin.options) as reader:
         recovery.flush(origin.data_dir, None, print)
         before = reader.archived_until(reader.stanza_info())
-    # So that the last segment, archived when the server stops, is a moment later than its last commit.
+    # A last segment that is archived well after the last commit.
     committed = dt.datetime.now(dt.UTC)
     until(lambda: dt.datetime.now(dt.UTC) > committed + 2 * SECOND)
+    origin.query("select pg_logical_emit_message(false, 'tests', 'no commit')")
+    origin.query("select pg_switch_wal()")
     origin.cluster.stop()
     into = origin.folder / "end"
     try:
         with recovery.listed(origin.data_dir, origin.options) as reader:
             newest = reader.archived_until(reader.stanza_info())
-        assert newest >= before
+        assert newest > before
         done = recovery.recover(origin.data_dir, into, origin.options, newest)
         with Cluster(into / "database", settings=SETTINGS) as copy:
             rows = origin.query("select n from last_words", copy.url("exchange"))
     finally:
         erase(into)
-        origin.cluster.start()
     assert rows == [(1,)]
     assert (done.complete, done.databases) == (False, ["exchange"])
+
+    # A recovery that fails leaves everything as it was, archiving too.
+    there = sorted(origin.cluster.home.iterdir())
+    conf = (origin.archiving.folder / "pgbackrest.conf").read_text()
+
+    def fails(*_):
+        raise BackupError("it failed", "why")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(recovery, "_replay", fails)
+        with pytest.raises(BackupError, match="it failed"):
+            recovery.recover(origin.data_dir, origin.data_dir, origin.options, "latest", replace=True)
+    assert sorted(origin.cluster.home.iterdir()) == there
+    assert (origin.archiving.folder / "pgbackrest.conf").read_text() == conf
+    assert not (origin.archiving.folder / "restore.conf").exists()
+    assert repository.opened(origin.data_dir) == origin.archiving
+    with pytest.raises(BackupError, match="has a database already"):
+        recovery.recover(origin.data_dir, origin.data_dir, origin.options, "latest")
+
+    done = recovery.recover(origin.data_dir, origin.data_dir, origin.options, "latest", replace=True)
+
+    assert (done.kept / "PG_VERSION").exists()
+    assert repository.opened(origin.data_dir) is None, "it archives under a name of its own from now on"
+    with Cluster(origin.data_dir / "database", settings=SETTINGS):
+        assert origin.query("select n from last_words") == [(1,)]
 
 
 @pytest.fixture
@@ -353,6 +382,27 @@ def test_archiving_belongs_to_the_data_and_ends_only_when_it_is_turned_off(folde
     assert archiving.server_settings(home) == {}
     assert repository.opened(data_dir) is None
     assert not repository.disable(place.find(data_dir / "database"))
+
+
+def test_presage_up_turns_archiving_on_and_off_as_the_settings_say(folder, monkeypatch):
+    said, data_dir = [], folder / "data"
+    stack = Stack(SimpleNamespace(data_dir=data_dir, cache_dir=None), None, said.append)
+    given = {"_env_file": None, "database_url": None, "data_dir": data_dir}
+
+    def configure(**more):
+        monkeypatch.setattr(configuration, "get", lambda: Settings(**given, **more))
+        stack._configure_archiving()
+
+    configure()
+    assert said == []
+    configure(backup_repository=str(folder / "repository"))
+    assert said[-1] == f"base backups: {repository.opened(data_dir).stanza} in {folder}/repository"
+    assert repository.active(data_dir) is None, "the server does not run"
+    configure()
+    assert "base backups are off from now on" in said[-1]
+    assert repository.opened(data_dir) is None
+    with pytest.raises(StartError, match="set PRESAGE_BACKUP_S3_KEY"):
+        configure(backup_repository="s3://bucket/path")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from sql import database
 from sql.backup import restoring
 from sql.backup.base import contents, repository
 from sql.backup.errors import BackupError
-from sql.embedded import Cluster, EmbeddedError, archiving, installation, postmaster
+from sql.embedded import Cluster, EmbeddedError, installation, postmaster
 from sql.embedded import place as places
 from sql.embedded.place import ClusterFolder
 from sql.queries import backups
@@ -36,7 +36,8 @@ RECOVERY_S = 7 * 86_400.0
 ENDED_BEFORE = "recovery ended before configured recovery target was reached"
 MARGIN_BYTES = 256 << 20
 PROGRESS_EVERY_S = 5.0
-# Recovery on a machine with fewer processors than the origin's: with hot_standby the server would refuse.
+# Without hot_standby, recovery also works on a machine with fewer processors than the origin's. With archiving, log of
+# the copy would reach the repository.
 SERVER_SETTINGS = {"hot_standby": "off", "archive_mode": "off"}
 BESIDE = ("webhook_encryption_keys", "started")  # files of a data folder that the restored databases need
 
@@ -96,6 +97,13 @@ def recover(
     backup = backup_before(chosen, moment, newest)
     tell(f"base backup {backup.label} ({backup.kind}) of {backup.ended:%Y-%m-%d %H:%M:%S} UTC, {_mb(backup.bytes)}")
     home_was_there = place.home.exists()
+    kept, placed = None, False
+    copy = Cluster(
+        into / "database",
+        cache_dir=cache_dir,
+        settings={**(settings or {}), **SERVER_SETTINGS},
+        start_within_s=RECOVERY_S,
+    )
     try:
         place.make()
         with installation.locked(place.lock, tell):
@@ -103,29 +111,18 @@ def recover(
                 repository.configure, place, options, stanza=chosen.name, cache_dir=cache_dir, tell=tell
             )
             _fetch(place, backup, moment, configure, tell)
-            kept = _put_in_place(place)
-    except EmbeddedError as error:
-        raise BackupError(error.problem, error.remedy) from error
-    except BaseException:
-        shutil.rmtree(_part(place), ignore_errors=True)
+            kept, placed = _put_in_place(place), True
+        reached, complete, databases = _replay(copy, place, moment, tell)
+    except BaseException as error:
         if not home_was_there:
             shutil.rmtree(place.home, ignore_errors=True)
-        raise
-    try:
-        copy = Cluster(
-            into / "database",
-            cache_dir=cache_dir,
-            settings={**(settings or {}), **SERVER_SETTINGS},
-            start_within_s=RECOVERY_S,
-        )
-        reached, complete, databases = _replay(copy, place, moment, tell)
-    except BaseException:
-        shutil.rmtree(place.data, ignore_errors=True)
-        if kept is not None:
-            kept.rename(place.data)
+        _undo(place, kept, placed=placed)
+        if isinstance(error, EmbeddedError):
+            raise BackupError(error.problem, error.remedy) from error
         raise
     finally:
-        repository.disable(place)  # its configuration has the passphrase, and names the origin's stanza
+        repository.forget_origin(place)
+    repository.disable(place)
     _bring_along(source, into, databases)
     return Recovered(into, chosen.name, backup, reached, complete, databases, kept)
 
@@ -249,16 +246,28 @@ def _put_in_place(place: ClusterFolder) -> Path | None:
     if place.data.exists():
         kept = place.data.with_name(f"17.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
         place.data.rename(kept)
-    _part(place).rename(place.data)
+    try:
+        _part(place).rename(place.data)
+    except OSError:
+        if kept is not None:
+            kept.rename(place.data)
+        raise
     return kept
+
+
+def _undo(place: ClusterFolder, kept: Path | None, *, placed: bool) -> None:
+    """Remove what a failed recovery has made, and put back what was there."""
+    shutil.rmtree(_part(place), ignore_errors=True)
+    if placed:
+        shutil.rmtree(place.data, ignore_errors=True)
+    if kept is not None:
+        kept.rename(place.data)
 
 
 def _replay(
     cluster: Cluster, place: ClusterFolder, moment: Moment, tell: Callable[[str], None]
 ) -> tuple[datetime | None, bool, list[str]]:
     """Replay the log up to the moment, and settle what was live then."""
-    # Archiving is off by now: no segment of the copy ever reaches the origin's stanza.
-    archiving.script(place.home).unlink(missing_ok=True)
     tell("replaying the write-ahead log")
     complete = True
     try:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from sql.embedded.place import ClusterFolder
 
 LAUNCHER, CONFIGURATION, STANZA = "pgbackrest", "pgbackrest.conf", "stanza"
-IO_TIMEOUT_S = 15  # of each request to the repository, after which it counts as dead
+RESTORE_CONFIGURATION = "restore.conf"  # beside that of a cluster's own archiving
+IO_TIMEOUT_S = 10  # of a read from the repository; it is tried nine times
 PUSH_TIMEOUT_S = 120  # of one segment, whatever holds it up
 LINE = re.compile(r"^(?:\d{4}-\d\d-\d\d [\d:.]+ )?P\d\d +(?P<level>[A-Z]+): (?P<text>.*)")
 SHARE = re.compile(r"^restore file .*?([\d.]+)%\)")
@@ -38,6 +39,7 @@ class Repository:
 
     place: ClusterFolder
     stanza: str
+    configuration: str = CONFIGURATION
 
     @property
     def folder(self) -> Path:
@@ -84,7 +86,7 @@ class Repository:
         self, command: str, *options: str, stanza: bool = True, progress: Callable[[str], None] | None = None
     ) -> str:
         """Run pgBackRest as the server's user and return its output; secrets are in its configuration alone."""
-        words = ["/bin/sh", str(self.folder / LAUNCHER), command, f"--config={self.folder / CONFIGURATION}"]
+        words = ["/bin/sh", str(self.folder / LAUNCHER), command, f"--config={self.folder / self.configuration}"]
         words += [f"--stanza={self.stanza}"] if stanza else []
         words += ["--log-level-stderr=error", f"--log-level-console={'detail' if progress else 'off'}", *options]
         user = self.place.user
@@ -134,6 +136,12 @@ def opened(data_dir: Path) -> Repository | None:
         return None
 
 
+def active(data_dir: Path) -> Repository | None:
+    """Return the repository of a data folder's cluster if that archives, and runs."""
+    found = opened(data_dir)
+    return None if found is None or postmaster.running(found.place.data) is None else found
+
+
 def configure(
     place: ClusterFolder,
     options: Options,
@@ -145,7 +153,7 @@ def configure(
 ) -> Repository:
     """Write pgBackRest's configuration into a cluster's home, without turning archiving on.
 
-    `stanza` is that of another cluster, to restore from.
+    `stanza` is that of another cluster, to restore from: it gets a configuration of its own.
     """
     try:
         server = installation.install(cache_dir, tell)
@@ -158,13 +166,14 @@ def configure(
         each.mkdir(exist_ok=True)
         each.chmod(0o700)
         place.user.own(each)
+    name = CONFIGURATION if stanza is None else RESTORE_CONFIGURATION
     if stanza is None:
         stanza = _own_stanza(place, folder / STANZA)
     if options.folder is not None:
         _make_repository(place, options.folder)
     _write(place, folder / LAUNCHER, program.launcher(prefix, server, folder / LAUNCHER), 0o700)
-    _write(place, folder / CONFIGURATION, _configuration(place, options, stanza, data or place.data))
-    return Repository(place, stanza)
+    _write(place, folder / name, _configuration(place, options, stanza, data or place.data))
+    return Repository(place, stanza, name)
 
 
 def enable(
@@ -184,6 +193,11 @@ def enable(
         f'#!/bin/sh\n{gives_up}\nexec {shlex.join(map(str, push))} "$1"\n',
     )
     return repository
+
+
+def forget_origin(place: ClusterFolder) -> None:
+    """Remove the configuration that a cluster was restored by: it has the passphrase."""
+    (place.home / archiving.FOLDER / RESTORE_CONFIGURATION).unlink(missing_ok=True)
 
 
 def disable(place: ClusterFolder) -> bool:
