@@ -159,17 +159,17 @@ def test_a_backup_and_its_restore_are_entered_in_the_database_that_they_concern(
     assert presage("backup", str(file)).exit_code == 0
     assert presage("backup", str(file)).exit_code == 1
     assert entries() == [
-        ("backup", "started", None, detail),
-        ("backup", "ok", None, detail),
-        ("backup", "started", None, detail),
-        ("backup", "failed", None, {**detail, "error": "Exit"}),
+        ("backup.file", "started", None, detail),
+        ("backup.file", "ok", None, detail),
+        ("backup.file", "started", None, detail),
+        ("backup.file", "failed", None, {**detail, "error": "Exit"}),
     ]
 
     assert presage("restore", str(file), url=elsewhere).exit_code == 0
 
     with database.connect(elsewhere) as restored:
         rows = restored.execute("select action, result from audit_log order by entry_id").fetchall()
-    assert rows == [("backup", "started"), ("restore", "ok")]
+    assert rows == [("backup.file", "started"), ("restore", "ok")]
 
 
 def test_a_migration_is_entered_as_far_as_the_schema_has_the_table(presage, database_url, entries, caplog):
