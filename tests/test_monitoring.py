@@ -72,7 +72,7 @@ def metrics(new_database):
         )
         conn.execute(
             "insert into audit_log (ts, action, result, operator)"
-            " values (now() - interval '90 days', 'backup', 'ok', 'root@host')"
+            " values (now() - interval '90 days', 'backup.file', 'ok', 'root@host')"
         )
         key = generous(conn, "someone@example.com")
         conn.execute("update stage_clocks set last_data_at = now(), beat_at = now()")

@@ -47,8 +47,11 @@ limit :limit;
 select account_id from accounts where email = :email or former_email = :email;
 
 -- name: last_backup()$
--- When `presage backup` last succeeded, in Unix seconds; null if it never has.
-select date_part('epoch', max(ts)) from audit_log where operator is not null and action = 'backup' and result = 'ok';
+-- When a backup last succeeded, into a file or as a base backup, in Unix seconds; null if none ever has.
+select date_part('epoch', greatest(
+    (select max(ts) from audit_log where operator is not null and action = 'backup.file' and result = 'ok'),
+    (select (value -> 'newest' ->> 'ended')::timestamptz from settings where name = 'base_backups')
+));
 
 -- name: forget_ended_keys(before)!
 -- Deletes keys that were replaced long ago.

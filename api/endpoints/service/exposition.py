@@ -63,7 +63,7 @@ STORAGE = {  # in the order of StorageSnapshot
     "presage_database_size_bytes": "The database's size, without its write-ahead log",
     "presage_database_disk_free_bytes": "Free space on the database's disk",
     "presage_database_disk_days_left": "Free space by the database's growth per day, as `presage doctor` forecasts it",
-    "presage_last_backup_timestamp_seconds": "When `presage backup` last succeeded",
+    "presage_last_backup_timestamp_seconds": "When a backup last succeeded, into a file or as a base backup",
 }
 STATES = ("fresh", "late", "stale", "missing", "off")
 SHARDS = {  # in the order of the query's columns

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from api.app import create_app
 from api.service import Service
@@ -82,16 +83,19 @@ def test_what_is_not_known_is_absent(conn, monkeypatch):
 
 def test_a_backup_is_the_last_one_that_succeeded(conn):
     for days, action, result in (
-        (9, "backup", "ok"),
-        (3, "backup", "ok"),
-        (2, "backup", "failed"),
-        (1, "backup", "started"),
+        (9, "backup.file", "ok"),
+        (3, "backup.file", "ok"),
+        (2, "backup.file", "failed"),
+        (1, "backup.file", "started"),
         (0, "set", "ok"),
     ):
         ts = NOW - dt.timedelta(days=days)
         insert(conn, "audit_log", {"ts": ts, "action": action, "result": result, "operator": "root@host"})
 
     assert read(conn=conn)("presage_last_backup_timestamp_seconds") == pytest.approx(NOW.timestamp() - 3 * 86_400)
+    base = {"newest": {"ended": (NOW - dt.timedelta(days=1)).isoformat()}}
+    conn.execute("insert into settings (name, value) values ('base_backups', %s)", [Jsonb(base)])
+    assert read(conn=conn)("presage_last_backup_timestamp_seconds") == pytest.approx(NOW.timestamp() - 86_400)
 
 
 def test_failed_keys_are_counted_by_result(conn, service, client):
