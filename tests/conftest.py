@@ -77,6 +77,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.nodeid.startswith(SLOWEST))
     reads = functools.cache(lambda path: READS_CLOCK.search(path.read_text()) is not None)
     for item in items:
+        if item.get_closest_marker("file_times"):
+            continue
         if CLOCKED.intersection(getattr(item, "fixturenames", ())) or reads(item.path):
             item.add_marker(pytest.mark.clock)
 

@@ -35,6 +35,9 @@ from sql.queries import backups as queries
 from tests.archived import PASSPHRASE, SETTINGS, archived, erase
 from tests.patience import until
 
+# How long the write-ahead log waits, and what an archive holds, is told by files' times.
+pytestmark = pytest.mark.file_times
+
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 SECOND = dt.timedelta(seconds=1)
 
