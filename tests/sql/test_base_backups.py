@@ -200,8 +200,10 @@ def test_the_newest_backup_is_restored_compared_and_removed(origin):
 def test_dagster_takes_a_backup_when_one_is_due_and_reports_on_it(origin, monkeypatch):
     monkeypatch.setattr(configuration, "get", lambda: origin.settings)
     resources = {"database": Database(url=origin.url)}
-    with dg.instance_for_test() as instance:
-        context = dg.build_schedule_context(instance=instance, resources=resources)
+    with (
+        dg.instance_for_test() as instance,
+        dg.build_schedule_context(instance=instance, resources=resources) as context,
+    ):
         assert "none is due" in assets.base_backup_due(context).skip_message
         with database.connect(origin.url, autocommit=True) as conn:
             conn.execute("delete from settings where name = 'base_backups'")
@@ -459,9 +461,11 @@ def test_off_is_said_and_nothing_is_done(database_url, presage, monkeypatch, tmp
         refused = presage(*words, given=off)
         assert refused.exit_code == 1
         assert "PRESAGE_BACKUP_REPOSITORY is not set" in refused.output
-    with dg.instance_for_test() as instance:
-        resources = {"database": Database(url=database_url)}
-        context = dg.build_schedule_context(instance=instance, resources=resources)
+    resources = {"database": Database(url=database_url)}
+    with (
+        dg.instance_for_test() as instance,
+        dg.build_schedule_context(instance=instance, resources=resources) as context,
+    ):
         assert "off" in assets.base_backup_due(context).skip_message
         done = dg.materialize(
             [assets.base_backups, assets.archive_checks, assets.restore_check], resources=resources, instance=instance
