@@ -62,6 +62,9 @@ format: setup ## Put the code into its style
 client: setup ## Regenerate the Python client's records and operations from the OpenAPI document
 	$(BIN)/python -m generator
 
+# Tests start hundreds of processes that import the same modules: their bytecode is kept, also where the environment says not to.
+test test-hours test-load: export PYTHONDONTWRITEBYTECODE :=
+
 # One more than there are cores: tests wait for the servers that they start.
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
 

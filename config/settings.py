@@ -366,9 +366,14 @@ class Settings(BaseSettings):
         return [name for host in self.dagster_hosts.split(",") if (name := host.strip())]
 
     @property
+    def data_folder(self) -> Path:
+        """Return the absolute path of `data_dir`."""
+        return self.data_dir.expanduser().resolve()
+
+    @property
     def exports_folder(self) -> Path:
         """Return the folder that exports are written to."""
-        return self.exports_dir or self.data_dir / "exports"
+        return self.exports_dir or self.data_folder / "exports"
 
 
 @cache

@@ -43,4 +43,4 @@ def new() -> str:
 
 
 def _file(settings: Settings) -> Path:
-    return settings.data_dir.expanduser().resolve() / FILE
+    return settings.data_folder / FILE

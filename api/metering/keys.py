@@ -49,7 +49,7 @@ class KeyLimitReached(RegistrationRefused):
     """The account has as many keys as its tier allows."""
 
 
-class NewKey(NamedTuple):
+class IssuedKey(NamedTuple):
     """A key that was issued, with its monthly and burst credits."""
 
     key: str
@@ -99,7 +99,7 @@ def create(
         return _issue(conn, account, tier).key
 
 
-def register(conn: psycopg.Connection[Any], email: str, app_name: str, use_case: str | None = None) -> NewKey:
+def register(conn: psycopg.Connection[Any], email: str, app_name: str, use_case: str | None = None) -> IssuedKey:
     """Issue a key of the free tier for a new account.
 
     Whoever registers has not proven to own the address: an account that has it is never given to them. Raises
@@ -120,12 +120,12 @@ def register(conn: psycopg.Connection[Any], email: str, app_name: str, use_case:
         return _issue(conn, account, "free")
 
 
-def _issue(conn: psycopg.Connection[Any], account_id: int, tier: str) -> NewKey:
+def _issue(conn: psycopg.Connection[Any], account_id: int, tier: str) -> IssuedKey:
     key = PREFIX + secrets.token_urlsafe(32)
     key_id, month, burst = queries.insert_key(
         conn, account_id=account_id, key_hash=digest(key), prefix=key[:PREFIX_CHARS], tier=tier
     )
-    return NewKey(key, month, burst, account_id, key_id)
+    return IssuedKey(key, month, burst, account_id, key_id)
 
 
 def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:

@@ -56,7 +56,7 @@ def folder(given: Settings) -> Path:
     """Return the folder of the ledgers."""
     if given.metering_dir is not None:
         return given.metering_dir.expanduser()
-    return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else given.data_dir.expanduser()
+    return MEMORY if os.access(MEMORY, os.W_OK | os.X_OK) else given.data_folder
 
 
 def path(conn: Connection, folder: Path, kind: str = f"credits-{VERSION}") -> Path:

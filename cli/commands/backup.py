@@ -80,7 +80,7 @@ def base(
     given, _ = _configured()
     with database(None) as url:
         try:
-            taken = taking.take(url, _data_dir(given), "full" if full else "incr", typer.echo)
+            taken = taking.take(url, given.data_folder, "full" if full else "incr", typer.echo)
         except BackupError as error:
             _fail(error)
     typer.echo(
@@ -95,7 +95,7 @@ def list_backups() -> None:
     from sql.backup.base import recovery
 
     given, options = _configured()
-    data_dir = _data_dir(given)
+    data_dir = given.data_folder
     try:
         recovery.flush(data_dir, given.cache_dir, typer.echo)
         with recovery.listed(data_dir, options, given.cache_dir) as reader:
@@ -168,7 +168,7 @@ def _recover(moment: Moment, into: Path | None, stanza: str | None, *, replace: 
     from sql.backup.base import recovery
 
     given, options = _configured()
-    data_dir = _data_dir(given)
+    data_dir = given.data_folder
     if into is None:
         into = data_dir if replace else data_dir.with_name(f"{data_dir.name}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
     into = into.expanduser().resolve()
@@ -230,10 +230,6 @@ def _configured() -> tuple[Settings, Options]:
     if found is None:
         _fail(f"{options.OFF}: name a folder or s3://bucket/path there")
     return given, found
-
-
-def _data_dir(given: Settings) -> Path:
-    return given.data_dir.expanduser().resolve()
 
 
 def _moment(text: str) -> Moment:

@@ -33,7 +33,7 @@ def configuration(settings: Settings) -> Iterator[Finding]:
         found = "base backups are off: if this disk is lost, everything since the last `presage backup FILE` is"
         yield Finding(TOPIC, "warn", found, "set PRESAGE_BACKUP_REPOSITORY to a folder of another disk, or to s3://…")
         return
-    data_dir = settings.data_dir.expanduser().resolve()
+    data_dir = settings.data_folder
     if wanted.folder is not None and _same_disk(wanted.folder, data_dir):
         found = f"the repository {wanted.folder} is on the same disk as the database: they are lost together"
         yield Finding(TOPIC, "warn", found, "use a folder of another disk, or s3://…")
@@ -46,7 +46,7 @@ def archive(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Findi
     """Check that the write-ahead log is archived, base backups are taken, and the newest can be restored."""
     if settings.database_url is not None or options.of(settings) is None:
         return
-    data_dir = settings.data_dir.expanduser().resolve()
+    data_dir = settings.data_folder
     now = datetime.now(UTC)
     if repository.opened(data_dir) is None:
         found = "PRESAGE_BACKUP_REPOSITORY is set, and the write-ahead log is not archived yet"

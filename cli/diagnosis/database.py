@@ -178,7 +178,7 @@ def _connected(settings: Settings) -> Iterator[tuple[Finding, psycopg.Connection
     from sql.embedded import Cluster, installation
 
     programs = installation.installed(settings.cache_dir)
-    data_dir = settings.data_dir.expanduser().resolve()
+    data_dir = settings.data_folder
     name = sources.current(data_dir)
     cluster = Cluster(data_dir / "database", cache_dir=settings.cache_dir)
     if programs is None:

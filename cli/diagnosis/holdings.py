@@ -65,7 +65,7 @@ def disk(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]
     size, growth = queries.size(conn), queries.growth(conn)
     found = f"{_size(size)} of data"
     found += f", {_size(growth)} more each day" if growth else "; its growth is known after some days"
-    embedded = settings.data_dir.expanduser().resolve() if settings.database_url is None else None
+    embedded = settings.data_folder if settings.database_url is None else None
     free = free_bytes(conn, size, settings.database_disk_gb, embedded)
     if free is None:
         found += "; for a forecast of when the disk is full, set PRESAGE_DATABASE_DISK_GB"

@@ -59,7 +59,7 @@ def machine() -> Finding:
 
 def disk(settings: Settings) -> Iterator[Finding]:
     """Check free space in the data directory."""
-    folder = settings.data_dir.expanduser().resolve()
+    folder = settings.data_folder
     there = next(path for path in (folder, *folder.parents) if path.exists())
     space = shutil.disk_usage(there)
     found = f"{space.free / GB:.1f} GB of {space.total / GB:.0f} GB free in {folder}"

@@ -55,7 +55,7 @@ def plan(
         source=source,
         stored_as=given.source if live else "",
         ports=ports,
-        data_dir=given.data_dir.expanduser().resolve(),
+        data_dir=given.data_folder,
         cache_dir=given.cache_dir,
         database_url=given.database_url.get_secret_value() if given.database_url else None,
         host=given.api_host,
@@ -119,7 +119,7 @@ def database(url: str | None) -> Iterator[str]:
             with recording(named):
                 yield named
             return
-        data_dir = given.data_dir.expanduser().resolve()
+        data_dir = given.data_folder
         name = sources.current(data_dir)
         with Cluster(data_dir / "database", cache_dir=given.cache_dir) as cluster:
             cluster.create_database(name)

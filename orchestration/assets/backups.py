@@ -36,9 +36,9 @@ def base_backups(
 ) -> dg.MaterializeResult[None]:
     """Take a base backup; those beyond PRESAGE_BACKUP_FULLS_KEPT are deleted after it."""
     began, given = time.monotonic(), settings.get()
-    if repository.active(given.data_dir) is None:
+    if repository.active(given.data_folder) is None:
         return dg.MaterializeResult(metadata={"off": OFF})
-    taken = taking.take(database.url, given.data_dir, "incr" if config.kind == "incr" else "full", context.log.info)
+    taken = taking.take(database.url, given.data_folder, "incr" if config.kind == "incr" else "full", context.log.info)
     return dg.MaterializeResult(
         metadata={
             "label": taken.label,
@@ -64,7 +64,7 @@ def base_backups(
 def archive_checks(context: dg.AssetCheckExecutionContext, database: Database) -> Iterator[dg.AssetCheckResult]:
     """Evaluate both checks; report those that were selected."""
     given, now = settings.get(), datetime.now(UTC)
-    on = repository.active(given.data_dir) is not None
+    on = repository.active(given.data_folder) is not None
     with database.connection(autocommit=True, name="presage backups") as conn:
         judged = {
             "wal_archived": checks.wal_archived(state.archive(conn), now) if on else checks.OFF_BACKUPS,
@@ -87,9 +87,9 @@ def restore_check(context: dg.AssetCheckExecutionContext, database: Database) ->
     """Restore the newest base backup and look at it."""
     given = settings.get()
     wanted = options.of(given)
-    if wanted is None or repository.active(given.data_dir) is None:
+    if wanted is None or repository.active(given.data_folder) is None:
         return dg.AssetCheckResult(**check_fields(checks.OFF_BACKUPS))
-    done = taking.check(database.url, given.data_dir, wanted, given.cache_dir, context.log.info)
+    done = taking.check(database.url, given.data_folder, wanted, given.cache_dir, context.log.info)
     figures = {"label": done.label, "seconds": done.seconds}
     return dg.AssetCheckResult(**check_fields(Judgement(done.ok, done.said, "error", figures)))
 
@@ -117,7 +117,7 @@ check_job = dg.define_asset_job(
 def base_backup_due(context: dg.ScheduleEvaluationContext, database: Database) -> dg.RunRequest | dg.SkipReason:
     """Request a base backup if one is due and none is running."""
     given, now = settings.get(), datetime.now(UTC)
-    archiving = repository.active(given.data_dir)
+    archiving = repository.active(given.data_folder)
     if archiving is None:
         return dg.SkipReason(OFF)
     if unfinished(context.instance, job.name):

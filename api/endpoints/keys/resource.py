@@ -100,7 +100,7 @@ class WriteResource(Resource):
 
 
 @dataclass
-class Refusal:
+class RefusedRequest:
     """Why a request was refused, for the audit trail; empty: the code of its Problem."""
 
     result: str = ""
@@ -120,9 +120,9 @@ class StrangersResource(WriteResource):
         return self.service.stranger_pool or self.service.writes
 
     @contextmanager
-    def counting(self, req: falcon.Request, action: str) -> Iterator[Refusal]:
+    def counting(self, req: falcon.Request, action: str) -> Iterator[RefusedRequest]:
         """Count the request in the audit trail if it is refused."""
-        refusal = Refusal()
+        refusal = RefusedRequest()
         try:
             yield refusal
         except Problem as problem:
@@ -183,8 +183,8 @@ class Register(StrangersResource):
             self.service.recovery.mail(email, "verify", self.service.origin(req))
 
     def _register(
-        self, req: falcon.Request, refusal: Refusal, email: str, name: str, use_case: str | None
-    ) -> keys.NewKey:
+        self, req: falcon.Request, refusal: RefusedRequest, email: str, name: str, use_case: str | None
+    ) -> keys.IssuedKey:
         try:
             with self.change(req, REGISTER) as (conn, entry):
                 new = keys.register(conn, email, name, use_case)

@@ -43,7 +43,7 @@ BESIDE = ("webhook_encryption_keys", "started")  # files of a data folder that t
 
 
 @dataclass(frozen=True)
-class Span:
+class RecoveryWindow:
     """The moments that a stanza can be recovered to."""
 
     oldest: datetime
@@ -160,10 +160,10 @@ def choose(reader: Repository, source: Path, stanza: str | None) -> Stanza:
     return held[0]
 
 
-def span(stanza: Stanza, newest: datetime | None) -> Span:
+def span(stanza: Stanza, newest: datetime | None) -> RecoveryWindow:
     """Return the moments that a stanza can be recovered to; `newest`: when it was archived last."""
     oldest = stanza.backups[0].restores_from
-    return Span(oldest, max(oldest, newest or oldest))
+    return RecoveryWindow(oldest, max(oldest, newest or oldest))
 
 
 def backup_before(stanza: Stanza, moment: Moment, newest: datetime | None) -> BaseBackup:

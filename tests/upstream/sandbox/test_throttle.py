@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from upstream.polymarket.gamma.client import Gamma
-from upstream.sandbox.routes.throttle import MAX_WAIT_S, PUBLISHED, WINDOW_S, Throttle, Window
+from upstream.sandbox.routes.throttle import MAX_WAIT_S, PUBLISHED, WINDOW_S, RequestWindow, Throttle
 from upstream.sandbox.server import Sandbox
 from upstream.transport.http import Client
 
 
 def test_a_window_never_holds_more_than_its_limit():
-    window, answered = Window(3), []
+    window, answered = RequestWindow(3), []
     for now in (0.0, 0.0, 0.1, 0.2, 4.0, 9.0, 30.0):
         at = now + window.wait_s(now)
         window.take(at)

@@ -44,7 +44,7 @@ PUBLISHED = {
 """Requests of one address in ten seconds, by path; those of a whole API hold for all of its paths."""
 
 
-class Window:
+class RequestWindow:
     """The requests of one address under one limit: each is due a window after the one `limit` before it."""
 
     def __init__(self, limit: int) -> None:
@@ -67,7 +67,7 @@ class Throttle:
         self, app: ASGIApp, limits: Mapping[str, int] = PUBLISHED, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._app, self._limits, self._clock = app, limits, clock
-        self._windows: dict[tuple[str, str], Window] = {}
+        self._windows: dict[tuple[str, str], RequestWindow] = {}
         self.counts = Counter({"delayed": 0, "refused": 0})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -101,7 +101,7 @@ class Throttle:
             path = path.rpartition("/")[0]
         return path
 
-    def _window(self, name: str, address: str) -> Window | None:
+    def _window(self, name: str, address: str) -> RequestWindow | None:
         if name not in self._limits:
             return None
-        return self._windows.setdefault((name, address), Window(self._limits[name]))
+        return self._windows.setdefault((name, address), RequestWindow(self._limits[name]))
