@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-import socket
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from sql import database, migrate
 from sql.backup.base import options, repository
 from sql.embedded import Cluster
 from tests import factories
+from tests.ports import free_port
 
 PASSPHRASE = "a passphrase that nobody guesses"
 DATABASE = "exchange"
@@ -27,9 +27,7 @@ class Archived:
     """The server, its settings, and its repository in a folder."""
 
     def __init__(self, folder: Path, **given) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         self.folder = folder
         self.data_dir, self.repository = folder / "data", folder / "repository"
         self.settings = Settings(

@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 import os
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +25,7 @@ from tests import factories
 from tests.api.conftest import serving
 from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,9 +52,7 @@ class Served:
 
 def site(database_url: str, api_url: str, log: Any, **environment: str) -> tuple[subprocess.Popen[bytes], str]:
     """Start the site like the stack does; return the process and its URL."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     variables = {"DATABASE_URL": database_url, "PRESAGE_API_URL": api_url, "PRESAGE_SOURCE": "simulated"}
     process = subprocess.Popen(
         [

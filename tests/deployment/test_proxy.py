@@ -12,6 +12,7 @@ import pytest
 
 from tests.debian_programs import debian_program
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 SECRET = "psg_dGhlIGtleSBvZiBhIGN1c3RvbWVy"
 SESSION = "dGhlIHNlc3Npb24gb2YgYW4gYWdlbnQ"
@@ -51,10 +52,7 @@ class Proxy:
     """A running Caddy with the file's configuration, altered where a test says so."""
 
     def __init__(self, config, folder, backend, scheme, *alterations):
-        with socket.socket() as one, socket.socket() as other:
-            for each in (one, other):
-                each.bind(("127.0.0.1", 0))
-            self.port, site = (each.getsockname()[1] for each in (one, other))
+        self.port, site = free_port(), free_port()
         text = config["configs"]["proxy"]["content"].replace("$$", "$")
         for old, new in (("api:8080", backend), ("site:8085", backend), *alterations):
             assert old in text

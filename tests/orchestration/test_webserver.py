@@ -4,7 +4,6 @@ import base64
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from config import settings
 from config.settings import Settings
 from orchestration.webserver import MAX_WRONG, WRONG_TTL_S, Guard, main
 from tests.patience import PATIENCE_S, until
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "correct horse battery staple"
@@ -88,9 +88,7 @@ def webserver(tmp_path_factory):
     home = tmp_path_factory.mktemp("dagster")
     (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
     (home / "workspace.yaml").write_text("load_from: []\n")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "orchestration.webserver", "--port", str(port)]
     with (home / "log").open("wb") as log:
         process = subprocess.Popen(

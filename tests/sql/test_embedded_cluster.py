@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from sql.embedded import Cluster, EmbeddedError, account, configuration, place, postmaster, preparation
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"shared_buffers": "16MB", "fsync": "off"}
@@ -246,9 +247,7 @@ def test_python_ends_without_a_complaint_about_a_server_that_another_stopped_or_
 
 
 def test_by_tcp_only_the_password_opens(make):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     cluster = make(port=port)
     cluster.start()
 

@@ -20,6 +20,7 @@ from cli.diagnosis import Finding, database, host
 from config import settings as configuration
 from config.settings import Settings
 from sql.embedded import Cluster, installation
+from tests.ports import free_port
 
 
 @pytest.fixture
@@ -35,10 +36,7 @@ def settings(folder):
     """Settings of a machine on which none of our services run."""
 
     def made(**given):
-        with socket.socket() as one, socket.socket() as other:
-            for probe in (one, other):
-                probe.bind(("127.0.0.1", 0))
-            free = {"api_port": one.getsockname()[1], "dagster_port": other.getsockname()[1]}
+        free = {"api_port": free_port(), "dagster_port": free_port()}
         return Settings(_env_file=None, **{"database_url": None, "data_dir": folder, **free, **given})
 
     return made

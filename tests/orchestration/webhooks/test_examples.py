@@ -17,6 +17,7 @@ import pytest
 from tests.orchestration.webhooks.challenging import pend
 from tests.orchestration.webhooks.receiving import add_webhook, deliveries, new_secret, tell, trade
 from tests.patience import until
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs/webhooks.md").read_text()
@@ -30,9 +31,7 @@ def example(language):
 @pytest.fixture(params=COMMANDS)
 def shown(request):
     """Return a receiver as it is shown, its output, and its secret."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     secret = new_secret()
     process = subprocess.Popen(
         [*COMMANDS[request.param], example(request.param)],

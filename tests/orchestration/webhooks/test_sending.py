@@ -17,6 +17,7 @@ import pytest
 
 from orchestration.webhooks.sending import Sender
 from tests.orchestration.webhooks.receiving import LOOPBACK, new_secret
+from tests.ports import free_port
 from tests.upstream.transport.test_addresses import LOOPBACK as ENCODINGS
 from tests.upstream.transport.test_addresses import PRIVATE
 from upstream.transport.addresses import networks
@@ -163,9 +164,7 @@ def test_the_environments_proxy_is_not_used(receiver, monkeypatch):
 
 
 def test_nobody_there_and_no_such_name_are_said_in_words():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
 
     refused = send(f"http://127.0.0.1:{port}/", allowed=LOOPBACK)[0]
     unknown = send("http://nobody.invalid/")[0]
