@@ -17,7 +17,7 @@ from api.metering.keys import Keys
 from api.metering.ledger_location import LazyLedger
 from api.metering.meter import Meter
 from api.metering.recovery import Recovery
-from api.metering.strangers import Strangers
+from api.metering.unauthenticated import UnauthenticatedRequests
 from api.metrics.counts import FAILED_KEYS
 from api.replay.sessions import ReplaySessions
 from api.server.address import SITE_TOKEN, Networks, Proxies
@@ -53,9 +53,11 @@ class Service:
     redis_url: str | None = None
     database_disk_gb: float | None = None  # of the database server's disk, in GiB; None: as far as it can be measured
     debug_token: str | None = None  # gives access to /debug
-    stranger_pool: Pool | None = None  # for keys that may be unknown, and for registrations; None: as `writes`
-    strangers_a_minute: int | None = None  # requests without a valid key, of one address; None: any number
-    pause: Callable[[float], object] = lambda _: None  # delays refusals of strangers
+    unauthenticated_pool: Pool | None = None  # for keys that may be unknown, and for registrations; None: as `writes`
+    unauthenticated_requests_a_minute: int | None = (
+        None  # requests without a valid key, of one address; None: any number
+    )
+    pause: Callable[[float], object] = lambda _: None  # delays refusals of requests without a valid key
     audit_connection: Callable[[], AbstractContextManager[Connection]] | None = None  # None: one of `writes`
     registrations_a_day: int = 10
     mail: MailServer | None = None  # None: no mail is sent
@@ -73,20 +75,22 @@ class Service:
 
     def __post_init__(self) -> None:
         """Create the objects that depend on the pools."""
-        self.strangers = Strangers(self.host.strangers, self.strangers_a_minute, self.pause, self.host.counts)
+        self.unauthenticated = UnauthenticatedRequests(
+            self.host.unauthenticated, self.unauthenticated_requests_a_minute, self.pause, self.host.counts
+        )
         # The primary: a replica may not have a new key yet.
         self.keys = Keys(
             self.writes,
             self.ledger,
-            strangers=self.stranger_pool,
-            admit=self.admit_stranger,
+            unauthenticated=self.unauthenticated_pool,
+            admit=self.admit_unauthenticated,
             failed=self.key_failed,
         )
         self.audit = AuditCounts(self.audit_connection or self.writes.connection, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.meter = Meter(self.writes, self.ledger, self.clock, self.host.counts)
         self.recovery: Recovery | None = None
         if self.mail is not None:
-            pool = self.stranger_pool or self.writes
+            pool = self.unauthenticated_pool or self.writes
             self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
         self.cursors = Cursors(self._cursor_secret)
@@ -96,9 +100,9 @@ class Service:
         """Return a request's client address; IPv6 addresses are grouped by site (/64)."""
         return self.proxies.origin(req.remote_addr or "", req.get_header("X-Forwarded-For"), req.get_header(SITE_TOKEN))
 
-    def admit_stranger(self, req: falcon.Request) -> None:
+    def admit_unauthenticated(self, req: falcon.Request) -> None:
         """Charge a request without a valid key to its address."""
-        self.strangers.admit(self.origin(req))
+        self.unauthenticated.admit(self.origin(req))
 
     def key_failed(self, req: falcon.Request, failure: Failure) -> None:
         """Count a request with a key that is not valid."""

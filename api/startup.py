@@ -55,8 +55,8 @@ def build_service(given: Settings) -> Service:
     reads = Pool(read_url, given.api_pool, read_only, counters=PoolCounters(counts, Counter.READS_BUSY))
     events = Pool(read_url, 3, read_only, counters=PoolCounters(counts, Counter.EVENTS_BUSY))
     writes = Pool(url, max(2, given.api_pool // 4), limits, counters=PoolCounters(counts, Counter.WRITES_BUSY))
-    # Strangers' look-ups and registrations: they wait for each other, not customers for them.
-    strangers = Pool(url, 2, limits, wait_s=0.5, counters=PoolCounters(counts, Counter.STRANGERS_BUSY))
+    # Look-ups of keys that may be unknown, and registrations: they wait for each other, not customers for them.
+    unauthenticated = Pool(url, 2, limits, wait_s=0.5, counters=PoolCounters(counts, Counter.UNAUTHENTICATED_BUSY))
     ledger = LazyLedger(lambda: ledger_location.open_host_ledger(writes, ledger_location.folder(given)))
     return Service(
         reads=reads,
@@ -72,10 +72,10 @@ def build_service(given: Settings) -> Service:
         ),
         ledger=ledger,
         stream_origins=frozenset(given.stream_origins.lower().replace(",", " ").split()),
-        stranger_pool=strangers,
-        strangers_a_minute=given.strangers_a_minute,
+        unauthenticated_pool=unauthenticated,
+        unauthenticated_requests_a_minute=given.unauthenticated_requests_a_minute,
         pause=time.sleep,
-        # Of its own: in a flood of strangers, theirs are busy, and customers' are not for this.
+        # Of its own: in a flood of requests without a valid key, theirs are busy, and customers' are not for this.
         audit_connection=lambda: database.connect(url, autocommit=True, name="presage api audit", **limits),
         registrations_a_day=given.registrations_a_day,
         mail=_mail_server(given),

@@ -190,7 +190,7 @@ class Settings(BaseSettings):
     registrations_a_day: int = Field(
         10, ge=1, description="API keys that one address may register per day (UTC); an IPv6 /64 counts as one address."
     )
-    strangers_a_minute: int = Field(
+    unauthenticated_requests_a_minute: int = Field(
         60,
         ge=1,
         le=1_000_000,

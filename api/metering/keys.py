@@ -138,7 +138,7 @@ def rotate(conn: psycopg.Connection[Any], old: str) -> str | None:
 class Keys:
     """Key lookup with caches of recent keys and of unknown ones.
 
-    Keys that the filter does not hold are strangers': they are charged to their address and looked up over a pool of
+    Keys that the filter does not hold may be unknown: they are charged to their address and looked up over a pool of
     their own, so that customers never wait for them. The filter only chooses the way; the database says what is valid.
     """
 
@@ -148,11 +148,11 @@ class Keys:
         ledger: Callable[[], CreditLedger],
         clock: Callable[[], float] = time.monotonic,
         *,
-        strangers: Pool | None = None,
+        unauthenticated: Pool | None = None,
         admit: Callable[[falcon.Request], object] = lambda _: None,
         failed: Callable[[falcon.Request, Failure], object] = lambda *_: None,
     ) -> None:
-        self._pool, self._ledger, self._strangers, self._admit = pool, ledger, strangers or pool, admit
+        self._pool, self._ledger, self._unauthenticated, self._admit = pool, ledger, unauthenticated or pool, admit
         self._failed = failed
         self._known: TTLCache[bytes, Key, float] = TTLCache(MAX_KEYS, KNOWN_TTL_S, clock)
         # Separate, so that guesses do not evict valid keys.
@@ -196,25 +196,25 @@ class Keys:
     def _find_cold(self, hashed: bytes, req: falcon.Request | None) -> Key | None:
         if self._filter is None and (wait_s := self._await_until - time.monotonic()) > 0:
             self._following.wait(wait_s)
-        stranger = self._filter is not None and hashed not in self._filter
+        may_be_unknown = self._filter is not None and hashed not in self._filter
         failure = self._unknown.get(hashed)
-        if stranger or failure is not None:
+        if may_be_unknown or failure is not None:
             self._charge(req, failure or UNCHECKED)
         if failure is not None:
             self._refuse(req, failure)
             return None
         changes = self._changes
         try:
-            found = self._look_up(hashed, self._strangers if stranger else self._pool)
+            found = self._look_up(hashed, self._unauthenticated if may_be_unknown else self._pool)
         except (psycopg.Error, Problem):
-            if stranger:
+            if may_be_unknown:
                 self._refuse(req, UNCHECKED)
             raise
         if isinstance(found, Key):
             self._known[hashed] = found
             return found
         self._known.pop(hashed, None)
-        if not stranger:
+        if not may_be_unknown:
             self._charge(req, found)
         if changes == self._changes and (self._filter is None or self._following.is_set()):
             self._unknown[hashed] = found

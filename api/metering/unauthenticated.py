@@ -50,7 +50,7 @@ class AddressBudgets:
         return 0.0
 
 
-class Strangers:
+class UnauthenticatedRequests:
     """Admits requests without a valid key as far as their address's budget allows.
 
     A refusal is delayed, so that clients that repeat requests as fast as they are answered do not use the CPU of

@@ -40,7 +40,7 @@ class Counter(IntEnum):
     READS_BUSY = auto()
     WRITES_BUSY = auto()
     EVENTS_BUSY = auto()
-    STRANGERS_BUSY = auto()
+    UNAUTHENTICATED_BUSY = auto()
     CREDITS_SPENT = auto()
     REFUSED_SECOND = auto()
     REFUSED_MONTH = auto()
@@ -58,7 +58,7 @@ class Counter(IntEnum):
 
 GAUGES = (
     *(Counter.IN_FLIGHT, Counter.SUBSCRIBERS, Counter.STREAM_POSITION),
-    *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY, Counter.STRANGERS_BUSY),
+    *(Counter.READS_BUSY, Counter.WRITES_BUSY, Counter.EVENTS_BUSY, Counter.UNAUTHENTICATED_BUSY),
 )
 
 FAILED_KEYS = {  # by result

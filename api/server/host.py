@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from api.metering.strangers import AddressBudgets
+from api.metering.unauthenticated import AddressBudgets
 from api.metrics.counts import SharedCounters
 from api.shared_memory.memory import SharedMemory
 
@@ -30,7 +30,7 @@ class Host:
 
     counts: SharedCounters = field(default_factory=SharedCounters)
     restarts: Restarts = field(default_factory=Restarts)
-    strangers: AddressBudgets = field(default_factory=AddressBudgets)
+    unauthenticated: AddressBudgets = field(default_factory=AddressBudgets)
 
 
 shared = Host()

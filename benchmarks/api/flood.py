@@ -53,12 +53,12 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:  #
     report(f"in peace: p50 {quantile(calm, 0.5):.2f} ms, p99 {rival[1]:.2f} ms")
     for name, times, flooded in (("one address", one, of_one), (f"{CONNECTIONS} addresses", many, of_many)):
         yield figure(
-            f"customers' p99 beside {CONNECTIONS} connections of strangers at {name}",
+            f"customers' p99 beside {CONNECTIONS} connections without a valid key at {name}",
             quantile(times, 0.99),
             "ms",
             rival=rival,
             target=MAX_RATIO,
-            detail={"p50": quantile(times, 0.5), "calm_p50": quantile(calm, 0.5), "strangers_answered": flooded},
+            detail={"p50": quantile(times, 0.5), "calm_p50": quantile(calm, 0.5), "unauthenticated_answered": flooded},
         )
 
 

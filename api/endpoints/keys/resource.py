@@ -107,7 +107,7 @@ class RefusedRequest:
     account_id: int | None = None
 
 
-class StrangersResource(WriteResource):
+class UnauthenticatedResource(WriteResource):
     """A write endpoint without a key, limited per address."""
 
     def __init__(self, endpoint: Endpoint, service: Service) -> None:
@@ -117,7 +117,7 @@ class StrangersResource(WriteResource):
     @property
     def pool(self) -> Pool:
         """The pool of connections that no customer waits for."""
-        return self.service.stranger_pool or self.service.writes
+        return self.service.unauthenticated_pool or self.service.writes
 
     @contextmanager
     def counting(self, req: falcon.Request, action: str) -> Iterator[RefusedRequest]:
@@ -157,13 +157,13 @@ class StrangersResource(WriteResource):
         return self.service.recovery
 
 
-class Register(StrangersResource):
+class Register(UnauthenticatedResource):
     """Registration of a new key."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Issue a key of the free tier."""
         with self.counting(req, REGISTER) as refusal:
-            self.service.admit_stranger(req)
+            self.service.admit_unauthenticated(req)
             parse(self.endpoint.parameters, req.params)
             asked = body(req, Registration)
             name = asked.app_name.strip()
@@ -206,14 +206,14 @@ class Register(StrangersResource):
             ) from None
 
 
-class Recover(StrangersResource):
+class Recover(UnauthenticatedResource):
     """Recovery of a lost key by mail."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Mail a link; the answer and its duration are the same whether the address has an account or not."""
         origin = self.service.origin(req)
         with self.counting(req, RECOVERY):
-            self.service.admit_stranger(req)
+            self.service.admit_unauthenticated(req)
             parse(self.endpoint.parameters, req.params)
             email = normalised(body(req, RecoveryRequest).email)
             recovery = self.recovery()
@@ -224,13 +224,13 @@ class Recover(StrangersResource):
         self.respond(resp, {"message": message}, falcon.HTTP_202)
 
 
-class Confirm(StrangersResource):
+class Confirm(UnauthenticatedResource):
     """Use of a mailed link."""
 
     def on_post(self, req: falcon.Request, resp: falcon.Response) -> None:
         """Verify the address, or recover the key."""
         with self.counting(req, CONFIRM) as refusal:
-            self.service.admit_stranger(req)
+            self.service.admit_unauthenticated(req)
             parse(self.endpoint.parameters, req.params)
             token = body(req, ConfirmationRequest).token
             recovery = self.recovery()

@@ -40,7 +40,7 @@ COUNTERS = {
         "Subscribers disconnected because they were too slow",
     ),
     Counter.REFUSED_ADDRESS: (
-        "presage_stranger_refusals",
+        "presage_unauthenticated_refusals",
         "Requests without a valid key beyond their address's budget",
     ),
     Counter.CONNECTIONS_MADE: ("presage_database_connections_opened", "Connections opened to the database"),
@@ -83,7 +83,7 @@ POOLS = {
     "reads": Counter.READS_BUSY,
     "writes": Counter.WRITES_BUSY,
     "events": Counter.EVENTS_BUSY,
-    "strangers": Counter.STRANGERS_BUSY,
+    "unauthenticated": Counter.UNAUTHENTICATED_BUSY,
 }
 
 

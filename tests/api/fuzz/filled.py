@@ -91,7 +91,7 @@ def filled(database_url: str, recorded: Path, folder: Path) -> Iterator[Filled]:
             PRESAGE_SMTP_URL="smtp://127.0.0.1:1",  # nothing is to be sent: those who recover have no account
             PRESAGE_MAIL_FROM="presage@presage.example",
             PRESAGE_PUBLIC_SITE_URL="https://presage.example",
-            PRESAGE_STRANGERS_A_MINUTE="1000000",
+            PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000",
         ) as server:
             yield Filled(server, **there)
 

@@ -21,11 +21,11 @@ import pytest
 from api.errors import Problem
 from api.metering import audit_counts, keys
 from api.metering.audit_counts import FLUSH_S, GRACE_S, MAX_SINGLE, OTHERS, AuditCounts
-from api.metering.strangers import MINUTE_NS, AddressBudgets, Strangers
+from api.metering.unauthenticated import MINUTE_NS, AddressBudgets, UnauthenticatedRequests
 from sql import audit
 from tests.api.conftest import generous, serving
 from tests.api.metering.mailbox import receiving
-from tests.api.metering.test_strangers import guess
+from tests.api.metering.test_unauthenticated import guess
 from tests.patience import PATIENCE_S, until
 
 MINUTE = 1_795_176_000 // 60 * 60
@@ -205,7 +205,7 @@ def test_a_key_that_is_not_valid_is_counted_and_a_missing_one_is_not(client, ser
 
 
 def test_requests_beyond_the_addresss_budget_are_counted_too(client, service, conn):
-    service.strangers = Strangers(AddressBudgets(clock_ns=lambda: MINUTE_NS), 18)
+    service.unauthenticated = UnauthenticatedRequests(AddressBudgets(clock_ns=lambda: MINUTE_NS), 18)
 
     answers = [client.ask("/v1/time", key=guess()).status_code for _ in range(5)]
 
@@ -230,7 +230,7 @@ def test_an_ended_key_is_told_from_an_unknown_one(client, service, conn):
     assert rows == [("replaced", *ids[replaced], 2), ("revoked", *ids[revoked], 1), ("unknown", 0, 0, 1)]
 
 
-def test_a_lookup_that_finds_no_connection_counts_strangers_and_no_customer(service, conn):
+def test_a_lookup_that_finds_no_connection_counts_the_request_and_no_customer(service, conn):
     class Away:
         def read(self, work):
             raise Problem("overloaded", "busy")
@@ -291,7 +291,7 @@ def test_a_flood_of_unknown_keys_is_a_few_rows_that_add_up(database_url, conn):
         statuses.update(status for status, _ in ask(server, f"127.0.7.{number}", requests))
 
     began = time.time()
-    with serving(database_url, workers=2, PRESAGE_STRANGERS_A_MINUTE="1000000") as server:
+    with serving(database_url, workers=2, PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000") as server:
         attackers = [threading.Thread(target=attack, args=[number]) for number in range(1, ADDRESSES + 1)]
         for thread in attackers:
             thread.start()
@@ -319,7 +319,7 @@ def test_a_killed_worker_loses_what_it_has_not_written_yet(database_url, conn):
     def stored():
         return sum(counted(conn).values())
 
-    with serving(database_url, workers=1, PRESAGE_STRANGERS_A_MINUTE="1000000") as server:
+    with serving(database_url, workers=1, PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000") as server:
         failing(50)
         until(lambda: stored() == 50)
         failing(30)
@@ -348,7 +348,7 @@ def test_every_change_by_a_request_leaves_its_entry_and_no_secret(database_url, 
             "PRESAGE_SMTP_URL": box.url,
             "PRESAGE_MAIL_FROM": "presage@example.com",
             "PRESAGE_PUBLIC_SITE_URL": "https://presage.example",
-            "PRESAGE_STRANGERS_A_MINUTE": "1000000",
+            "PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE": "1000000",
         }
         conn.execute("update tiers set credits_burst = 1000")
         with serving(database_url, **env) as server:

@@ -180,7 +180,7 @@ def test_no_request_with_the_old_key_succeeds_after_the_answer_to_its_replacemen
     chain = [generous(conn, "someone@example.com")]
     replaced_at = {}
     asked, done = [], threading.Event()
-    with serving(database_url, workers=2, PRESAGE_STRANGERS_A_MINUTE="1000000") as server:
+    with serving(database_url, workers=2, PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000") as server:
 
         def work(asker):
             for turn in itertools.count():

@@ -13,7 +13,7 @@ from api.service import Service
 from api.stream.hub import StreamHub
 from tests.api.conftest import Client, OneConnection, serving
 from tests.api.metering.mailbox import receiving
-from tests.api.metering.test_strangers import Caller
+from tests.api.metering.test_unauthenticated import Caller
 
 ME = "me@example.com"
 SENDER = "Presage <presage@example.com>"

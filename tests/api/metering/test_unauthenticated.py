@@ -14,9 +14,9 @@ import pytest
 from api.endpoints.table import ENDPOINTS
 from api.errors import Problem
 from api.metering import keys
-from api.metering import strangers as limits
+from api.metering import unauthenticated as limits
 from api.metering.key_filter import KeyFilter
-from api.metering.strangers import MINUTE_NS, AddressBudgets, Strangers
+from api.metering.unauthenticated import MINUTE_NS, AddressBudgets, UnauthenticatedRequests
 from sql import database
 from tests.api.conftest import generous, serving
 from tests.patience import PATIENCE_S, until
@@ -112,13 +112,13 @@ def test_delays_of_refusals_are_bounded_in_number(budgets, monkeypatch):
         """Be refused again while paused."""
         paused.append(seconds)
         with pytest.raises(Problem):
-            strangers.admit("192.0.2.1")
+            limited.admit("192.0.2.1")
 
-    strangers = Strangers(budgets, 1, pause)
-    strangers.admit("192.0.2.1")
+    limited = UnauthenticatedRequests(budgets, 1, pause)
+    limited.admit("192.0.2.1")
     for _ in range(2):
         with pytest.raises(Problem):
-            strangers.admit("192.0.2.1")
+            limited.admit("192.0.2.1")
 
     assert len(paused) == 10
     assert all(1.0 <= seconds <= 3.0 for seconds in paused)
@@ -140,7 +140,7 @@ def test_the_filter_misses_no_key_and_few_others_pass():
 @pytest.fixture
 def limited(service):
     """The application's service, with a budget of 18 requests a minute, three at once; its clock stands still."""
-    service.strangers = Strangers(AddressBudgets(clock_ns=lambda: MINUTE_NS), 18)
+    service.unauthenticated = UnauthenticatedRequests(AddressBudgets(clock_ns=lambda: MINUTE_NS), 18)
     return service
 
 
@@ -196,7 +196,7 @@ def test_every_endpoint_with_a_key_documents_the_refusal():
 
 
 def test_a_server_refuses_an_address_beyond_its_budget_and_its_customers_not(database_url, conn):
-    with serving(database_url, PRESAGE_STRANGERS_A_MINUTE="18") as server:
+    with serving(database_url, PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="18") as server:
         cold = [generous(conn, f"{number}@example.com") for number in range(6)]
 
         answers = [ask(server, "127.0.1.1", key=guess())[0] for _ in range(4)]
@@ -249,14 +249,16 @@ def serve(server, number, cold, lacking):
                     lacking.append((status, body))
 
 
-def test_a_flood_of_strangers_is_not_felt_by_customers_with_cold_keys_and_expired_leases(database_url, conn):
+def test_a_flood_of_unknown_keys_is_not_felt_by_customers_with_cold_keys_and_expired_leases(database_url, conn):
     stop, lacking, seen = threading.Event(), [], set()
     cold = [
         [generous(conn, f"{number}-{each}@example.com", credits_month=10_000) for each in range(KEYS)]
         for number in range(CUSTOMERS)
     ]
     with (
-        serving(database_url, PRESAGE_STRANGERS_A_MINUTE="1000000", PRESAGE_API_STATEMENT_TIMEOUT_MS="60000") as server,
+        serving(
+            database_url, PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000", PRESAGE_API_STATEMENT_TIMEOUT_MS="60000"
+        ) as server,
         database.connect(database_url) as slow,
     ):
         # Registrations take as long as the database likes: here as long as this transaction.
