@@ -14,9 +14,11 @@ from cli.commands.alert import alert
 from cli.commands.audit import audit
 from cli.commands.doctor import doctor
 from cli.commands.export import export
+from cli.failures import Commands
 
 app = typer.Typer(
     name="presage",
+    cls=Commands,
     help="Self-hosted data service for prediction markets: recorded completely, served live.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

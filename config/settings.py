@@ -382,13 +382,18 @@ def get() -> Settings:
     return Settings()
 
 
+def variable(name: str) -> str:
+    """Return the environment variable of a setting."""
+    field = Settings.model_fields.get(name)
+    return name if field is None else str(field.validation_alias or f"PRESAGE_{name.upper()}")
+
+
 def example() -> str:
     """Return the text of `.env.example`: every setting with its description and default, commented out."""
     lines = ["# Every setting of Presage, its meaning and its default. Copy to .env and change what you need.", ""]
     for name, field in Settings.model_fields.items():
-        variable = str(field.validation_alias or f"PRESAGE_{name.upper()}")
         default = "" if field.default is None else field.default
-        lines += [f"# {field.description}", f"#{variable}={default}", ""]
+        lines += [f"# {field.description}", f"#{variable(name)}={default}", ""]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, LiteralString, cast
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import URL
 
 License = Literal["timescale", "apache"]
@@ -40,6 +40,12 @@ def server_options(url: str, **parameters: str | int) -> str:
     ours = {"timezone": "UTC", **parameters}
     escaped = {key: str(value).replace(" ", r"\ ") for key, value in ours.items()}  # a bare space would end the value
     return " ".join([given, *(f"-c {key}={value}" for key, value in escaped.items())]).strip()
+
+
+def without_password(url: str) -> str:
+    """Return a libpq connection string that names the same database and holds no password."""
+    parts: dict[str, Any] = {key: value for key, value in conninfo_to_dict(url).items() if "password" not in key}
+    return make_conninfo(**parts)
 
 
 def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import io
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from alembic import command, context, op
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 
 from sql import database
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from alembic.runtime.migration import MigrationInfo
     from alembic.script import Script
@@ -36,16 +38,16 @@ def upgrade(
     *,
     lock_timeout: str = LOCK_TIMEOUT,
 ) -> None:
-    """Migrate up; two at once are safe, the second waits and finds nothing left to do."""
-    with _one:
+    """Migrate up; two at once are safe, the second waits and finds nothing left to do. ValueError: no such revision."""
+    with _one, _refused():
         command.upgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
 
 
 def downgrade(
     url: str, revision: str, progress: Callable[[str], None] | None = None, *, lock_timeout: str = LOCK_TIMEOUT
 ) -> None:
-    """Migrate down to `revision`; `base` drops everything, data included."""
-    with _one:
+    """Migrate down to `revision`; `base` drops everything, data included. ValueError: no such revision."""
+    with _one, _refused():
         command.downgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
 
 
@@ -77,6 +79,14 @@ def script(license: License, revision: str = "head") -> str:  # noqa: A002
     with _one:
         command.upgrade(_config(text, license=license), revision, sql=True)
     return text.getvalue()
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    try:
+        yield
+    except CommandError as error:  # of what it was asked to do, not of the database
+        raise ValueError(str(error)) from error
 
 
 def _config(output: io.StringIO | None = None, **attributes: Any) -> Config:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 RELATIVE = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 NORMAL, NOT_ALLOWED = 1000, 1008
+ENDING = {signal.SIGINT, signal.SIGTERM}
 
 
 def moment(text: str, now: datetime) -> datetime:
@@ -45,12 +47,15 @@ def span(since: str, until: str | None, speed: float) -> ReplaySpan:
 
 
 def run(url: str, played: ReplaySpan, port: int) -> None:
-    """Serve until interrupted."""
+    """Serve until SIGINT or SIGTERM."""
+    # Waited for, not handled: an exception between two steps of the start would leave the server's end waiting for it.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     with server(url, played, port) as serving:
+        threading.Thread(target=serving.serve_forever, name="replay").start()
         address = f"ws://127.0.0.1:{serving.socket.getsockname()[1]}/ws/market"
         typer.echo(f"{played.since:%Y-%m-%d %H:%M:%S} to {played.until:%Y-%m-%d %H:%M:%S} UTC: {address}")
-        with contextlib.suppress(KeyboardInterrupt):
-            serving.serve_forever()
+        signal.sigwait(ENDING)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a second one ends it without waiting for its clients
 
 
 def server(url: str, played: ReplaySpan, port: int) -> Server:

@@ -88,12 +88,15 @@ class FigureWatcher(threading.Thread):
 
     def _save_processes(self) -> None:
         """Write running.json, which lists the running processes."""
+        from sql.database import without_password
+
         supervisor = self.stack.supervisor
+        database = without_password(self.stack.database_url)
         running = {
             name: {"pid": watched.service.pid, "state": watched.state, "restarts": watched.restarts}
             for name, watched in list(supervisor.watched.items())
         }
-        running_file = {"instance": supervisor.instance, "database_url": self.stack.database_url, "services": running}
+        running_file = {"instance": supervisor.instance, "database_url": database, "services": running}
         file = self.stack.plan.data_dir / "running.json"
         temporary = file.with_name(".running.json.new")
         temporary.write_bytes(msgspec.json.encode(running_file))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -132,3 +133,26 @@ def test_the_document_of_the_api_is_printed_or_written(tmp_path):
     assert json.loads(printed.stdout) == json.loads(encoded())
     assert (tmp_path / "openapi.json").read_text() == printed.stdout
     assert (written.exit_code, written.output) == (0, "")
+
+
+def test_a_setting_that_is_wrong_is_named_without_its_value_and_without_a_traceback(tmp_path):
+    given = {"PRESAGE_DEBUG_TOKEN": "short secret", "PRESAGE_API_PORT": "99999"}
+    command = [sys.executable, "-m", "cli.main", "key", "list"]
+
+    done = subprocess.run(command, env={**os.environ, **given}, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "presage: PRESAGE_API_PORT: Input should be less than or equal to 65535",
+        "presage: PRESAGE_DEBUG_TOKEN: Value should have at least 32 items after validation, not 12",
+    ]
+
+
+def test_an_unknown_revision_is_an_error_in_a_line(database_url):
+    command = [sys.executable, "-m", "cli.main", "migrate", "nonsense", "--database-url", database_url]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "presage: Can't locate revision identified by 'nonsense'"
+    assert "Traceback" not in done.stderr

@@ -83,3 +83,16 @@ def test_micro_units_are_exact_and_a_seventh_decimal_rounds_half_even(value, uni
 def test_what_is_no_number_or_too_large_is_refused(value):
     with pytest.raises(ValueError):
         database.micro(value)
+
+
+def test_a_database_is_named_without_its_password():
+    named = database.without_password("postgresql://me:s%20ecret@db.example:5433/presage?sslmode=require&sslpassword=x")
+
+    assert conninfo_to_dict(named) == {
+        "user": "me",
+        "host": "db.example",
+        "port": "5433",
+        "dbname": "presage",
+        "sslmode": "require",
+    }
+    assert database.without_password("") == ""

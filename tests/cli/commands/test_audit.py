@@ -23,6 +23,7 @@ from sql import audit, database, migrate
 from tests.api.replay.past import MS, lived
 from tests.factories import insert
 from tests.orchestration.webhooks.receiving import add_webhook
+from tests.patience import PATIENCE_S
 
 ME = "someone@example.com"
 
@@ -199,9 +200,10 @@ def test_a_replay_is_entered_when_it_starts_and_when_it_is_stopped(database_url,
         try:
             assert "ws://" in process.stdout.readline()
             started = entries()
-        finally:
             process.send_signal(signal.SIGINT)
-        log = [json.loads(line) for line in process.communicate()[1].splitlines()]
+            log = [json.loads(line) for line in process.communicate(timeout=PATIENCE_S)[1].splitlines()]
+        finally:
+            process.kill()
 
     detail = {"since": str(MS - 1000), "until": str(MS + 130_000), "speed": "1.0"}
     assert started == [("replay", "started", None, detail)]

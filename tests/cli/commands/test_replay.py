@@ -69,3 +69,14 @@ def test_a_program_written_for_the_exchange_is_played_the_past(database_url, con
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(PATIENCE_S) == 0
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_replay_that_is_interrupted_while_it_starts_ends(monkeypatch, number):
+    monkeypatch.setattr(replay.typer, "echo", lambda _: signal.raise_signal(number))
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+    replay.run("", replay.span("2h", "1h", 1.0), 0)
+
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
