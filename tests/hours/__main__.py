@@ -52,7 +52,7 @@ def main() -> int:
     """Run the requested passes, print each result, and fail if one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hours", description=__doc__.partition("\n")[0])
     names = list(moments(_today()))
-    parser.add_argument("--at", action="append", help=f"only at this moment; one of: {', '.join(names)}")
+    parser.add_argument("--at", action="append", choices=names, metavar="MOMENT", help=f"one of: {', '.join(names)}")
     parser.add_argument("--load", type=int, metavar="RUNS", help="instead: so many runs beside a busy processor")
     parser.add_argument("--workers", default="2", help="of pytest-xdist")
     parser.add_argument("paths", nargs="*", help="tests, instead of the usual ones")
