@@ -76,3 +76,19 @@ def test_packages_are_pinned_by_hash_and_name_no_registry(name):
     assert len(requirements) > 50
     assert not re.search(r"^(--|-i |-f )|https?://", lock, re.MULTILINE)
     assert lock.count("--hash=sha256:") >= len(requirements)
+
+
+def test_the_page_on_security_names_tests_that_there_are():
+    table = (ROOT / "docs/security.md").read_text().partition("## OWASP")[2].partition("\n## ")[0]
+    lines = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| API")]
+    named = [re.findall(r"`(\w+)`", tests) for _, _, tests in lines]
+    defined = {
+        name
+        for file in tracked()
+        if file.name.startswith("test_") and file.suffix == ".py"
+        for name in re.findall(r"^def test_(\w+)", file.read_text(), re.MULTILINE)
+    }
+
+    assert [risk.split()[0] for risk, _, _ in lines] == [f"API{number}" for number in range(1, 11)]
+    assert all(named)
+    assert {name for names in named for name in names} - defined == set()

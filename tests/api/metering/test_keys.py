@@ -79,6 +79,26 @@ def test_what_is_wrong_with_a_registration_is_named(client, body, code, named):
     assert answer.json["errors"][0]["name"] == named
 
 
+def test_nobody_chooses_a_tier_or_an_account_by_a_field(client, conn):
+    other = register(client, email="other@example.com").json["key"]
+    account = conn.execute("select account_id from accounts").fetchone()[0]
+
+    chosen = {
+        "tier": "enterprise",
+        "credits_month": 10**9,
+        "account_id": account,
+        "verified_at": "2026-11-01T00:00:00Z",
+    }
+    answer = register(client, **chosen)
+
+    assert (answer.json["tier"], answer.json["credits_month"]) == ("free", 5000)
+    rows = "select account_id, verified_at from accounts where email = 'me@example.com'"
+    made = conn.execute(rows).fetchone()
+    assert made[0] != account
+    assert made[1] is None
+    assert other != answer.json["key"]
+
+
 @pytest.mark.parametrize("body", [b"", b"{", b"nothing", b"\xff", b'"text"', b"[]", b"1" * 5000])
 def test_a_body_that_is_no_registration_is_refused(client, body):
     answer = client.simulate_post("/register", body=body)
