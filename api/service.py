@@ -72,6 +72,7 @@ class Service:
     cache: Cache = field(default_factory=Cache)
     exchange: ExchangeProxy = field(default_factory=ExchangeProxy)
     replays: ReplaySessions = field(default_factory=ReplaySessions)
+    draining: bool = False  # it is about to stop
 
     def __post_init__(self) -> None:
         """Create the objects that depend on the pools."""
@@ -108,6 +109,10 @@ class Service:
         """Count a request with a key that is not valid."""
         self.host.counts.add(FAILED_KEYS[failure.result])
         self.audit.count(self.origin(req), "key.failed", *failure)
+
+    def drain(self) -> None:
+        """Have the health check fail, so that load balancers choose other servers."""
+        self.draining = True
 
     def close(self) -> None:
         """Release this process's shared resources. Call after all requests are answered."""

@@ -35,6 +35,7 @@ def start_service() -> Service:
     changes = KeyChanges(service.writes.url, service.keys, service.keys.end)
     changes.start()
     service.audit.start()
+    worker.on_draining.append(service.drain)
     worker.on_shutdown += [service.hub.stop, service.replays.stop]
     worker.on_drained += [changes.stop, service.audit.stop, service.close]
     return service

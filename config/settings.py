@@ -179,6 +179,13 @@ class Settings(BaseSettings):
     api_host: str = Field("127.0.0.1", description="Address the API listens on.")
     api_port: int = Field(8080, ge=1, le=65535, description="Port of the API.")
     api_workers: int = Field(2, ge=1, description="API processes.")
+    api_drain_s: float = Field(
+        0.0,
+        ge=0,
+        le=300,
+        description="Seconds for which a stopping API still serves while /health answers 503, so that a load balancer "
+        "chooses another.",
+    )
     api_pool: int = Field(8, ge=1, description="Database connections of one API process.")
     api_url: str = Field("http://127.0.0.1:8080", description="The API's address for the site's own requests.")
     public_api_url: str = Field("", description="The API's address as users know it; empty: PRESAGE_API_URL.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from api.server import host
 from config import settings
 
 _given = settings.get()
@@ -15,7 +14,7 @@ logger_class = "api.server.log.Log"
 bind = f"{_given.api_host}:{_given.api_port}"
 workers = _given.api_workers
 worker_connections = 2000  # per worker; an open stream holds one
-graceful_timeout = 10
+graceful_timeout = round(_given.api_drain_s) + 10  # after SIGTERM, in seconds; then a worker is killed
 timeout = 30
 keepalive = 30
 control_socket_disable = True  # its default path is one file per user, regardless of the number of servers
@@ -31,8 +30,3 @@ def post_worker_init(worker: Any) -> None:  # noqa: ARG001
     gc.collect()
     gc.freeze()
     gc.set_threshold(2_000, 100, 50)
-
-
-def on_reload(server: Any) -> None:
-    """Make workers that are about to be replaced tell their clients to reconnect immediately."""
-    host.shared.restarts.up_to(server.worker_age)

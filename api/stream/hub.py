@@ -132,6 +132,7 @@ class StreamHub:
         subscriber.resuming = Resuming(after, self._polls + 1, self.oldest <= after + 1)
         # They are skipped at once: in a restored database, numbers start far behind those it had issued.
         subscriber.position = max(after, min(self.oldest - 1, self.last))
+        subscriber.socket.sent_seq = min(subscriber.position, self.last)
         subscriber.behind_since = None
         self.restart(subscriber, wants)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from api.data import cache_server
 from api.endpoints.base.resource import ReadResource
+from api.errors import Problem
 
 if TYPE_CHECKING:
     import falcon
@@ -23,10 +24,12 @@ INDIA = timezone(timedelta(hours=5, minutes=30))
 
 
 class HealthCheck(ReadResource):
-    """Liveness of this process; it queries nothing else."""
+    """Whether this process serves and is not about to stop; it queries nothing else."""
 
     def answer(self, given: Parameters, **path: str) -> bytes:
         """Return the process's identity and time."""
+        if self.service.draining:
+            raise Problem("overloaded", "This process is about to stop", headers={"Retry-After": "1"})
         return msgspec.json.encode(
             {
                 "status": "ok",

@@ -26,8 +26,9 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         key="none",
         credits=0,
         tag="Service",
-        summary="Liveness check",
-        description="Succeeds while this process is running; `/v1/status/pipeline` reports whether the data is fresh.",
+        summary="Health check",
+        description="Succeeds while this process serves, and fails with 503 when it is about to stop, so that a load "
+        "balancer chooses another; `/v1/status/pipeline` reports whether the data is fresh.",
     ),
     Endpoint(
         name="time",

@@ -322,9 +322,48 @@ def test_a_worker_told_to_stop_says_goodbye_and_is_gone_in_a_moment(database_url
 
         codes = [close_code(stream) for stream in streams]
 
-        assert codes == [1001] * 4
+        assert codes == [1012] * 4
         server.process.wait(timeout=PATIENCE_S)
-        assert time.monotonic() - begun < 9  # whoever is waited for is waited for ten seconds
+        assert time.monotonic() - begun < 8  # whoever is waited for is waited for nine seconds
+
+
+def test_a_request_on_an_idle_connection_is_answered_although_the_worker_was_told_to_stop(database_url, conn):
+    with serving(database_url) as server, server.connect() as idle, server.connect() as fresh:
+        idle.sendall(GET)
+        assert read_answer(idle)[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: not accepts(server))
+
+        idle.sendall(GET.replace(b"/health", b"/openapi.json"))
+        fresh.sendall(GET.replace(b"/health", b"/openapi.json"))
+        answers = [read_answer(idle), read_answer(fresh)]
+
+        assert [(status, headers.get("connection")) for status, headers, _ in answers] == [(200, "close")] * 2
+        assert idle.recv(1) == fresh.recv(1) == b""
+
+
+def test_a_worker_told_to_stop_serves_on_for_as_long_as_a_load_balancer_needs(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url, PRESAGE_API_DRAIN_S="4") as server, opened(server, key) as stream:
+        begun = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: ask(server, GET)[0] == 503)
+        status, _, body = ask(server, GET)
+        opened(server, key).close()
+
+        assert (status, json.loads(body)["detail"]) == (503, "This process is about to stop")
+        assert ask(server, GET.replace(b"/health", b"/openapi.json"))[0] == 200
+        assert close_code(stream) == 1012
+        assert time.monotonic() - begun >= 4
+
+
+def accepts(server):
+    """Whether the server takes new connections."""
+    try:
+        server.connect().close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def test_streams_of_a_killed_worker_no_longer_count(database_url, conn):

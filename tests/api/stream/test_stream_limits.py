@@ -134,7 +134,7 @@ def test_a_client_that_answers_no_ping_is_hung_up_on_and_one_that_does_is_not(se
     assert time.monotonic() - began < 30  # half of what a client is given elsewhere
 
 
-def test_a_reload_says_1012_and_a_stop_says_1001(database_url, conn):
+def test_a_reload_and_a_stop_say_1012_and_an_immediate_stop_says_1001(database_url, conn):
     key = generous(conn, "someone@example.com")
     with serving(database_url) as server:
         path = f"/stream?api_key={key}"
@@ -147,7 +147,23 @@ def test_a_reload_says_1012_and_a_stop_says_1001(database_url, conn):
             until(lambda: opens(server.stream(key)))
             after = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(4)]
             server.process.send_signal(signal.SIGTERM)
-            assert [client.close_code() for client in after] == [1001] * 4
+            assert [client.close_code() for client in after] == [1012] * 4
+    with serving(database_url) as server, Raw(("127.0.0.1", server.port), path) as client:
+        server.process.send_signal(signal.SIGQUIT)
+        assert client.close_code() == 1001
+
+
+def test_a_client_that_is_closed_before_its_replay_is_told_to_resume_where_it_asked_to(database_url, conn):
+    key = generous(conn, "someone@example.com")
+    with serving(database_url) as server:
+        written = write(conn, trades(5))
+        command = f'{{"action":"subscribe","markets":["0x{"2" * 64}"],"resume_from":{written[1]}}}'.encode()
+        with Raw(("127.0.0.1", server.port), f"/stream?api_key={key}") as client:
+            client.send(framed(command))
+            until(lambda: client.said()["type"] == "replay_completed")
+            server.process.send_signal(signal.SIGTERM)
+            frame = client.until(8)
+    assert frame.payload[2:].decode().endswith(f"last_seq={written[1]}")
 
 
 def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_farewell(database_url, conn):
@@ -173,9 +189,9 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
             with contextlib.suppress(OSError):  # gone already
                 flooding.socket.shutdown(socket.SHUT_RDWR)
             flood.join()
-    assert closed.value.rcvd.code == 1001
+    assert closed.value.rcvd.code == 1012
     assert closed.value.rcvd.reason == f"the service is stopping; last_seq={written[-1]}"  # so that a client can go on
-    assert took < 9  # whoever is waited for is waited for ten seconds
+    assert took < 8  # whoever is waited for is waited for nine seconds
 
 
 def flood_of(client, frames):
@@ -207,8 +223,8 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
             until(lambda: server.process.poll() is not None)
             gone, worked = time.monotonic() - began, children_cpu_s() - others - before
             print(f"1,000 streams closed in {said:.2f} s, the server gone after {gone:.2f} s: {worked:.2f} s of work")
-            assert codes == [1001] * 1000
-            assert gone < 9  # whoever is waited for is waited for ten seconds
+            assert codes == [1012] * 1000
+            assert gone < 8  # whoever is waited for is waited for nine seconds
             assert worked < 3  # half a second where nothing else runs
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -21,9 +21,10 @@ class AsyncServiceOperations(AsyncBaseOperations):
     """The service itself: health, time, totals, data freshness and coverage."""
 
     async def health(self) -> records.Health:
-        """Liveness check.
+        """Health check.
 
-        Succeeds while this process is running; `/v1/status/pipeline` reports whether the data is fresh.
+        Succeeds while this process serves, and fails with 503 when it is about to stop, so that a load balancer
+        chooses another; `/v1/status/pipeline` reports whether the data is fresh.
 
         Credits: 0.
         """
