@@ -14,6 +14,7 @@ from cli.commands.alert import alert
 from cli.commands.audit import audit
 from cli.commands.doctor import doctor
 from cli.commands.export import export
+from cli.commands.restart import restart
 from cli.failures import Commands
 
 app = typer.Typer(
@@ -35,6 +36,7 @@ app.command()(doctor)
 app.command()(alert)
 app.command()(audit)
 app.command()(export)
+app.command()(restart)
 
 For = Annotated[
     float | None,

@@ -51,6 +51,17 @@ def downgrade(
         command.downgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
 
 
+def pending(url: str) -> bool:
+    """Return whether the database lacks migrations of this release."""
+    with database.connect(url) as conn:
+        held = conn.execute("select version_num from alembic_version").fetchone()
+    scripts = ScriptDirectory.from_config(_config())
+    if held is None:
+        return True
+    # One of a later release is unknown here, and is not older.
+    return held[0] in revisions() and held[0] != scripts.get_current_head()
+
+
 def revisions() -> set[str]:
     """Return the revisions that this release knows."""
     return {script.revision for script in ScriptDirectory.from_config(_config()).walk_revisions()}

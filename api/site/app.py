@@ -69,7 +69,7 @@ def create_app(
             return error_response(code, name, message)
         return renderer.refuse(request, Refusal(code, message))
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *(Route(path, page(view)) for path, view in PAGES.items()),
             Route("/register", page(registration.submitted), methods=["POST"]),
@@ -96,6 +96,15 @@ def create_app(
         exception_handlers={HTTPException: failed, 500: failed},
         lifespan=partial(_lifespan, site, mcp),
     )
+    app.state.drain = partial(_drain, site, mcp)  # called by `api.site.server`
+    return app
+
+
+def _drain(site: Site, mcp: Mcp | None) -> None:
+    """End connections that would not end by themselves."""
+    site.hub.drain()
+    if mcp is not None:
+        mcp.drain()
 
 
 @contextlib.asynccontextmanager

@@ -35,6 +35,7 @@ DEBOUNCE_S = 0.3  # wait for further changes before resubscribing
 RESUBSCRIBE_S = 1.0  # between two subscriptions
 POLL_S, START_TIMEOUT_S = 0.05, 5.0  # poll interval until the first subscription is ready; how long browsers wait
 BOOK_MAX_AGE_S = 0.4
+RESTART = b"retry: 200\nevent: restart\ndata: {}\n\n"  # the site restarts: connect again soon, to another process
 MAX_LEVELS = 25  # of each side of a book
 
 
@@ -48,6 +49,10 @@ class LiveListener:
         self._events: deque[tuple[str, dict[str, Any]]] = deque(maxlen=MAX_QUEUED)
         self._books: set[str] = set()
         self._ready = asyncio.Event()
+
+    def wake(self) -> None:
+        """End `wait`."""
+        self._ready.set()
 
     def enqueue(self, event: Event) -> None:
         """Queue an event that matches the filter."""
@@ -65,7 +70,7 @@ class LiveListener:
     def request_snapshot(self) -> None:
         """Request a new snapshot because events were missed."""
         self.needs_snapshot = True
-        self._ready.set()
+        self.wake()
 
     async def wait(self) -> bool:
         """Wait up to KEEPALIVE_S for an event; return whether there is one."""
@@ -101,11 +106,21 @@ class LiveHub:
         self._resume_from: int | None = None  # position when the first market not yet subscribed was added
         self._last_seq: dict[str, int] = {}  # by market, the last event: resuming for one repeats the others'
         self.subscriptions = 0
+        self._draining = False
 
     @property
     def listeners(self) -> int:
         """Return the number of connected browsers."""
-        return len({listener for group in self._listeners.values() for listener in group})
+        return len(self._connected())
+
+    def drain(self) -> None:
+        """End all browsers' connections; they connect anew, and begin with a snapshot."""
+        self._draining = True
+        for listener in self._connected():
+            listener.wake()
+
+    def _connected(self) -> set[LiveListener]:
+        return {listener for group in self._listeners.values() for listener in group}
 
     async def events(self, listener: LiveListener) -> AsyncIterator[bytes]:
         """Yield server-sent events until the browser disconnects, or for MAX_CONNECTION_S."""
@@ -113,7 +128,7 @@ class LiveHub:
         try:
             yield b"retry: 2000\n\n"
             until = time.monotonic() + MAX_CONNECTION_S
-            while time.monotonic() < until:
+            while time.monotonic() < until and not self._draining:
                 if listener.needs_snapshot:
                     listener.needs_snapshot = False
                     yield await self._snapshot(listener)
@@ -125,6 +140,8 @@ class LiveHub:
                 else:
                     yield b":\n\n"
                 await asyncio.sleep(FRAME_INTERVAL_S)
+            if self._draining:
+                yield RESTART
         finally:
             self._leave(listener)
 
@@ -202,7 +219,7 @@ class LiveHub:
 
     def _on_gap(self, gap: StreamGap) -> None:
         log.warning("events %s to %s of the stream were missed", gap.after, gap.upto)
-        for listener in {each for group in self._listeners.values() for each in group}:
+        for listener in self._connected():
             listener.request_snapshot()
 
     def _join(self, listener: LiveListener) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cli.stack.control import Control
 from cli.stack.figures import FigureReader, PipelineFigures
 from cli.stack.first_served import FirstServed
 from cli.stack.outcome import Outcome, problems, summary
@@ -144,7 +145,8 @@ def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, fresh: bo
             outcome.tape = stack.tape
             screen.say("up: " + ", ".join(f"{name} {took:.1f} s" for name, took in stack.steps.items()))
             screen.print_examples(outcome)
-            found = _supervise(stack, watch, screen, seconds)
+            with Control(supervisor, plan.data_dir):
+                found = _supervise(stack, watch, screen, seconds)
         finally:
             watch.stop()
             screen.close()

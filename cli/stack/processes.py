@@ -12,15 +12,16 @@ import ctypes
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
-from cli.stack import guard
+from cli.stack import guard, readiness
 from cli.stack.signals import signals_ignored
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ Report = Callable[[str], None]
 
 class StartError(Exception):
     """A process died or did not become ready; the message names it and has the end of its log."""
+
+
+class ReplaceError(Exception):
+    """A process was not replaced; the message says why, and the old one serves on."""
 
 
 class Service(Protocol):
@@ -64,6 +69,9 @@ class Service(Protocol):
 
     def kill(self) -> None:
         """Kill it."""
+
+    def close(self) -> None:
+        """Release what its processes shared, once it has ended."""
 
     def log_tail(self) -> str:
         """Return the end of its log."""
@@ -98,17 +106,21 @@ class Program:
 
     def start(self) -> None:
         """Start it in its own session, its output appended to the log."""
+        self._start()
+
+    def _start(self, *options: str, pass_fds: Sequence[int] = ()) -> None:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         self.started_at = time.time()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command,
+                [*self.command, *options],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},
                 cwd=self.directory,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
 
     @property
@@ -134,8 +146,67 @@ class Program:
         if self.process is not None:
             self.process.wait()
 
+    def close(self) -> None:
+        pass
+
     def log_tail(self) -> str:
         return tail(self.log)
+
+
+@dataclass(kw_only=True)
+class Server(Program):
+    """A program that serves HTTP on a socket that outlives its processes.
+
+    The socket is opened here and inherited by each process: connections wait while there is none, and two may serve
+    while one replaces the other. Each also listens on a port of its own, where no other can answer the health check.
+    """
+
+    address: tuple[str, int]
+    fd_option: str  # with {} for the file descriptor
+    drain_s: float = 15.0  # for a replaced process to answer what is under way
+    listener: socket.socket | None = None
+    own_port: int = 0
+
+    def start(self) -> None:
+        if self.listener is None:
+            self.listener = bound(*self.address)
+        with bound("127.0.0.1", 0) as own:
+            self.own_port = own.getsockname()[1]
+            fds = [self.listener.fileno(), own.fileno()]
+            self._start(*(self.fd_option.format(fd) for fd in fds), pass_fds=fds)
+
+    def ready(self) -> bool:
+        return self.running() and readiness.answers(f"http://127.0.0.1:{self.own_port}/health")
+
+    def successor(self) -> Server:
+        """Return the same program, to be started beside this one."""
+        return replace(self, process=None)
+
+    def drain(self) -> None:
+        """Ask its main process to end gracefully, which passes that on to the others."""
+        if self.process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.terminate()
+
+    def close(self) -> None:
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket bound to an address; the process that inherits it listens."""
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    made = socket.socket(family, kind, protocol)
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        made.close()
+        raise StartError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
+    return made
 
 
 State = Literal["starting", "up", "down", "stopped"]
@@ -171,6 +242,8 @@ class Supervisor:
         self._before: set[int] = set()
         self._zombies: dict[int, float] = {}
         self._reaped_at = 0.0
+        self._checking = threading.Lock()
+        self._stopping = threading.Event()
 
     # --- Context manager ---
 
@@ -249,10 +322,11 @@ class Supervisor:
         """Check all services once and restart selected that died, with increasing delays. Does not block."""
         self._reap()
         for watched in self.watched.values():
-            if watched.busy is not None and watched.busy.is_alive():
-                continue
-            watched.busy = None
-            self._check(watched)
+            with self._checking:
+                if watched.busy is not None and watched.busy.is_alive():
+                    continue
+                watched.busy = None
+                self._check(watched)
 
     def _check(self, watched: SupervisedService) -> None:
         service, now = watched.service, time.monotonic()
@@ -287,10 +361,60 @@ class Supervisor:
         except Exception as error:  # noqa: BLE001 - the next check finds it down and retries
             self.report(f"{watched.service.name} could not be started: {error}")
 
+    # --- Replacing ---
+
+    def replace(self, name: str) -> str:
+        """Replace a server's process without refusing a connection; return a summary, or raise ReplaceError.
+
+        The next process serves beside the old one before that is asked to end. Blocks; call it in a thread.
+        """
+        with self._checking:
+            watched = self.watched.get(name)
+            if watched is None or not isinstance(watched.service, Server):
+                raise ReplaceError(f"{name} cannot be replaced while it runs")
+            if watched.busy is not None or watched.state != "up":
+                raise ReplaceError(f"{name} is {watched.state}; only one that is up can be replaced")
+            watched.busy = threading.current_thread()
+            old = watched.service
+        try:
+            began = time.monotonic()
+            watched.service = self._succeed(old)
+            watched.set_state("up")
+            ready_s = time.monotonic() - began
+            old.drain()
+            until = time.monotonic() + old.drain_s
+            while (cut := old.running()) and time.monotonic() < until and not self._stopping.is_set():
+                time.sleep(0.02)
+            old.kill()
+        finally:
+            watched.busy = None
+        how = "was killed, as it had not drained" if cut else "drained"
+        ended_s = time.monotonic() - began
+        said = f"{name}: the next process was ready after {ready_s:.1f} s; the old one {how} after {ended_s:.1f} s"
+        self.report(said)
+        return said
+
+    def _succeed(self, old: Server) -> Server:
+        """Start the next process of a server, and wait until it is ready."""
+        new = old.successor()
+        new.start()
+        until = time.monotonic() + new.ready_within_s
+        while not new.ready():
+            ended = not new.running()
+            if ended or self._stopping.is_set() or time.monotonic() > until:
+                new.kill()
+                what = "ended while starting" if ended else "did not get ready"
+                said = self._failure_text(SupervisedService(new), what)
+                self.report(said)
+                raise ReplaceError(f"the next process of {said}\nThe old one serves on.")
+            time.sleep(0.1)
+        return new
+
     # --- Stopping ---
 
     def stop(self) -> None:
         """Stop everything, the highest tier first, including all descendants."""
+        self._stopping.set()
         for watched in self.watched.values():
             if watched.busy is not None:
                 watched.busy.join(timeout=30)
@@ -313,6 +437,7 @@ class Supervisor:
             while watched.service.running() and time.monotonic() - asked < watched.service.grace_s:
                 time.sleep(0.02)
             watched.service.kill()
+            watched.service.close()
             watched.set_state("stopped")
 
     def _remaining(self) -> set[int]:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from cli.stack import readiness, sources
 from cli.stack.plan import ROOT
-from cli.stack.processes import Program, StartError, tail
+from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from cli.stack.plan import Plan
@@ -59,6 +59,9 @@ class EmbeddedDatabase:
         if (pid := self.pid) is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        pass
 
     def log_tail(self) -> str:
         logs = sorted((self.cluster.home / "log").glob("*.log"), key=lambda log: log.stat().st_mtime)
@@ -335,30 +338,31 @@ class Stack:
         self.report(f"Dagster's UI: user {settings.DAGSTER_USER}, password {password}, kept in {file}")
         return password
 
-    def api(self) -> Program:
+    def api(self) -> Server:
         """Return the program of the API."""
         plan = self.plan
-        return self._program(
-            "api",
-            *(sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"),
-            *("-w", str(plan.workers), "-b", f"{plan.host}:{plan.ports.api}", "api.app:app"),
-            is_ready=lambda: readiness.answers(f"{plan.urls()['api']}/health"),
-            more_environment={"PRESAGE_SITE_TOKEN": self.site_token},
-        )
+        command = [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
+        command += ["-w", str(plan.workers), "api.app:app"]
+        return self._server("api", command, (plan.host, plan.ports.api), fd_option="--bind=fd://{}")
 
-    def site(self) -> Program:
+    def site(self) -> Server:
         """Return the program of the site: pages for people, Markdown and MCP for agents."""
         plan = self.plan
-        return self._program(
-            "site",
-            *("nice", "-n", "5"),
-            *(sys.executable, "-m", "uvicorn", "api.site.app:app"),
-            *("--host", plan.site_host, "--port", str(plan.ports.site)),
-            *("--no-proxy-headers", "--no-server-header", "--no-access-log"),
-            *("--timeout-graceful-shutdown", "1"),  # pages with live prices never disconnect
-            is_ready=lambda: readiness.answers(f"{plan.urls()['site']}/health"),
-            grace_s=3.0,
-            more_environment={"PRESAGE_SITE_TOKEN": self.site_token},
+        command = ["nice", "-n", "5", sys.executable, "-m", "api.site.server"]
+        return self._server("site", command, (plan.site_host, plan.ports.site), fd_option="--fd={}", grace_s=3.0)
+
+    def _server(
+        self, name: str, command: Sequence[str], address: tuple[str, int], *, fd_option: str, grace_s: float = 5.0
+    ) -> Server:
+        return Server(
+            name,
+            command,
+            self.plan.logs / f"{name}.log",
+            environment={**self.environment(), "PRESAGE_SITE_TOKEN": self.site_token},
+            directory=ROOT,
+            grace_s=grace_s,
+            address=address,
+            fd_option=fd_option,
         )
 
     def _prepare_dagster(self) -> None:

@@ -32,7 +32,7 @@ class Mcp:
         anyone, holders = over_http(servers.public(backend, guides)), over_http(complete)
         over_sse = complete.http_app(path="/open", transport="sse")
         self._apps = [anyone, holders, over_sse]
-        sessions = SseSessions(over_sse, keys, max_sessions=given.mcp_sessions)
+        self._sessions = sessions = SseSessions(over_sse, keys, max_sessions=given.mcp_sessions)
         hosts = {*_listed(given.mcp_hosts), urlsplit(given.public_site_url).hostname or ""} - {""}
         origins = _listed(given.mcp_origins)
         self.routes = [
@@ -40,6 +40,10 @@ class Mcp:
             *(Route(path, guarded(sessions, hosts, origins)) for path in ("/sse", "/sse/")),
             Route("/sse/{session}/messages/", guarded(sessions.message, hosts, origins)),
         ]
+
+    def drain(self) -> None:
+        """End the sessions, each as soon as its messages are answered."""
+        self._sessions.drain()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -40,6 +40,7 @@ class SseSession:
     pending: int = 0
     over: bool = False  # on our side; the client may still be connected
     stuck: bool = False  # the client does not read
+    draining: bool = False  # it ends as soon as nothing is pending
     _until: asyncio.Timeout | None = None  # timeout that ends it
 
     def message_received(self) -> None:
@@ -72,6 +73,14 @@ class SseSession:
             if message["type"] == "http.response.body":
                 # A client that reads pings has no answers waiting; this also clears notifications, which get no answer.
                 self.pending = 0 if message.get("body", b"").startswith(PING) else max(0, self.pending - 1)
+                if self.draining:
+                    self.drain()
+
+    def drain(self) -> None:
+        """End the session as soon as its messages are answered."""
+        self.draining = True
+        if not self.pending:
+            self._end_in(0.0)
 
     def _end_in(self, seconds: float) -> None:
         if self._until is not None and not self._until.expired():
@@ -109,6 +118,11 @@ class SseSessions:
             del self._open[name]
             self._of_key[key] -= 1
             self._of_key += Counter()  # removes zero counts
+
+    def drain(self) -> None:
+        """End the sessions, each as soon as its messages are answered."""
+        for session in self._open.values():
+            session.drain()
 
     async def message(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Accept a client's message; it is answered on the session's own connection."""
