@@ -56,7 +56,7 @@ for path in {PATHS_WITH_KEYS}:
 
 
 def test_compose_reads_the_file_and_asks_for_the_secrets_it_needs(config):
-    assert set(OURS) | {"database", "backup", "proxy", "prometheus", "alertmanager", "grafana"} == set(
+    assert set(OURS) | {"api-2", "database", "backup", "proxy", "prometheus", "alertmanager", "grafana"} == set(
         config["services"]
     )
     for secret in SECRETS:
@@ -87,6 +87,19 @@ def test_every_lasting_service_of_ours_has_a_health_check_and_waits_for_what_it_
     for name in ("code", "api"):
         assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
     assert services["site"]["depends_on"]["api"]["condition"] == "service_healthy"
+
+
+def test_two_apis_differ_by_their_names_alone(config):
+    one, other = (dict(config["services"][name]) for name in ("api", "api-2"))
+    networks = [each.pop("networks") for each in (one, other)]
+    proxied = config["configs"]["proxy"]["content"]
+
+    assert one == other
+    assert [each["web"]["aliases"] for each in networks] == [["api-1"], ["api"]]
+    assert "reverse_proxy api-1:8080 api-2:8080" in proxied
+    drain_s = float(one["environment"]["PRESAGE_API_DRAIN_S"])
+    assert drain_s > 2 * float(re.search(r"health_interval (\d+)s", proxied)[1])
+    assert one["stop_grace_period"] == f"{drain_s + 17:.0f}s"
 
 
 def test_only_the_proxy_is_open_to_other_machines(config):
@@ -123,12 +136,13 @@ def test_services_share_a_network_only_if_one_of_them_has_to_reach_the_other(con
         "repository-of-backups": {"backup"},
         "exchange": {"code"},
         "operator": {"webserver"},
-        "api-database": {"database", "api"},
+        "api-database": {"database", "api", "api-2"},
         "api-exchange": {"api"},
+        "api-2-exchange": {"api-2"},
         "site-database": {"database", "site"},
         "public": {"proxy"},
-        "web": {"proxy", "api", "site"},
-        "metrics": {"prometheus", "api"},
+        "web": {"proxy", "api", "api-2", "site"},
+        "metrics": {"prometheus", "api", "api-2"},
         "monitoring": {"prometheus", "alertmanager", "grafana"},
         "alerts": {"alertmanager"},
         "grafana": {"grafana"},
@@ -141,7 +155,7 @@ def test_services_share_a_network_only_if_one_of_them_has_to_reach_the_other(con
 def test_those_who_answer_strangers_cannot_reach_dagster(config):
     networks = {name: set(service["networks"]) for name, service in config["services"].items()}
     for dagster in ("code", "daemon", "webserver"):
-        for public in ("proxy", "api", "site", "prometheus", "alertmanager", "grafana"):
+        for public in ("proxy", "api", "api-2", "site", "prometheus", "alertmanager", "grafana"):
             assert not networks[dagster] & networks[public], (dagster, public)
 
 
