@@ -66,7 +66,7 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 server_header=False,
                 timeout_keep_alive=30,
-                timeout_graceful_shutdown=7,
+                timeout_graceful_shutdown=10,
             )
         )
 

@@ -182,7 +182,9 @@ class StreamHub:
 
     def _close_all(self, code: int, why: str, *, linger_s: float = 1.0) -> None:
         for subscriber in list(self.subscribers):
-            subscriber.socket.close(code, f"{why}; last_seq={{seq}}", linger_s=linger_s)
+            # Who is held was sent nothing yet, and may be about to resume from long ago.
+            reason = why if subscriber.held else f"{why}; last_seq={{seq}}"
+            subscriber.socket.close(code, reason, linger_s=linger_s)
 
     def _caught_up(self, subscriber: Subscriber) -> bool:
         """Make a caught-up client live, unless events may have been committed that were not read yet."""

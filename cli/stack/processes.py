@@ -163,7 +163,7 @@ class Server(Program):
 
     address: tuple[str, int]
     fd_option: str  # with {} for the file descriptor
-    drain_s: float = 15.0  # for a replaced process to answer what is under way
+    drain_s: float  # for a replaced process to answer what is under way
     listener: socket.socket | None = None
     own_port: int = 0
 

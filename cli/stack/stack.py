@@ -361,6 +361,7 @@ class Stack:
             environment={**self.environment(), "PRESAGE_SITE_TOKEN": self.site_token},
             directory=ROOT,
             grace_s=grace_s,
+            drain_s=settings.get().api_drain_s + 15,
             address=address,
             fd_option=fd_option,
         )

@@ -104,7 +104,8 @@ class HintReader(threading.Thread):
             except ConnectionClosed as closed:
                 code, reason = (0, "cut") if closed.rcvd is None else (closed.rcvd.code, closed.rcvd.reason)
                 self.closed.append((code, reason))
-                self.last = int(re.search(r"last_seq=(\d+)$", reason)[1])
+                if hint := re.search(r"last_seq=(\d+)$", reason):  # none: nothing was sent on this connection
+                    self.last = int(hint[1])
 
     def stop(self) -> None:
         self._over.set()

@@ -114,6 +114,24 @@ def test_each_hears_of_its_own_markets_and_of_many_prices_the_last(server, marke
     assert hub.subscriptions <= 3
 
 
+def test_a_site_that_stops_ends_its_pages_connections_so_that_they_connect_anew(server, markets, tell):
+    async def listen():
+        async with running(server) as hub:
+            found = hub.events(LiveListener([markets[0]["market_id"]], ["price"]))
+            frames = [await anext(found), await anext(found)]
+            waiting = asyncio.create_task(anext(found))
+            await asyncio.sleep(0)
+            hub.drain()
+            frames += [await waiting] + [each async for each in found]
+            return frames, hub.listeners
+
+    frames, listeners = asyncio.run(listen())
+
+    assert frames[0] == b"retry: 2000\n\n"
+    assert frames[-1] == b"retry: 200\nevent: restart\ndata: {}\n\n"
+    assert listeners == 0
+
+
 def test_who_comes_later_misses_nothing_and_those_before_neither(server, markets, tell):
     rain, _, hail = markets
 

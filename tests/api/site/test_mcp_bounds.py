@@ -11,10 +11,12 @@ from api.site.app import create_app
 from api.site.mcp import sse, streamable
 from api.site.mcp.access import guarded
 from api.site.mcp.app import Mcp
+from api.site.mcp.holder import Holder
 from config.settings import Settings
 from tests.api.conftest import generous
 from tests.api.endpoints import test_shapes
 from tests.api.site.asking import message, over_http, over_sse, raw, serving, site
+from tests.patience import PATIENCE_S
 
 full = test_shapes.full
 WALLET = "0x" + "5d" * 20
@@ -223,6 +225,32 @@ def test_a_session_ends_after_a_time_without_a_word(backend, client, monkeypatch
 
     assert place.startswith("/sse/")
     assert late.status_code == 404
+
+
+def test_a_session_ends_when_the_site_stops_but_not_before_its_message_is_answered():
+    async def stop():
+        sent = []
+
+        async def send(message):
+            sent.append(message)
+
+        busy, idle = (sse.SseSession(Holder("key"), asyncio.Event().wait, send) for _ in range(2))
+        waiting = [asyncio.create_task(each.received()) for each in (busy, idle)]
+        await asyncio.sleep(0)
+        busy.message_received()
+        for each in (busy, idle):
+            each.drain()
+        first, _ = await asyncio.wait(waiting, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
+        await busy.sent({"type": "http.response.body", "body": b"an answer"})
+        async with asyncio.timeout(PATIENCE_S):
+            return first == {waiting[1]}, await asyncio.gather(*waiting), busy.over, sent
+
+    first, ends, over, sent = asyncio.run(stop())
+
+    assert first
+    assert ends == [{"type": "http.disconnect"}] * 2
+    assert over
+    assert len(sent) == 1
 
 
 def test_one_who_does_not_read_is_let_go_and_is_owed_only_so_much(backend, client, monkeypatch):

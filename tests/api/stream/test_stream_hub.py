@@ -132,6 +132,22 @@ def test_who_resumes_after_the_database_went_back_unseen_gets_what_it_has_now(hu
     assert [message["data"]["price"] for message in second.heard] == [0.9]
 
 
+def test_who_is_closed_is_told_the_number_of_what_it_was_sent_or_none(hub, conn):
+    class Closing(Socket):
+        def close(self, code, reason, *, linger_s):
+            self.closed, self.reason = True, reason.replace("{seq}", str(self.sent_seq))
+
+    before = write(conn, [("trade", None, {"price": price}) for price in (0.1, 0.2, 0.3)])
+    early, resumed, late = Closing(), Closing(), Closing()
+    hub.add(lambda last: Subscriber(early, last, 1, lambda: True))  # it may be about to resume
+    joined(hub, resumed, before[0])
+    hub.stop(1012)
+    hub.add(lambda last: Subscriber(late, last, 1, lambda: True))
+
+    assert early.reason == late.reason == "the service is stopping"
+    assert resumed.reason == f"the service is stopping; last_seq={before[0]}"
+
+
 def test_who_joins_when_the_reading_has_just_begun_is_served(hub, conn):
     hub.ping_s = 0  # as if connecting had taken longer than the time between two pings
     socket = Socket()

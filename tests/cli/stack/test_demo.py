@@ -13,8 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from cli.stack import control, guard
 from cli.stack import demo as command
-from cli.stack import guard
 from cli.stack.outcome import Outcome
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports, choose
@@ -67,6 +67,9 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
             # Started last, after the first figures.
             until(lambda: run.poll() is not None or fetch(dagster, password=password, body={"query": "{ version }"}))
             stranger = fetch(dagster, body={"query": "{ version }"})
+            until(lambda: run.poll() is not None or (data_dir / control.NAME).exists())
+            before = json.loads((data_dir / "running.json").read_text())["services"]["site"]["pid"]
+            restarted = control.restart(data_dir, "site")
         finally:
             run.send_signal(signal.SIGINT)
             said, _ = run.communicate(timeout=PATIENCE_S)
@@ -77,6 +80,8 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert "simulated" in said
     assert f"user presage, password {password}" in said
     assert stranger is None
+    assert restarted[0], restarted[1]
+    assert json.loads((data_dir / "running.json").read_text())["services"]["site"]["pid"] != before
     assert told["source"] == "simulated"
     assert told["stages"] == STAGES
     assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 200
@@ -90,6 +95,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     instance = json.loads((data_dir / "running.json").read_text())["instance"]
     assert guard.marked(instance) == set()
     assert choose(base).api == base  # every port is free again
+    assert not (data_dir / control.NAME).exists()
 
 
 def well(out: Path) -> bool:
