@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psycopg
@@ -68,6 +68,18 @@ def rolling_stack(folder: Path, database_url: str, port: int, **environment: str
             process.wait()
 
 
+@contextmanager
+def started(*threads):
+    """Run threads, and stop them."""
+    for each in threads:
+        each.start()
+    try:
+        yield
+    finally:
+        for each in threads:
+            each.stop()
+
+
 def restart(folder: Path, *services: str) -> subprocess.CompletedProcess[str]:
     """Run `presage restart`."""
     return subprocess.run(
@@ -93,7 +105,8 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
     )
     took: list[tuple[str, float, float]] = []
     try:
-        with rolling_stack(folder, database_url, port):
+        with ExitStack() as stack:
+            stack.enter_context(rolling_stack(folder, database_url, port))
             url, site = f"http://127.0.0.1:{port}", port + 5
             wants = [
                 Subscriber(key, frozenset(), None, None, frozenset()),
@@ -111,8 +124,7 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
                 HttpClient(site, SITE_CALLS[1:], key, pause_s, keep=False),
                 HttpClient(site, SITE_CALLS[1:], key, 1.5, keep=True),
             ]
-            for each in (reading, hinted, *clients):
-                each.start()
+            stack.enter_context(started(reading, hinted, *clients))
             until(lambda: CountedStream.connections == len(wants) and hinted.received)
             connected = CountedStream.connections
             for number in range(restarts):
@@ -120,7 +132,7 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
                 began = time.monotonic()
                 done = restart(folder, service)
                 took.append((service, began, time.monotonic()))
-                assert done.returncode == 0, done.stderr
+                assert done.returncode == 0, f"restart {number + 1}: {done.stderr}"
                 assert "killed" not in done.stdout, done.stdout
                 time.sleep(pause_s)
             writer.kill()
@@ -131,8 +143,6 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
             caught_up(reading, expected)
             with suppress(AssertionError):  # what is missing is reported below
                 until(lambda: hinted.failed or len(hinted.received) >= len(expected[0]))
-            for each in (reading, hinted, *clients):
-                each.stop()
     finally:
         writer.kill()
         writer.wait()
