@@ -14,6 +14,7 @@ from cli.stack.ports import Ports
 from cli.stack.processes import Supervisor
 from cli.stack.signals import EndedBySignal, signals_raise
 from cli.stack.stack import Stack
+from config import settings
 
 
 def say(line: str) -> None:
@@ -21,7 +22,8 @@ def say(line: str) -> None:
 
 
 def main(folder: Path, database_url: str, port: int) -> None:
-    plan = Plan(source="exchange", ports=Ports.of(port), data_dir=folder, database_url=database_url)
+    workers = settings.get().api_workers
+    plan = Plan(source="exchange", ports=Ports.of(port), data_dir=folder, database_url=database_url, workers=workers)
     try:
         with signals_raise(), Supervisor(say) as supervisor:
             stack = Stack(plan, supervisor, say, database_url, database_url)
