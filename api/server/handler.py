@@ -226,6 +226,8 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
         if self.provided_date is None:
             self.provided_date = True
             self.response_headers.append((b"Date", _date()))
+        if self.stopping:  # also if it was read before
+            self.close_connection = True
         if self.close_connection and self.code != 101 and self.request_version == "HTTP/1.1":
             self.response_headers.append((b"Connection", b"close"))
         super().finalize_headers()

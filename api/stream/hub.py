@@ -182,8 +182,9 @@ class StreamHub:
 
     def _close_all(self, code: int, why: str, *, linger_s: float = 1.0) -> None:
         for subscriber in list(self.subscribers):
-            # Who is held was sent nothing yet, and may be about to resume from long ago.
-            reason = why if subscriber.held else f"{why}; last_seq={{seq}}"
+            # Who is held may be about to resume from long ago; who resumes was not told yet whether events are missing.
+            unsettled = subscriber.held or subscriber.resuming is not None
+            reason = why if unsettled else f"{why}; last_seq={{seq}}"
             subscriber.socket.close(code, reason, linger_s=linger_s)
 
     def _caught_up(self, subscriber: Subscriber) -> bool:

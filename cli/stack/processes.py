@@ -370,7 +370,7 @@ class Supervisor:
         """
         with self._checking:
             watched = self.watched.get(name)
-            if watched is None or not isinstance(watched.service, Server):
+            if self._stopping.is_set() or watched is None or not isinstance(watched.service, Server):
                 raise ReplaceError(f"{name} cannot be replaced while it runs")
             if watched.busy is not None or watched.state != "up":
                 raise ReplaceError(f"{name} is {watched.state}; only one that is up can be replaced")
@@ -384,6 +384,8 @@ class Supervisor:
             old.drain()
             until = time.monotonic() + old.drain_s
             while (cut := old.running()) and time.monotonic() < until and not self._stopping.is_set():
+                if not watched.service.running():
+                    raise ReplaceError(f"the next process of {name} was ready and ended; it is started again")
                 time.sleep(0.02)
             old.kill()
         finally:
@@ -416,8 +418,8 @@ class Supervisor:
         """Stop everything, the highest tier first, including all descendants."""
         self._stopping.set()
         for watched in self.watched.values():
-            if watched.busy is not None:
-                watched.busy.join(timeout=30)
+            if (busy := watched.busy) is not None:
+                busy.join(timeout=30)
         running = [w for w in reversed(self.watched.values()) if w.state != "stopped"]
         for tier in sorted({w.service.tier for w in running}, reverse=True):
             selected = [w for w in running if w.service.tier == tier]

@@ -1,5 +1,6 @@
 """The proxy's configuration in docker-compose.yml, run by the real Caddy in front of plain servers."""
 
+import http.client
 import socket
 import subprocess
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.debian_programs import debian_program
 from tests.deployment.proxies import SECRET
+from tests.patience import PATIENCE_S
 
 SESSION = "dGhlIHNlc3Npb24gb2YgYW4gYWdlbnQ"
 HEADERS = ("X-Api-Key", "X-Debug-Token", "Authorization", "Cookie", "Referer", "User-Agent", "Sec-WebSocket-Protocol")
@@ -75,3 +77,17 @@ def test_browsers_are_told_to_stay_with_tls_where_there_is_tls(proxy):
 
     assert proxy(local, scheme="https").request("/")[1]["Strict-Transport-Security"] == "max-age=31536000"
     assert proxy().request("/")[1]["Strict-Transport-Security"] is None
+
+
+def test_a_malformed_request_does_not_keep_others_from_the_service(proxy):
+    asked = proxy()
+    with socket.create_connection(("localhost", asked.port), timeout=PATIENCE_S) as client:
+        client.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")
+        client.recv(1000)
+    connection = http.client.HTTPConnection("localhost", asked.port, timeout=PATIENCE_S)
+    connection.request("POST", "/", body=b"{}")
+
+    answer = connection.getresponse()
+
+    assert answer.status == 501  # of the service, which knows no POST; of the proxy it would be 503
+    connection.close()

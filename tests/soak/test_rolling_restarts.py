@@ -168,7 +168,7 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
     ] * len(wants), [difference(each.received, want) for each, want in zip(wants, expected, strict=True)]
     assert hinted.received == expected[0], difference(hinted.received, expected[0])
     assert {code for code, _ in hinted.closed} == {1012}
-    assert len(hinted.closed) == (restarts + 1) // 2
+    assert len(hinted.closed) >= (restarts + 1) // 2  # one that reconnects may meet the old process again
 
 
 @pytest.mark.timeout(300)
