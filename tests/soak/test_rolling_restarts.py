@@ -92,8 +92,8 @@ def restart(folder: Path, *services: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *, pause_s: float) -> None:
-    """Restart API and site in turns, `restarts` times together, under load; nothing may fail."""
+def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *, pause_s: float) -> list[object]:
+    """Restart API and site in turns, `restarts` times together, under load; return what failed or was missed."""
     monkeypatch.setattr(subscribers, "AsyncStream", CountedStream)
     monkeypatch.setattr(CountedStream, "connections", 0)
     dice = random.Random(SEED)
@@ -161,24 +161,23 @@ def restart_many(folder: Path, database_url: str, restarts: int, monkeypatch, *,
         f"\n{len(rows):,} events, {sum(map(len, expected)) + len(expected[0]):,} messages to {len(wants) + 1} streams,"
         f" which reconnected {CountedStream.connections - connected + len(hinted.closed)} times"
     )
-    assert failed == []
-    assert hinted.failed is None, hinted.failed
-    assert [(each.received == want, each.gaps) for each, want in zip(wants, expected, strict=True)] == [
-        (True, [])
-    ] * len(wants), [difference(each.received, want) for each, want in zip(wants, expected, strict=True)]
-    assert hinted.received == expected[0], difference(hinted.received, expected[0])
+    lost = [
+        difference(each.received, want) for each, want in zip(wants, expected, strict=True) if each.received != want
+    ]
+    lost += [difference(hinted.received, expected[0])] if hinted.received != expected[0] else []
     assert {code for code, _ in hinted.closed} == {1012}
     assert len(hinted.closed) >= (restarts + 1) // 2  # one that reconnects may meet the old process again
+    return [*failed, *([hinted.failed] if hinted.failed else []), *lost, *(gap for each in wants for gap in each.gaps)]
 
 
 @pytest.mark.timeout(300)
 def test_no_request_fails_and_no_event_is_missed_when_api_and_site_restart(tmp_path, database_url, monkeypatch):
-    restart_many(tmp_path, database_url, 2, monkeypatch, pause_s=0.1)
+    assert restart_many(tmp_path, database_url, 2, monkeypatch, pause_s=0.1) == []
 
 
 @pytest.mark.soak
 def test_no_request_fails_and_no_event_is_missed_in_a_hundred_restarts(tmp_path, database_url, monkeypatch):
-    restart_many(tmp_path, database_url, RESTARTS, monkeypatch, pause_s=0.02)
+    assert restart_many(tmp_path, database_url, RESTARTS, monkeypatch, pause_s=0.02) == []
 
 
 @pytest.mark.timeout(300)
