@@ -8,30 +8,33 @@ and commits each statement, so that the others see what the factories add.
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import re
 import shutil
 import signal
 import tempfile
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import hypothesis
 import psycopg
 import pytest
 from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
 
 from sql import database, migrate
 from sql.embedded import Cluster
-from tests import factories
+from tests import databases, factories
 from tests.chain import Anvil, Chain, FaultyRpc
 from tests.community import Community
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    from tests.databases import Server
 
 ROOT = Path(__file__).parent.parent
 # The data does not outlive the tests, and no test covers a power failure.
@@ -83,10 +86,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.clock)
 
 
-class Server(Protocol):
-    def url(self, database: str = ...) -> str: ...
-
-
 class GivenServer:
     """The server in PRESAGE_TEST_DATABASE_URL."""
 
@@ -114,7 +113,7 @@ def cluster() -> Iterator[Server]:
 @pytest.fixture
 def named_databases(cluster: Server) -> Iterator[None]:
     """Lock for tests whose databases have fixed names: on a given server, other processes may run tests too."""
-    with _admin(cluster) as admin:
+    with databases.administering(cluster) as admin:
         admin.execute("set statement_timeout = 0")
         admin.execute("select pg_advisory_lock(hashtextextended('presage tests: named databases', 0))")
         yield
@@ -123,40 +122,20 @@ def named_databases(cluster: Server) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def template(cluster: Server) -> Iterator[str]:
     """The name of a migrated database without connections: copy it with `create database … template …`."""
-    name = f"presage_test_{os.getpid()}"
-    with _admin(cluster) as admin:
-        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        migrate.upgrade(cluster.url(name))
+    with databases.new_database(cluster) as url, databases.administering(cluster) as admin:
+        migrate.upgrade(url)
+        name = conninfo_to_dict(url)["dbname"]
         # A given server may have TimescaleDB workers. They skip a database that allows no connections; one already
         # connected is terminated. A copy, unlike its template, allows connections.
         admin.execute(sql.SQL("alter database {} allow_connections false").format(sql.Identifier(name)))
         admin.execute("select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = %s", [name])
         yield name
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 
 
 @pytest.fixture(scope="session")
 def new_database(cluster: Server, template: str) -> Callable[[], AbstractContextManager[str]]:
     """`with new_database() as url:` yields a fresh database with the whole schema; for fixtures of a wider scope."""
-    numbers = itertools.count(1)
-
-    @contextmanager
-    def create() -> Iterator[str]:
-        name = f"{template}_{next(numbers)}"
-        with _admin(cluster) as admin:
-            # file_copy is a little faster than wal_log, and much faster on a template with data.
-            admin.execute(
-                sql.SQL("create database {} template {} strategy file_copy").format(
-                    sql.Identifier(name), sql.Identifier(template)
-                )
-            )
-        try:
-            yield cluster.url(name)
-        finally:
-            with _admin(cluster) as admin:
-                admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-    return create
+    return functools.partial(databases.new_database, cluster, template)
 
 
 @pytest.fixture
@@ -248,7 +227,3 @@ def recorded() -> Path:
     folder = (ROOT / "../shared/recorded").resolve()
     assert folder.is_dir(), f"the recordings are missing: {folder}"
     return folder
-
-
-def _admin(server: Server) -> psycopg.Connection[tuple[Any, ...]]:
-    return database.connect(server.url("postgres"), autocommit=True, name="presage test admin")

@@ -26,6 +26,7 @@ from tests.api.conftest import serving
 from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
+from tests.processes import terminate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,16 +66,6 @@ def site(database_url: str, api_url: str, log: Any, **environment: str) -> tuple
         stderr=subprocess.STDOUT,
     )
     return process, f"http://127.0.0.1:{port}"
-
-
-def terminate(process: subprocess.Popen[bytes]) -> None:
-    """Terminate the process; kill it after PATIENCE_S."""
-    process.terminate()
-    try:
-        process.wait(PATIENCE_S)
-    finally:
-        process.kill()
-        process.wait()
 
 
 @pytest.fixture(scope="module")

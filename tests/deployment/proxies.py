@@ -10,6 +10,7 @@ from threading import Thread
 from tests.debian_programs import debian_program
 from tests.patience import PATIENCE_S
 from tests.ports import free_port
+from tests.processes import terminate
 
 SECRET = "psg_dGhlIGtleSBvZiBhIGN1c3RvbWVy"
 
@@ -88,5 +89,4 @@ class Proxy:
         return True
 
     def stop(self):
-        self.process.terminate()
-        self.process.wait(PATIENCE_S)
+        terminate(self.process)

@@ -22,6 +22,7 @@ from config.settings import Settings
 from orchestration.webserver import MAX_WRONG, WRONG_TTL_S, Guard, main
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
+from tests.processes import terminate
 
 ROOT = Path(__file__).parents[2]
 PASSWORD = "correct horse battery staple"
@@ -104,8 +105,7 @@ def webserver(tmp_path_factory):
         with dg.DagsterInstance.from_config(str(home)) as instance:
             yield Webserver(port, instance)
     finally:
-        process.terminate()
-        process.wait(PATIENCE_S)
+        terminate(process)
 
 
 def test_the_pages_own_requests_with_the_password_work(webserver):

@@ -29,6 +29,7 @@ from orchestration.maintenance import packs
 from orchestration.markets.discovery import Discovery
 from sql import database
 from tests.patience import PATIENCE_S
+from tests.processes import terminate
 from tests.replay import rebuilt
 from upstream.polymarket.gamma.client import Gamma
 from upstream.polymarket.market_channel.socket import parse
@@ -80,8 +81,7 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
             wait_until(lambda: ended(sandbox), feed)
             wait_until_written(conn, feed)
         finally:
-            feed.terminate()
-            feed.wait(timeout=60)
+            terminate(feed)
         yield Replayed(url, folder / "truth.jsonl")
 
 

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from psycopg import sql
 
 from orchestration.candles import aggregates
 from orchestration.ingest.storage.rows import Token, TradeRow, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from sql import database, migrate
+from tests.databases import new_database
 from tests.sql import candles
 
 pytestmark = [pytest.mark.soak, pytest.mark.license("timescale")]
@@ -90,15 +90,10 @@ def wrong(url: str) -> list[str]:
 
 def test_a_new_database_written_to_at_once_has_no_wrong_candle_in_the_end(cluster):
     found = {}
-    with database.connect(cluster.url(), autocommit=True) as admin:
-        for number in range(DATABASES):
-            name = f"presage_soak_candles_{number}"
-            admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-            try:
-                migrate.upgrade(cluster.url(name))
-                found[number] = wrong(cluster.url(name))
-            finally:
-                admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-            print(f"{number + 1} of {DATABASES}: {found[number] or 'right'}", flush=True)
+    for number in range(DATABASES):
+        with new_database(cluster) as url:
+            migrate.upgrade(url)
+            found[number] = wrong(url)
+        print(f"{number + 1} of {DATABASES}: {found[number] or 'right'}", flush=True)
 
     assert {number: tables for number, tables in found.items() if tables} == {}

@@ -15,6 +15,7 @@ import pytest
 
 from sql import database, migrate
 from sql.embedded import Cluster
+from tests.databases import new_database
 
 pytestmark = pytest.mark.soak
 
@@ -105,12 +106,8 @@ def server(tmp_path):
 
 @pytest.fixture
 def url(server):
-    with database.connect(server.url("postgres"), autocommit=True) as admin:
-        admin.execute("create database large_upgrade")
-        try:
-            yield server.url("large_upgrade")
-        finally:
-            admin.execute("drop database large_upgrade with (force)")
+    with new_database(server) as url:
+        yield url
 
 
 def fill(conn):

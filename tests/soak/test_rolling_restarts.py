@@ -20,6 +20,7 @@ from sql import migrate
 from tests import stream_rows
 from tests.api.conftest import generous
 from tests.patience import PATIENCE_S, until
+from tests.processes import terminate
 from tests.soak import subscribers
 from tests.soak.rolling import CountedStream, HintReader, HttpClient
 from tests.soak.stream_writer import MARKETS
@@ -60,12 +61,7 @@ def rolling_stack(folder: Path, database_url: str, port: int, **environment: str
         assert process.poll() is None, output.read_text()
         yield output
     finally:
-        process.terminate()
-        try:
-            process.wait(PATIENCE_S)
-        finally:
-            process.kill()
-            process.wait()
+        terminate(process)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from sql import database, migrate, stream_blocks, timescale
 from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows
+from tests.databases import new_database
 from tests.sql import schema
 
 ROOT = Path(__file__).parents[2]
@@ -30,12 +31,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture
 def empty_url(cluster):
     """The URL of an empty database."""
-    with database.connect(cluster.url("postgres"), autocommit=True) as admin:
-        admin.execute("create database empty")
-        try:
-            yield cluster.url("empty")
-        finally:
-            admin.execute("drop database empty with (force)")
+    with new_database(cluster) as url:
+        yield url
 
 
 def test_up_down_and_up_again_leaves_the_same_schema_and_nothing_between(database_url):

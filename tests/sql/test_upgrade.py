@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import INT8MULTIRANGE, JSONB, UUID
 
 from sql import database, migrate
 from tests import stream_rows
+from tests.databases import new_database
 from tests.factories import insert
 from tests.sql import schema
 
@@ -171,15 +172,11 @@ def columns_of(conn):
 @pytest.fixture
 def first(cluster):
     """A database as the first migration made it, a row in each of its tables."""
-    with database.connect(cluster.url("postgres"), autocommit=True) as admin:
-        admin.execute("create database first")
-        try:
-            migrate.upgrade(cluster.url("first"), FIRST)
-            with database.connect(cluster.url("first"), autocommit=True) as conn:
-                fill(conn, tables_of(cluster.url("first")))
-            yield cluster.url("first")
-        finally:
-            admin.execute("drop database first with (force)")
+    with new_database(cluster) as url:
+        migrate.upgrade(url, FIRST)
+        with database.connect(url, autocommit=True) as conn:
+            fill(conn, tables_of(url))
+        yield url
 
 
 def test_a_database_of_the_first_migration_becomes_todays_and_keeps_every_row(first, conn):

@@ -23,7 +23,7 @@ from sql import database
 from tests.api.conftest import generous, serving
 from tests.factories import keep_alive
 from tests.orchestration.ingest.live_world import ROOT, World, wait_until
-from tests.patience import PATIENCE_S
+from tests.processes import terminate
 from upstream.sandbox.chain import chain
 from upstream.sandbox.server import Sandbox
 
@@ -118,8 +118,7 @@ def record(sandbox: Sandbox, database_url: str, folder: Path) -> None:
         wait_until(lambda: column(world.conn, MIN_COMPARED) == [True], 90)
         feed.stop()
     finally:
-        settling.terminate()
-        settling.wait(PATIENCE_S)
+        terminate(settling)
         world.close()
 
 

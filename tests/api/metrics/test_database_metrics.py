@@ -24,6 +24,7 @@ from tests.api.metrics.test_metrics import Read
 from tests.conftest import MEMORY, MEMORY_NEEDED
 from tests.factories import insert
 from tests.patience import until
+from tests.processes import terminate
 
 NOW = dt.datetime.now(dt.UTC)
 
@@ -135,8 +136,7 @@ def standby():
         try:
             yield cluster.url("postgres")
         finally:
-            process.terminate()
-            process.wait(60)
+            terminate(process)
 
 
 def connected(url):

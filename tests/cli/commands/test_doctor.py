@@ -9,7 +9,6 @@ import tempfile
 import threading
 from pathlib import Path
 
-import psycopg
 import pytest
 import typer
 from pydantic import SecretStr
@@ -20,6 +19,7 @@ from cli.diagnosis import Finding, database, host
 from config import settings as configuration
 from config.settings import Settings
 from sql.embedded import Cluster, installation
+from tests.databases import new_database
 from tests.ports import free_port
 
 
@@ -133,10 +133,8 @@ def test_candles_made_under_another_licence_are_a_failure(community):
 
 
 def test_an_empty_database_is_to_be_migrated(settings, cluster):
-    with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
-        admin.execute("create database doctor_empty")
-        findings = diagnose(settings(database_url=SecretStr(cluster.url("doctor_empty"))))
-        admin.execute("drop database doctor_empty")
+    with new_database(cluster) as url:
+        findings = diagnose(settings(database_url=SecretStr(url)))
 
     for topic in ("timescaledb", "licence", "schema"):
         assert (of(findings, topic).status, of(findings, topic).remedy) == ("warn", "run `presage migrate`")
