@@ -28,8 +28,11 @@ def administering(server: Server) -> Iterator[psycopg.Connection]:
 
 
 @contextmanager
-def new_database(server: Server, template: str = "template1") -> Iterator[str]:
-    """Create a copy of the template under a name that no other test has; yield its URL."""
+def new_database(server: Server, template: str = "template0") -> Iterator[str]:
+    """Create a copy of the template under a name that no other test has; yield its URL.
+
+    `template0` has no connections, unlike `template1`, to which TimescaleDB's workers connect.
+    """
     name = sql.Identifier(made := f"presage_test_{os.getpid()}_{secrets.token_hex(6)}")
     with administering(server) as admin:
         # file_copy is a little faster than wal_log, and much faster on a template with data.

@@ -397,7 +397,7 @@ def create_beside(url: str, name: str) -> None:
     with connect(url, autocommit=True) as conn:
         if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
             with contextlib.suppress(errors.DuplicateDatabase):
-                conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+                conn.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
 
 
 def refuse_other_schema(url: str, *, made_now: bool) -> None:

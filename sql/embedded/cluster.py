@@ -95,7 +95,7 @@ class Cluster:
         with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as conn:
             if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
                 with suppress(psycopg.errors.DuplicateDatabase):  # another process was quicker
-                    conn.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+                    conn.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
 
     def install(self, progress: Callable[[str], None] | None = None) -> Installation:
         """Install the server's programs, if they are not installed."""
