@@ -87,8 +87,12 @@ bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 soak: setup browser ## Long proofs: kill -9 of everything under load
 	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
 
-fuzz: setup ## Long property tests
+SECONDS_EACH ?= 600
+
+fuzz: setup ## Long property tests, and ten minutes of search for each parser: SECONDS_EACH=60
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz" --timeout 3600 $(ARGS)
+	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r tests/fuzzing/atheris.lock
+	$(BIN)/python -m tests.fuzzing --seconds $(SECONDS_EACH)
 
 PIN := $(BIN)/uv pip compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --python-version 3.11 --universal --no-emit-package presage-client
 
@@ -96,6 +100,7 @@ lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and
 	$(PIN) pyproject.toml --extra install --output-file requirements.lock
 	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
+	$(PIN) tests/fuzzing/atheris.in --output-file tests/fuzzing/atheris.lock
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)
 	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)

@@ -183,16 +183,13 @@ def test_a_market_that_cannot_be_read_is_refused_and_a_circle_is_noticed(clob_of
     assert [json.loads(refusal.payload) for refusal in kept] == [{"condition_id": 1}] * 2
 
 
-def test_one_market_and_the_time(clob_of):
+def test_one_market(clob_of):
     def handler(request):
-        if request.url.path == "/time":
-            return httpx.Response(200, text="1770480000")
         if request.url.path == "/markets/0xab":
             return httpx.Response(200, json={"condition_id": "0xab"})
         return httpx.Response(404)
 
     clob = clob_of(handler)
 
-    assert clob.time() == datetime(2026, 2, 7, 16, tzinfo=UTC)
     assert clob.market("0xab").condition_id == "0xab"
     assert clob.market("0xcd") is None

@@ -96,7 +96,6 @@ _book = msgspec.json.Decoder(WireBook)
 _history = msgspec.json.Decoder(_SentHistory)
 _page = msgspec.json.Decoder(_SentPage)
 _market = msgspec.json.Decoder(ClobMarket)
-_time = msgspec.json.Decoder(int)
 
 
 class Clob:
@@ -229,10 +228,6 @@ class Clob:
             return self.client.get(f"{self.url}/markets/{condition_id}", _market)
         except NotFound:
             return None
-
-    def time(self) -> datetime:
-        """Return the exchange's clock, to the second."""
-        return of_seconds(self.client.get(f"{self.url}/time", _time))
 
     def _refuse(self, reason: str, piece: msgspec.Raw | bytes) -> None:
         self._report(refused(SOURCE, reason, bytes(piece)))
