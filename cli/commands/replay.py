@@ -6,6 +6,7 @@ import contextlib
 import signal
 import threading
 from datetime import UTC, datetime, timedelta
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -48,14 +49,17 @@ def span(since: str, until: str | None, speed: float) -> ReplaySpan:
 
 def run(url: str, played: ReplaySpan, port: int) -> None:
     """Serve until SIGINT or SIGTERM."""
-    # Waited for, not handled: an exception between two steps of the start would leave the server's end waiting for it.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    # Nothing is raised: an exception between two steps of the start would leave the server's end waiting for it. A mask
+    # would not do: it is the main thread's, and a library's thread without it may get the signal.
+    ended: SimpleQueue[int] = SimpleQueue()  # its `put` may interrupt its `get`
+    before = {number: signal.signal(number, lambda number, _: ended.put(number)) for number in ENDING}
     with server(url, played, port) as serving:
         threading.Thread(target=serving.serve_forever, name="replay").start()
         address = f"ws://127.0.0.1:{serving.socket.getsockname()[1]}/ws/market"
         typer.echo(f"{played.since:%Y-%m-%d %H:%M:%S} to {played.until:%Y-%m-%d %H:%M:%S} UTC: {address}")
-        signal.sigwait(ENDING)
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)  # a second one ends it without waiting for its clients
+        ended.get()
+        for number, handler in before.items():  # a second one ends it without waiting for its clients
+            signal.signal(number, handler)
 
 
 def server(url: str, played: ReplaySpan, port: int) -> Server:

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -74,9 +75,16 @@ def test_a_program_written_for_the_exchange_is_played_the_past(database_url, con
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_replay_that_is_interrupted_while_it_starts_ends(monkeypatch, number):
-    monkeypatch.setattr(replay.typer, "echo", lambda _: signal.raise_signal(number))
-    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    """By a signal that another thread gets, too, as a library's may."""
+    monkeypatch.setattr(replay.typer, "echo", lambda _: raised_in_another_thread(number))
+    before = [signal.getsignal(each) for each in replay.ENDING]
 
     replay.run("", replay.span("2h", "1h", 1.0), 0)
 
-    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == blocked
+    assert [signal.getsignal(each) for each in replay.ENDING] == before
+
+
+def raised_in_another_thread(number):
+    thread = threading.Thread(target=signal.raise_signal, args=[number])
+    thread.start()
+    thread.join()
