@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler clean
+.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -111,6 +111,12 @@ compiler:
 
 screenshots: browser ## Take the README's pictures anew, of a demo that it starts and ends
 	$(BIN)/python -m tests.browser.screenshots docs/images
+
+images: ## Build the container images with their SBOM and provenance (Docker with buildx): ARGS=--push
+	$(PYTHON) -m cli.images build $(ARGS)
+
+digests: ## Pin the images that Dockerfile and docker-compose.yml name without a digest (Docker with buildx)
+	$(PYTHON) -m cli.images digests
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
 	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
