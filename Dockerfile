@@ -4,10 +4,11 @@
 FROM node:24.9.0-slim@sha256:0cce74a5708f603925e2bf01929da8d71e92b5e2493fcfb662d5a8ffed2d8ef1 AS pages
 WORKDIR /build
 COPY package.json .npmrc ./
-# The site serves one file of each package (api/site/assets.py); the rest of them is some 120 MB.
+# The site serves one file of each package (api/site/assets.py); the rest of them is some 120 MB. Scanners of images find
+# packages by package.json.
 RUN npm install --omit=dev --ignore-scripts --no-audit --no-fund --no-package-lock \
     && for file in lightweight-charts/dist/lightweight-charts.standalone.production.js lightweight-charts/LICENSE \
-        mermaid/dist/mermaid.min.js mermaid/LICENSE; do \
+        lightweight-charts/package.json mermaid/dist/mermaid.min.js mermaid/LICENSE mermaid/package.json; do \
         mkdir -p "kept/${file%/*}" && cp "node_modules/$file" "kept/$file"; done
 
 FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d AS python

@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests clean
+.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -117,6 +117,9 @@ images: ## Build the container images with their SBOM and provenance (Docker wit
 
 digests: ## Pin the images that Dockerfile and docker-compose.yml name without a digest (Docker with buildx)
 	$(PYTHON) -m cli.images digests
+
+sbom: setup ## List what Presage is shipped with, and its licences, in dist/sbom (CycloneDX)
+	$(BIN)/python -m cli.sbom dist/sbom
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
 	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info

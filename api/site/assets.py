@@ -20,6 +20,7 @@ KINDS = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 # With the SHA-256 of the versions in package.json: what a registry delivers instead runs in no visitor's browser.
 FROM_NPM = {
