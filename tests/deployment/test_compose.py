@@ -5,15 +5,18 @@ import os
 import re
 import subprocess
 import sys
+from copy import deepcopy
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from config.settings import Settings
-from sql.database import sqlalchemy_url
+from tests.debian_programs import debian_program
+from tests.deployment import image
 from tests.deployment.conftest import SECRETS, rendered
 
 ROOT = Path(__file__).parents[2]
@@ -219,12 +222,12 @@ def test_every_image_is_of_one_version(config):
     images = [service["image"] for service in config["services"].values() if "build" not in service]
 
     assert len(bases) == 5
-    for image in bases + images:
+    for reference in bases + images:
         # Debian's point releases have two numbers.
-        name, _, digest = image.partition("@")
-        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+(-[a-z0-9]+)*|debian:\d+\.\d+-slim", name), image
+        name, _, digest = reference.partition("@")
+        assert re.fullmatch(r"[a-z/]+:v?\d+\.\d+\.\d+(-[a-z0-9]+)*|debian:\d+\.\d+-slim", name), reference
         # That of TimescaleDB's image was not known: `make digests` asks the registry.
-        assert re.fullmatch(r"sha256:[0-9a-f]{64}", digest) or name == "timescale/timescaledb:2.19.3-pg17", image
+        assert re.fullmatch(r"sha256:[0-9a-f]{64}", digest) or name == "timescale/timescaledb:2.19.3-pg17", reference
     assert int(re.search(r"^FROM node:(\d+)", dockerfile, re.MULTILINE)[1]) in {24, 26}  # supported until 2028 and 2029
     assert "--require-hashes -r /tmp/uv.lock" in dockerfile
 
@@ -262,36 +265,45 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
 
 
 @pytest.fixture
-def dagster_url(cluster, database_url, named_databases):
-    """The database that `presage migrate --with-dagster` creates beside ours; dropped for other tests."""
-    yield sqlalchemy_url(make_conninfo(database_url, dbname="dagster"), driver="psycopg2")
+def dagster_database(cluster, named_databases):
+    """The name of the database that `presage migrate --with-dagster` creates beside ours; dropped for other tests."""
+    yield "dagster"
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as admin:
         admin.execute("drop database if exists dagster with (force)")
 
 
 @pytest.mark.timeout(450)
-def test_each_service_comes_up_by_its_own_command_on_read_only_folders_and_runs_start(
-    config, database_url, dagster_url, tmp_path
+def test_each_service_comes_up_by_its_own_command_in_the_root_of_its_image_and_runs_start(
+    config, database_url, dagster_database, tmp_path
 ):
-    dagster_home = tmp_path / "dagster"
-    dagster_home.mkdir()
-    (dagster_home / "dagster.yaml").write_text((ROOT / "dagster.yaml").read_text())
+    parts = conninfo_to_dict(database_url)
+    services = deepcopy({name: config["services"][name] for name in (*OURS, "proxy")})
+    for name in OURS:  # the server of the tests has other names
+        role, database = (quote(parts[key]) for key in ("user", "dbname"))
+        url = f"{role}:{SECRETS['POSTGRES_PASSWORD']}@database:5432"
+        services[name]["environment"]["DATABASE_URL"] = f"postgresql://{url}/{database}"
+        services[name]["environment"]["DAGSTER_PG_URL"] = f"postgresql+psycopg2://{url}/{dagster_database}"
+    # All are on one machine here, where API and site have taken their ports.
+    services["proxy"]["environment"] |= {"PRESAGE_API_ADDRESS": ":9080", "PRESAGE_SITE_ADDRESS": ":80"}
+    services["proxy"]["environment"] |= {"XDG_DATA_HOME": "/data", "XDG_CONFIG_HOME": "/config"}  # as its image does
+    services["proxy"]["command"] = ["/opt/caddy", "run", "--config", "/etc/Caddyfile", "--adapter", "caddyfile"]
+    through_it = ["python", "-m", "cli.stack.readiness", "http://127.0.0.1:9080/health"]
+    services["proxy"]["healthcheck"] = {"test": ["CMD", *through_it]}
+    (tmp_path / "Caddyfile").write_text(config["configs"]["proxy"]["content"].replace("$$", "$"))
+    copied = [
+        *image.copies(tmp_path),
+        (debian_program("caddy"), "/opt/caddy"),
+        (tmp_path / "Caddyfile", "/etc/Caddyfile"),
+    ]
     given = {
-        "services": {name: config["services"][name] for name in OURS} | {"database": {}},
-        "dagster_home": str(dagster_home),
+        "services": services,
+        "names": [*config["services"], "api-1"],
+        "checkout": str(ROOT),
+        "copied": [(str(source), target) for source, target in copied],
+        "image": image.environment(),
+        "socket": f"{parts['host']}/.s.PGSQL.{parts['port']}",
         "asks": ASKS,
-        "image": {
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-            "DAGSTER_HOME": str(dagster_home),
-            "DAGSTER_DISABLE_TELEMETRY": "yes",
-            "PRESAGE_DATA_DIR": str(tmp_path / "data"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
     }
-    for name in OURS:  # the server of the tests has another address than a container's
-        environment = given["services"][name]["environment"]
-        environment["DATABASE_URL"] = database_url
-        environment["DAGSTER_PG_URL"] = dagster_url
     (tmp_path / "config.json").write_text(json.dumps(given))
     report = tmp_path / "report.json"
     command = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--mount"]
@@ -305,11 +317,19 @@ def test_each_service_comes_up_by_its_own_command_on_read_only_folders_and_runs_
     assert done.returncode == 0, done.stderr
     told = json.loads(report.read_text())
 
-    logs = {name: (tmp_path / f"{name}.log").read_text()[-2000:] for name in OURS}
-    assert told["migrate"] == {"exit": 0}, logs["migrate"]
-    for name in OURS[1:]:
+    logs = {name: (tmp_path / f"{name}.log").read_text()[-2000:] for name in services}
+    writable = {"code": ["/exports", "/tmp"], "proxy": ["/data", "/config", "/tmp"]}
+    for name in services:
+        assert told[name]["probe"] == {
+            "user": told[name]["user"] or [0, 0, []],  # without root's rights here, the user is this one
+            "capabilities": [0, 0, 1 << 10 if name == "proxy" else 0],  # CAP_NET_BIND_SERVICE, if a program brings it
+            "new privileges": False,
+            "writes": writable.get(name, ["/tmp"]),
+        }
+    assert told["migrate"]["exit"] == 0, logs["migrate"]
+    for name in list(services)[1:]:
         assert told[name]["healthy"], f"{name}: {told[name]} {logs[name]}"
     loaded, started = told["loaded"]["text"].splitlines()
     assert "RepositoryLocation" in loaded
     assert started != "started: []", logs
-    assert not [name for name in OURS if "psg_secret" in (tmp_path / f"{name}.log").read_text()]
+    assert not [name for name in services if "psg_secret" in (tmp_path / f"{name}.log").read_text()]
