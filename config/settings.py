@@ -77,6 +77,11 @@ class Settings(BaseSettings):
     live_window_s: int = Field(720, ge=30, description="Seconds until a live run hands over.")
     live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
     live_ring_s: int = Field(15, ge=1, description="Seconds of messages that a standby keeps for its takeover.")
+    live_standby_defers: bool = Field(
+        default=False,
+        description="Whether a standby leaves messages unparsed until it needs them: it costs a fraction, and takes "
+        "over a second or two later.",
+    )
     live_silence_s: float = Field(
         10.0, gt=0, description="Seconds without a message after which an open socket counts as dead."
     )

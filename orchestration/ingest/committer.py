@@ -11,9 +11,11 @@ import psycopg
 from orchestration.feeds.lease import LeaseRow, another_ready
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.books.token_state import TokenState
+from orchestration.ingest.deferral import catch_up
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.lag import Lag
+from orchestration.ingest.loop import GATHER_S, gather
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.progress import Progress
 from orchestration.ingest.storage.backlog import Backlog
@@ -98,6 +100,7 @@ class Committer:
 
     def _cut(self, socket_newest_ms: Iterable[int] = ()) -> WriteBatch:
         batch = self._normalizer.cut_batch()
+        self._backlog.kept_bytes = self._normalizer.kept_bytes
         batch.exchange_ms = min([batch.exchange_ms, *socket_newest_ms])
         if len(batch) or batch.prices or batch.quotes:
             self._backlog.add(batch)
@@ -122,7 +125,10 @@ class Committer:
         if committed_ms and not self.leading:
             exchange = self._normalizer.exchange
             kept_ms = min(committed_ms, exchange.now_ms() - self._ring_ms) - MARGIN_MS
-            self._backlog.prune(exchange.to_local_ms(min(kept_ms, self._standby_filler.needed_since_ms)))
+            before_ms = exchange.to_local_ms(min(kept_ms, self._standby_filler.needed_since_ms))
+            self._backlog.prune(before_ms)
+            self._normalizer.settle(before_ms)
+            self._backlog.since_ms = max(self._backlog.since_ms, self._normalizer.settled_ms)
             self._losses.forget(kept_ms)
 
     def committed_ms(self) -> int:
@@ -207,6 +213,11 @@ class Committer:
                 self._retry_s = RETRY_S
                 return
             self.taking_over = True
+            if self._normalizer.defers:
+                self._normalizer.defers = False
+                gather(GATHER_S)
+                await catch_up(self._normalizer, self._backlog, self._normalizer.states)
+                self._backlog.withhold_progress()
             # The last heartbeat's leases may be a second old, older than our books: a gap would be recorded needlessly.
             self.leases = await self._in_thread(self._leader.leases)
             led_ms = await self._in_thread(self._leader.clock_ms)

@@ -50,7 +50,7 @@ class LiveFigures:
             "tokens": len(self._receiver.normalizer.states),
             "sockets": sum(listener.open for listener in self._receiver.subscriptions.listeners),
             "backlog_events": self._backlog.events,
-            "backlog_kb": self._backlog.bytes // 1000,
+            "backlog_kb": (self._backlog.bytes + self._backlog.kept_bytes) // 1000,
         }
 
     def stats(self) -> dict[str, Any]:

@@ -76,6 +76,9 @@ class Normalizer:
         self.pending: dict[str, list[ChannelMessage]] = {}  # messages of tokens that the catalogue does not know yet
         self.interrupted: set[str] = set()  # those of these tokens whose socket was lost meanwhile
         self.news: list[NewMarket | Resolved] = []
+        self.defers = False  # frames are kept unparsed (docs/decisions/0040)
+        self.kept_bytes = 0  # of these frames in memory
+        self.settled_ms = 0  # our clock: no rows are made of what was kept before
         self.live_books = LiveBookQueue()
         self._clock = clock
         self._oldest_event_ms = oldest_event_days * 86_400_000
@@ -126,6 +129,12 @@ class Normalizer:
                 state.fetch_attempts = 0
                 self.unsynced[token_id] = state
                 self.live_books.add(state)
+
+    def catch_up(self, token_ids: Iterable[str]) -> None:
+        """Parse what is kept unparsed of these tokens' markets: here nothing is."""
+
+    def settle(self, before_ms: int) -> None:
+        """Produce no rows of what was kept before an instant of our clock."""
 
     def apply(self, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
         """Apply the messages of one frame; return their newest timestamp, capped at the exchange's time, or 0."""

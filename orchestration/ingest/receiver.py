@@ -6,22 +6,31 @@ from typing import Any
 
 from config.settings import Settings
 from orchestration.feeds.shards import WHOLE, Shard
+from orchestration.ingest.deferral import DeferringNormalizer
 from orchestration.ingest.gaps.from_standby import BUSY_RATE
 from orchestration.ingest.gaps.losses import Losses
 from orchestration.ingest.gaps.starts import StartGaps
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.resync import BookResync
-from orchestration.ingest.sockets.listener import SocketListener
+from orchestration.ingest.sockets.listener import Keep, SocketListener
 from orchestration.ingest.sockets.subscriptions import QUIET_S, Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch
 from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject, Resolved
+
+KEPT_SHARE = 0.5  # of the buffer, for frames that a standby keeps unparsed
 
 
 class Receiver:
     """Normalizes the messages of all sockets. `fetch` fetches books over REST."""
 
     def __init__(self, settings: Settings, socket_url: str, fetch: Fetch, *, run_id: str, shard: Shard = WHOLE) -> None:
-        self.normalizer = Normalizer(oldest_event_days=settings.books_retention_days)
+        days = settings.books_retention_days
+        self.normalizer = Normalizer(oldest_event_days=days)
+        keep: Keep | None = None
+        if settings.live_standby_defers:
+            kept = int(settings.live_buffer_mb * 1_000_000 * KEPT_SHARE)
+            self.normalizer = deferring = DeferringNormalizer(oldest_event_days=days, max_kept_bytes=kept)
+            keep = deferring.keep
         self.losses = Losses(run_id, shard)
         self.starts = StartGaps(run_id, self.normalizer, shard)
         self.subscriptions = Subscriptions(
@@ -31,6 +40,7 @@ class Receiver:
             on_messages=self._apply,
             on_opened=lambda listener: self.resync.opened(listener),  # noqa: PLW0108 (made below, from these)
             on_lost=lambda listener, cause: self.resync.lost(listener, cause),  # noqa: PLW0108
+            keep=keep,
         )
         self.resync = BookResync(
             self.normalizer, self.subscriptions, self.losses, fetch, silence_s=settings.live_silence_s

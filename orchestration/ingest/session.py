@@ -20,6 +20,7 @@ from orchestration.ingest.figures import LiveFigures
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
+from orchestration.ingest.loop import DEFERRING_GATHER_S, GATHER_S, gather
 from orchestration.ingest.news import MarketNews
 from orchestration.ingest.progress import Turn
 from orchestration.ingest.receiver import Receiver
@@ -65,6 +66,7 @@ class LiveSession:
         self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
         self._turn = Turn(may_lead=False, over=False)
         self._flush_s = settings.live_flush_ms / 1000
+        self._standby_defers = settings.live_standby_defers
         self._settle_s = settle_s
         self._observe_s = observe_s
         self._observed = observed
@@ -146,6 +148,7 @@ class LiveSession:
                 may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
                 socket_newest_ms=self.receiver.busy_newest_ms(),
             )
+            gather(DEFERRING_GATHER_S if self.receiver.normalizer.defers else GATHER_S)
             if self._step_down.is_set():
                 self._step_down.clear()
                 with suppress(psycopg.Error):
@@ -175,6 +178,7 @@ class LiveSession:
         self._freeze_states()
         committer, exchange = self.committer, self.receiver.normalizer.exchange
         self.receiver.find_busy()
+        self.receiver.normalizer.defers = self._standby_defers and not (committer.leading or committer.taking_over)
         if committer.leading:
             self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
         committer.leases = await self._run_in(

@@ -15,6 +15,9 @@ class Disagreements:
     def __init__(self) -> None:
         self._open: dict[str, tuple[int, int, TokenState, BestBidAsk]] = {}
 
+    def __contains__(self, token_id: str) -> bool:
+        return token_id in self._open
+
     def compare(self, state: TokenState, announced: BestBidAsk, now_ms: int) -> None:
         """Compare an announcement with the book."""
         token_id = state.token.token_id

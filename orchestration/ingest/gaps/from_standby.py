@@ -9,6 +9,7 @@ import psycopg
 
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import TokenState
+from orchestration.ingest.deferral import catch_up
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, CoverageGap, GapFiller
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import Subscriptions
@@ -64,6 +65,7 @@ class StandbyGapFiller:
         self.needed_since_ms = NEVER
 
     async def _fill(self, gap: CoverageGap, states: list[TokenState], to_ms: int) -> None:
+        await catch_up(self._normalizer, self._backlog, [state.token.token_id for state in states])
         received = self._backlog.window(partial(self._received, gap), gap.from_ms - MARGIN_MS, to_ms + MARGIN_MS)
         local_ms = self._normalizer.exchange.to_local_ms(gap.from_ms)
         if gap.market_keys is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from time import monotonic, time
 
 from orchestration.ingest.sockets.pulse import Pulse
@@ -17,6 +18,7 @@ from upstream.polymarket.market_channel.socket import (
 from upstream.transport.reach import reach_failure
 
 OnMessages = Callable[["SocketListener", Sequence[ChannelMessage | RefusedObject]], int]
+Keep = Callable[["SocketListener", bytes, float], bool]
 OnOpened = Callable[["SocketListener"], None]
 OnLost = Callable[["SocketListener", str], None]
 
@@ -36,6 +38,7 @@ class SocketListener:
         on_messages: OnMessages,
         on_opened: OnOpened,
         on_lost: OnLost,
+        keep: Keep | None = None,
     ) -> None:
         self.number = number
         self.tokens: dict[str, None] = {}  # in the order they were added
@@ -52,6 +55,7 @@ class SocketListener:
         self._url = url
         self._opening = opening
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
+        self._keep = None if keep is None else partial(keep, self)
         self._socket: MarketSocket | None = None
         self._cause: str | None = None
         self._commands: set[asyncio.Task[None]] = set()
@@ -102,7 +106,7 @@ class SocketListener:
             cause = "closed"
             try:
                 async with self._opening:
-                    socket = MarketSocket(self._url, self.tokens)
+                    socket = MarketSocket(self._url, self.tokens, keep=self._keep)
                     await socket.__aenter__()
                 try:
                     await self._stay(socket)

@@ -9,7 +9,7 @@ import psycopg
 
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.sockets.listener import OnLost, OnMessages, OnOpened, SocketListener
+from orchestration.ingest.sockets.listener import Keep, OnLost, OnMessages, OnOpened, SocketListener
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 from upstream.polymarket.market_channel.socket import NewMarket
@@ -56,6 +56,7 @@ class Subscriptions:
         on_messages: OnMessages,
         on_opened: OnOpened,
         on_lost: OnLost,
+        keep: Keep | None = None,
     ) -> None:
         self.listeners: list[SocketListener] = []
         self.of_token: dict[str, SocketListener] = {}
@@ -65,6 +66,7 @@ class Subscriptions:
         self._assets_per_socket = assets_per_socket
         self._opening = asyncio.Semaphore(MAX_CONCURRENT_CONNECTS)
         self._on_messages, self._on_opened, self._on_lost = on_messages, on_opened, on_lost
+        self._keep = keep
         self._numbers = 0
         self._of_market: dict[int, SocketListener] = {}  # by market key, while the parts of an update are added
         self._pending_until: dict[str, float] = {}
@@ -180,6 +182,7 @@ class Subscriptions:
                     on_messages=self._on_messages,
                     on_opened=self._on_opened,
                     on_lost=self._on_lost,
+                    keep=self._keep,
                 )
                 self.listeners.append(listener)
                 room[listener] = self._assets_per_socket

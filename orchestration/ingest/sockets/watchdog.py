@@ -49,6 +49,7 @@ class Watchdog:
         began = monotonic()
         async with self._slots:
             try:
+                self._normalizer.catch_up(listener.tokens)
                 books = await self._fetch(self._token_sample(listener))
             except UpstreamError:
                 if listener.pulse.silent_s(monotonic()) >= MAX_SILENCE_S:

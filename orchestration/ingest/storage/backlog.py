@@ -22,6 +22,7 @@ class Backlog:
     def __init__(self, capacity: int) -> None:
         self.events = 0
         self.bytes = 0
+        self.kept_bytes = 0  # of frames that wait to become batches: they count as well
         self.overflow: Overflow | None = None
         self.since_ms = 0  # everything received after this instant of our clock is here, unless the leader wrote it
         self._capacity = capacity
@@ -39,7 +40,7 @@ class Backlog:
         self._sizes.append(size)
         self.events += len(batch)
         self.bytes += size
-        while self.bytes > self._capacity and len(self._batches) > 1:
+        while self.bytes + self.kept_bytes > self._capacity and len(self._batches) > 1:
             self._record_overflow(self._pop())
 
     def head(self, max_bytes: int) -> tuple[WriteBatch, int]:
@@ -76,6 +77,11 @@ class Backlog:
         """Remove batches received, by our clock, before an instant: another run has committed them."""
         while self._batches and self._batches[0].received_ms < before_ms:
             self._pop()
+
+    def withhold_progress(self) -> None:
+        """Tell nothing of progress while these batches are written: later ones have rows from before them."""
+        for batch in self._batches:
+            batch.exchange_ms = 0
 
     def window(self, wanted: Callable[[Token], bool], from_ms: int, to_ms: int) -> WriteBatch:
         """Return the rows of some tokens between two exchange timestamps."""

@@ -63,10 +63,11 @@ def test_prices_are_live_while_a_leader_lives_and_no_longer(world):
     assert world.conn.execute("select count(*) > 0 from live_books where verified").fetchone() == (True,)
 
 
-def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world):
+@pytest.mark.parametrize("defers", [False, True])
+def test_a_killed_leader_is_replaced_and_nothing_is_lost_or_doubled(world, defers):
     leader = world.process()
     wait_until(lambda: world.leader() == leader.run_id)
-    standby = world.feed()
+    standby = world.feed(live_standby_defers=defers)
     wait_until(lambda: world.ready(standby))
     began = world.caught_up(MARGIN_MS)  # the leader has committed what the standby need not have received
     world.wait_until_sent(began, more_than=10)

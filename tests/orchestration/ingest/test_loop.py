@@ -46,3 +46,14 @@ def test_the_loop_runs_timers_sockets_and_threads():
 
     with socket.create_server(("127.0.0.1", 0)) as server, asyncio.Runner(loop_factory=loop.new_event_loop) as runner:
         assert runner.run(work()) == b"line\n"
+
+
+def test_how_long_events_gather_changes_while_the_loop_runs():
+    async def change():
+        loop.gather(0.25)
+        return getattr(asyncio.get_running_loop(), "selector", None)
+
+    with asyncio.Runner(loop_factory=loop.new_event_loop) as runner:
+        assert runner.run(change()).gather_s == 0.25
+    with asyncio.Runner() as runner:
+        assert runner.run(change()) is None, "any other loop stays as it is"

@@ -44,6 +44,29 @@ async def lost(socket):
     raise AssertionError("ended without SocketLost")
 
 
+def test_a_frame_that_the_caller_keeps_is_counted_and_not_parsed():
+    kept = []
+
+    def keep(text, received):
+        kept.append((text, received))
+        return len(kept) < 3
+
+    async def conversation(connection):
+        await connection.recv()
+        for each in (frame(TRADE), b"not even JSON", frame(TRADE)):
+            await connection.send(each)
+        await connection.close()
+
+    async def listen():
+        async with exchange(conversation) as url, MarketSocket(url, ["11"], keep=keep) as socket:
+            return await lost(socket), socket.frames
+
+    (said, _), frames = asyncio.run(listen())
+    assert [type(each) for each in said] == [LastTrade]
+    assert [text for text, _ in kept] == [frame(TRADE), b"not even JSON", frame(TRADE)]
+    assert frames == 3
+
+
 def test_what_the_exchange_says_arrives_in_order_with_the_time_it_came():
     heard = []
 

@@ -61,7 +61,7 @@ class MarketSocket:
     """One connection to the market channel: an async context manager, and an iterator of (received, messages).
 
     `received` is `time.monotonic()` when the frame arrived. Any end of the connection raises `SocketLost`; reconnecting
-    is up to the caller.
+    is up to the caller. A frame of which `keep` returns True is the caller's: it is not parsed, and yields nothing.
     """
 
     def __init__(
@@ -75,6 +75,7 @@ class MarketSocket:
         max_frame: int = MAX_FRAME,
         max_queue: int = 256,
         clock: Callable[[], float] = time.monotonic,
+        keep: Callable[[bytes, float], bool] | None = None,
     ) -> None:
         self.url = url
         self.assets = list(dict.fromkeys(assets))
@@ -86,6 +87,7 @@ class MarketSocket:
         self._max_frame = max_frame
         self._max_queue = max_queue
         self._clock = clock
+        self._keep = keep
         self._lost: str | None = None
         self._heard_at = 0.0
         self._busy_since = 0.0
@@ -146,6 +148,11 @@ class MarketSocket:
         try:
             frame = await self._receive()
             self._heard_at = self._clock()
+            while self._keep is not None and self._keep(frame, self._heard_at):
+                self.frames += 1
+                self.bytes += len(frame)
+                frame = await self._receive()
+                self._heard_at = self._clock()
         finally:
             self._listening = False
             self._busy_since = self._clock()

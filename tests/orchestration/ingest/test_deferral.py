@@ -1,0 +1,518 @@
+"""A standby that leaves frames unparsed ends with what one has that parses each at once."""
+
+import asyncio
+import itertools
+import json
+import random
+from time import monotonic
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from config.settings import Settings
+from orchestration.feeds.lease import FeedLease
+from orchestration.ingest.clock import ExchangeClock
+from orchestration.ingest.committer import Committer
+from orchestration.ingest.deferral import DeferringNormalizer, catch_up
+from orchestration.ingest.gaps.from_data_api import GapFiller
+from orchestration.ingest.gaps.from_standby import StandbyGapFiller
+from orchestration.ingest.gaps.losses import Loss, Losses
+from orchestration.ingest.normalizer import Normalizer
+from orchestration.ingest.receiver import Receiver
+from orchestration.ingest.sockets.pulse import Pulse
+from orchestration.ingest.storage.backlog import Backlog
+from orchestration.ingest.storage.leader import LeaderConnection
+from sql import database
+from tests import stream_rows
+from tests.orchestration.ingest.builders import NOW, token
+from upstream.polymarket.market_channel import outgoing
+from upstream.polymarket.market_channel.socket import parse
+from upstream.transport.micro import ONE, text
+
+MARKETS = 4
+STEPS = 350
+ENOUGH = 10_000_000  # bytes
+TABLES = (
+    "trades",
+    "book_events",
+    "quotes",
+    "tick_sizes",
+    "live_books",
+    "live_prices",
+    "stream_blocks",
+    "feed_leases",
+    "coverage_gaps",
+    "quarantine",
+)
+
+
+class Market:
+    """The exchange's side of a market: its book, and frames as the exchange sends them."""
+
+    def __init__(self, key, dice):
+        self.tokens = token(key, 0, str(7 * 10**76 + key)), token(key, 1, str(8 * 10**76 + key))
+        self.dice = dice
+        self.bids = {at * 10_000: 5 * ONE for at in range(40, 50, 3)}
+        self.asks = {at * 10_000: 5 * ONE for at in range(51, 60, 3)}
+        self.tick = 10_000
+        self.trading = 1.2
+        self.ts_ms = 0
+
+    def frames(self, ts_ms):
+        """Return the frames of one order."""
+        ts_ms = self.ts_ms = max(self.ts_ms, ts_ms)
+        dice, before = self.dice, (max(self.bids), min(self.asks))
+        chance = dice.random()
+        if chance < 0.02:
+            self.tick, old = (1_000 if self.tick == 10_000 else 10_000), self.tick
+            return [
+                outgoing.TickSizeChange(each.market_id, each.token_id, text(old), text(self.tick), str(ts_ms))
+                for each in self.tokens
+            ]
+        if chance < 0.15 and dice.random() < self.trading:
+            self.trading -= 0.2  # later on nobody trades, and the last trades are old ones
+            return [*self.trade(ts_ms), *(self.book(each, ts_ms) for each in (0, 1)), self.change(ts_ms, top=True)]
+        if chance < 0.35:
+            return [self.book(dice.randrange(2), ts_ms)]  # of one token only
+        frames = [self.change(ts_ms, top=False)]
+        after = max(self.bids), min(self.asks)
+        return [*frames, *self.best(*after, ts_ms)] if after != before else frames
+
+    def change(self, ts_ms, *, top):
+        dice, levels = self.dice, []
+        for _ in range(dice.choice([1, 1, 1, 2])):
+            side = "BUY" if dice.random() < 0.5 else "SELL"
+            held = self.bids if side == "BUY" else self.asks
+            price = (
+                dice.choice(list(held)) if top else 10_000 * dice.randint(*((35, 50) if side == "BUY" else (51, 65)))
+            )
+            size = 0 if dice.random() < 0.3 and len(held) > 2 else dice.randint(1, 99) * ONE
+            held.pop(price, None) if size == 0 else held.update({price: size})
+            levels.append((side, price, size))
+        bid, ask = max(self.bids), min(self.asks)
+        entries = []
+        for side, price, size in levels:
+            first, second = (each.token_id for each in self.tokens)
+            other = "SELL" if side == "BUY" else "BUY"
+            digest = f"{dice.getrandbits(160):040x}"
+            entries += [
+                outgoing.LevelChange(first, text(price), text(size), side, digest, text(bid), text(ask)),
+                outgoing.LevelChange(
+                    second, text(ONE - price), text(size), other, digest, text(ONE - ask), text(ONE - bid)
+                ),
+            ]
+        return outgoing.PriceChange(self.tokens[0].market_id, entries, str(ts_ms))
+
+    def trade(self, ts_ms):
+        for _ in range(self.dice.choice([1, 2])):
+            of, price, tx = self.dice.choice(self.tokens), text(min(self.asks)), f"0x{self.dice.getrandbits(256):064x}"
+            yield outgoing.LastTradePrice(of.market_id, of.token_id, price, text(3 * ONE), "BUY", str(ts_ms), tx)
+
+    def best(self, bid, ask, ts_ms):
+        of = self.tokens[0]
+        yield outgoing.BestBidAsk(of.market_id, of.token_id, text(bid), text(ask), text(ask - bid), str(ts_ms))
+
+    def book(self, outcome, ts_ms):
+        bids, asks = self.bids, self.asks
+        if outcome:
+            bids, asks = ({ONE - price: size for price, size in side.items()} for side in (asks, bids))
+        levels = [[outgoing.OutgoingLevel(text(p), text(s)) for p, s in sorted(side.items())] for side in (bids, asks)]
+        return outgoing.BookMessage(
+            market=self.tokens[0].market_id,
+            asset_id=self.tokens[outcome].token_id,
+            timestamp=str(ts_ms),
+            hash=f"{self.dice.getrandbits(160):040x}",
+            bids=levels[0],
+            asks=levels[1][::-1],
+            min_order_size="5",
+            tick_size=text(self.tick),
+            neg_risk=False,
+        )
+
+
+class Socket:
+    """What a listener knows of its connection."""
+
+    def __init__(self):
+        self.greeted, self.open, self.newest_ms, self.pulse = False, True, 0, Pulse(0.0)
+
+
+class Run:
+    """A run of the feed without sockets: what it receives is handed to it."""
+
+    def __init__(self, url, clock, run_id, *, defers=False, max_kept_bytes=ENOUGH, capacity=50_000_000):
+        exchange = ExchangeClock(clock)
+        self.normalizer = (
+            DeferringNormalizer(clock, exchange=exchange, max_kept_bytes=max_kept_bytes)
+            if defers
+            else Normalizer(clock, exchange=exchange)
+        )
+        self.normalizer.defers = defers
+        self.backlog, self.losses, self.socket = Backlog(capacity), Losses(run_id), Socket()
+        self.filler = GapFiller(url, "polymarket", run_id, None)
+        subscriptions = SimpleNamespace(of_token=_Always(self.socket))
+        self.standby_filler = StandbyGapFiller(self.normalizer, subscriptions, self.backlog, self.filler, in_thread)
+        self.leader = LeaderConnection(url, "polymarket")
+        self.committer = Committer(
+            self.normalizer,
+            self.backlog,
+            self.losses,
+            self.leader,
+            self.standby_filler,
+            in_thread=in_thread,
+            run_id=run_id,
+            book_flush_s=1.0,
+            ring_s=1,
+        )
+        self.committer.leases = []
+
+    def receive(self, frame):
+        if not (self.normalizer.defers and self.normalizer.keep(self.socket, frame, 0.0)):
+            self.socket.newest_ms = max(self.socket.newest_ms, self.normalizer.apply(parse(frame)))
+
+    def tick(self, *, may_lead):
+        asyncio.run(self.committer.tick(ready=True, may_lead=may_lead, socket_newest_ms=[self.socket.newest_ms or NOW]))
+
+    def close(self):
+        self.leader.resign()
+        self.filler.close()
+
+
+class _Always(dict):
+    def __init__(self, value):
+        self.get = lambda _: value
+
+
+async def in_thread(call, *args, **named):
+    return call(*args, **named)
+
+
+def array(messages):
+    return b"[" + b",".join(map(msgspec.json.encode, messages)) + b"]"
+
+
+def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one history after the other)
+    """Play a history in which a standby takes over from a leader; return all that is stored."""
+    conn.execute("truncate " + ", ".join(TABLES))
+    conn.execute("update stage_clocks set detail = '{}' where stage = 'ingestion'")
+    dice, now = random.Random(seed), [NOW / 1000]
+    markets = [Market(key, dice) for key in range(1, MARKETS + 1)]
+    leader = Run(url, lambda: now[0], "leader")
+    standby = Run(url, lambda: now[0], "standby", defers=defers, max_kept_bytes=max_kept_bytes)
+    lease = FeedLease(url, "polymarket", "leader", 600.0)
+    kept, dropped, leads = 0, False, True
+    takeover = dice.randint(STEPS // 3, STEPS - 20)
+    deaf = dice.randint(20, STEPS) if dice.random() < 0.5 else -1  # the leader misses what is sent for a while
+    lost = dice.randint(20, STEPS) if dice.random() < 0.3 else -1  # the standby's socket is lost for a moment
+    missed = None
+    try:
+        for run in (leader, standby):
+            for each in itertools.chain.from_iterable(market.tokens for market in markets):
+                run.normalizer.follow(each, 10_000)
+            run.receive(array(market.book(outcome, NOW) for market in markets for outcome in (0, 1)))
+        leader.tick(may_lead=True)
+        assert leader.committer.leading
+        for step in range(STEPS):
+            now[0] += dice.choice([0.0, 0.001, 0.1, 0.6])
+            now_ms = int(now[0] * 1000)
+            market = dice.choice([markets[0], *markets])
+            for message in market.frames(now_ms - dice.randint(0, 3)):
+                frame = msgspec.json.encode(message)
+                if dice.random() < 0.03:
+                    frame = array([message])
+                if leads and not deaf <= step < deaf + 6:
+                    leader.receive(frame)
+                for _ in range(2 if dice.random() < 0.05 else 1):
+                    standby.receive(frame)
+            if step == deaf and leads:
+                missed = leader.losses.add(Loss.of("closed", [each for m in markets for each in m.tokens], now_ms - 20))
+            if missed is not None and step == deaf + 6:
+                leader.receive(array(m.book(outcome, now_ms) for m in markets for outcome in (0, 1)))
+                missed.to_ms = now_ms + 1
+            if step == lost and step < takeover - 40:
+                standby.normalizer.invalidate([each.token_id for m in markets[1:3] for each in m.tokens])
+                standby.receive(array(m.book(outcome, now_ms) for m in markets[1:3] for outcome in (0, 1)))
+            if leads and dice.random() < 0.2:
+                leader.tick(may_lead=True)
+                leader.losses.save(conn)
+                lease.touch("leader", {"written_ms": leader.committer.committed_ms()}, ready=True)
+            if dice.random() < 0.3:
+                standby.tick(may_lead=not leads)
+            if leads and dice.random() < 0.2:
+                standby.committer.stand_by(leader.committer.committed_ms())
+                asyncio.run(standby.standby_filler.fill_closed_gaps(now_ms))
+            kept = max(kept, standby.normalizer.kept_bytes)
+            dropped |= defers and any(each.shortened for each in standby.normalizer._markets.values())
+            if step == takeover:
+                leads = False
+                lease.touch("gone", {"written_ms": leader.committer.committed_ms()}, ready=False)
+                leader.leader.resign()
+        standby.tick(may_lead=True)
+        now[0] += 2.0
+        standby.tick(may_lead=True)
+        asyncio.run(standby.committer.drain())
+        assert standby.committer.leading
+        assert standby.normalizer.kept_bytes == 0
+        assert standby.losses.all == [], "nothing was missed"
+        assert (kept > 0) == defers
+        assert dropped or not defers or max_kept_bytes < ENOUGH
+        counts = standby.normalizer.counts
+        return {**stored(conn, markets), "counts": [counts.messages, counts.mismatches, counts.refused]}
+    finally:
+        lease.close()
+        for run in (leader, standby):
+            run.close()
+
+
+def stored(conn, markets):
+    """Return what is stored and streamed, without what differs between any two runs: sequence, ages, when written."""
+    queries = {
+        "trades": "select ts, market_key, outcome, trade_id, seq, side, price, size, tx_hash from trades",
+        "book events": "select ts, market_key, outcome, event_id, seq, side, price, size, hash, bid_prices, bid_sizes,"
+        " ask_prices, ask_sizes from book_events",
+        "quotes": "select ts, market_key, outcome, bid, ask, bid_size, ask_size from quotes",
+        "ticks": "select ts, market_key, outcome, tick_size from tick_sizes",
+        "books": "select market_key, outcome, verified, tick_size, ts, hash, bid_prices, bid_sizes, ask_prices,"
+        " ask_sizes from book_current",
+        "prices": "select market_key, outcome, bid, ask, bid_size, ask_size, last, last_ts, ts from live_prices",
+        "gaps": "select kind, market_key, cause, from_ts, to_ts, filled_by from coverage_gaps",
+        "quarantine": "select source, reason from quarantine",
+    }
+    found = {name: sorted(map(repr, conn.execute(query).fetchall())) for name, query in queries.items()}
+    tokens = [each for market in markets for each in market.tokens]
+    streamed, books = [], {}
+    for row in stream_rows.rows(conn, known=tokens):
+        message = json.loads(row.message)
+        message.pop("seq")
+        data = message["data"]
+        data.pop("age_ms", None)
+        if data.get("kind"):
+            book = books.setdefault(data["token_id"], {})
+            if data["kind"] == "snapshot":
+                book.clear()
+            for side in ("bids", "asks"):
+                book.update({(side, level["price"]): level["size"] for level in data[side]})
+            if data["kind"] == "delta":  # what a run repeats of levels that have not changed is its own affair
+                del data["bids"], data["asks"]
+        streamed.append(json.dumps(message, sort_keys=True))
+    followed = [f"{of} {at} {size}" for of, book in books.items() for at, size in book.items() if size]
+    return {**found, "streamed": sorted(streamed), "books as subscribers have them": sorted(followed)}
+
+
+def differences(one, other):
+    return {
+        name: (sorted(set(rows) - set(other[name])), sorted(set(other[name]) - set(rows)))
+        for name, rows in one.items()
+        if rows != other[name]
+    }
+
+
+@pytest.mark.parametrize("seed", range(48))
+def test_what_is_stored_and_streamed_is_what_parsing_at_once_stores_and_streams(database_url_of_file, seed):
+    with database.connect(database_url_of_file, autocommit=True) as conn:
+        most = 20_000 if seed % 4 == 3 else ENOUGH  # bytes of frames: beyond it they are parsed
+        at_once = play(database_url_of_file, conn, seed, defers=False)
+        deferred = play(database_url_of_file, conn, seed, defers=True, max_kept_bytes=most)
+
+    assert at_once["streamed"]
+    assert differences(at_once, deferred) == {}
+
+
+@pytest.fixture(scope="module")
+def database_url_of_file(new_database):
+    with new_database() as url:
+        yield url
+
+
+# --- Frames ---
+
+
+def make(*, max_kept_bytes=ENOUGH, clock=None):
+    """Return a normalizer that defers, a market with verified books, a socket, and the clock."""
+    now = clock or [NOW / 1000]
+    made = DeferringNormalizer(lambda: now[0], exchange=ExchangeClock(lambda: now[0]), max_kept_bytes=max_kept_bytes)
+    market = Market(1, random.Random(1))
+    for each in market.tokens:
+        made.follow(each, 10_000)
+    made.apply(parse(array([market.book(0, NOW), market.book(1, NOW)])))
+    made.cut_batch()
+    made.defers = True
+    return made, market, Socket(), now
+
+
+def keep(made, listener, *messages):
+    return [made.keep(listener, msgspec.json.encode(each), 5.0) for each in messages]
+
+
+def test_a_kept_frame_counts_as_received():
+    made, market, listener, _ = make()
+    change = market.change(NOW - 5, top=True)
+    messages = made.counts.messages + len(change.price_changes) + 1
+    kept = keep(made, listener, change, market.book(0, NOW - 5))
+
+    assert kept == [True, True]
+    assert (listener.greeted, listener.newest_ms, listener.pulse.received_at) == (True, NOW - 5, 5.0)
+    assert made.counts.messages == messages
+    assert made.kept_bytes > 0
+    assert len(made.cut_batch()) == 0
+    made.catch_up([market.tokens[0].token_id])
+    assert (made.counts.messages, made.kept_bytes) == (messages, 0)
+    assert len(made.cut_batch()) == len(change.price_changes) + 1
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"PONG",
+        b"[]",
+        b"{",
+        b'{"market":"0x%064x","event_type":"book"}' % 1,
+        b'{"market":"0x%064x","timestamp":"1","event_type":"book"}' % 1,
+        b'{"market":"0x%064x","timestamp":"%d","event_type":"new_market"}' % (1, NOW),
+        b'{"market":"0x%064x","timestamp":"%d","event_type":"best_bid_ask"}' % (2, NOW),
+        b'{"market":"0x%064x","timestamp":"%d","event_type":"best_bid_ask"}' % (1, NOW + 10**9),
+        b'[{"market":"0x%064x","timestamp":"%d","event_type":"best_bid_ask"}]' % (1, NOW),
+    ],
+)
+def test_what_is_not_as_expected_is_parsed_at_once(frame):
+    made, _, listener, _ = make()
+
+    assert not made.keep(listener, frame, 5.0)
+
+
+def test_a_market_that_waits_for_a_book_or_for_a_change_is_parsed_at_once():
+    made, market, listener, _ = make()
+    made.apply(parse(msgspec.json.encode(next(market.best(400_000, 600_000, NOW)))))
+    assert keep(made, listener, market.change(NOW, top=True)) == [False]
+
+    made, market, listener, _ = make()
+    made.invalidate([market.tokens[1].token_id])
+    assert keep(made, listener, market.change(NOW, top=True)) == [False]
+
+
+def test_frames_before_full_books_of_all_tokens_are_dropped_once_they_are_committed():
+    made, market, listener, now = make()
+    made.settle(NOW - 1_000)
+    keep(made, listener, *(market.change(NOW, top=True) for _ in range(50)), *market.trade(NOW))
+    keep(made, listener, market.book(0, NOW))
+    grown = made.kept_bytes
+    now[0] += 1
+    keep(made, listener, *(market.change(NOW + 1_000, top=True) for _ in range(5)), market.book(1, NOW + 1_000))
+    keep(made, listener, market.change(NOW + 1_000, top=True))
+    now[0] += 1
+    keep(made, listener, market.book(0, NOW + 2_000), market.book(1, NOW + 2_000))
+    assert made.kept_bytes > grown
+
+    made.settle(NOW + 1_500)
+    keep(made, listener, market.book(0, NOW + 2_000), market.book(1, NOW + 2_000))
+    assert made.kept_bytes < grown / 4
+    keep(made, listener, market.change(NOW + 2_000, top=True))
+    made.catch_up([market.tokens[0].token_id])
+    batch = made.cut_batch()
+
+    assert (made.mismatched, made.unsynced, made.counts.refused) == ([], {}, 0)
+    assert batch.trades == []
+    assert {row.ts_ms for row in batch.snapshots} == {NOW + 2_000}
+    first = made.states[market.tokens[0].token_id]
+    assert (first.book.bids, first.book.asks) == (market.bids, market.asks)
+    assert first.last_ms == NOW or made.states[market.tokens[1].token_id].last_ms == NOW
+
+
+def test_a_full_book_that_cannot_be_read_makes_the_book_one_that_disagrees():
+    made, market, listener, now = make()
+    broken = msgspec.json.encode(market.book(0, NOW)).replace(b'"bids":[', b'"bids":[7,')
+    made.settle(NOW - 1_000)
+    keep(made, listener, market.change(NOW, top=True))
+    assert made.keep(listener, broken, 5.0)
+    keep(made, listener, market.book(1, NOW))
+    now[0] += 2
+    made.settle(NOW + 1_000)
+    keep(made, listener, market.book(0, NOW), market.book(1, NOW))
+    made.settle(NOW + 3_000)
+    made.catch_up([market.tokens[0].token_id])
+
+    assert made.states[market.tokens[0].token_id].book.state == "verified", "the later full book is right"
+
+    made, market, listener, now = make()
+    made.settle(NOW - 1_000)
+    keep(made, listener, market.change(NOW, top=True), market.book(1, NOW))
+    for _ in range(2):
+        assert made.keep(listener, broken, 5.0)
+        now[0] += 2
+        made.settle(int(now[0] * 1000) - 1)
+        keep(made, listener, market.book(1, NOW))
+    made.catch_up([market.tokens[0].token_id])
+    assert [state.token.outcome for state in made.mismatched] == [0]
+    assert market.tokens[0].token_id in made.unsynced
+
+
+def test_beyond_the_limit_the_market_kept_for_longest_is_parsed():
+    made, market, listener, _ = make(max_kept_bytes=5_000)
+    keep(made, listener, *(market.change(NOW, top=True) for _ in range(30)))
+
+    assert made.kept_bytes <= 5_000
+    assert len(made.cut_batch()) > 10
+
+
+def test_a_market_without_full_books_is_parsed_after_two_minutes():
+    made, market, listener, now = make()
+    keep(made, listener, market.change(NOW, top=True))
+    now[0] += 119
+    made.settle(NOW - 20_000)
+    assert made.kept_bytes > 0
+
+    now[0] += 2
+    made.settle(NOW - 20_000)
+    assert made.kept_bytes == 0
+
+
+def test_a_lost_socket_s_books_are_compared_as_they_were_when_it_was_lost():
+    made, market, listener, _ = make()
+    keep(made, listener, market.change(NOW, top=True))
+    made.invalidate([each.token_id for each in market.tokens])
+    lost_at = monotonic()
+    made.apply(parse(array([market.book(0, NOW), market.book(1, NOW)])))
+
+    assert not any(state.book.moved_since(lost_at) for state in made.states.values()), "nothing was missed"
+
+
+def test_kept_frames_count_in_the_memory_of_a_run():
+    made, market, listener, _ = make()
+    backlog = Backlog(10_000)
+    keep(made, listener, *(market.change(NOW, top=True) for _ in range(30)))
+    backlog.kept_bytes = made.kept_bytes
+    asyncio.run(catch_up(made, backlog, [market.tokens[0].token_id]))
+
+    assert made.kept_bytes == 0
+    assert len(backlog) == 1
+    backlog.add(backlog._batches[0])
+    assert (len(backlog), backlog.overflow is not None) == (1, True)
+
+
+def test_a_takeover_tells_of_no_progress_until_all_that_was_kept_is_written(database_url_of_file):
+    now = [NOW / 1000]
+    run = Run(database_url_of_file, lambda: now[0], "me", defers=True)
+    market = Market(1, random.Random(1))
+    for each in market.tokens:
+        run.normalizer.follow(each, 10_000)
+    run.receive(array([market.book(0, NOW), market.book(1, NOW)]))
+    run.receive(msgspec.json.encode(market.change(NOW, top=True)))
+    run.tick(may_lead=True)
+    try:
+        assert run.committer.leading
+        assert not run.normalizer.defers
+        assert len(run.backlog) > 1
+        assert {batch.exchange_ms for batch in run.backlog._batches} == {0}
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize("defers", [False, True])
+def test_only_a_run_that_is_configured_to_may_keep_frames(defers):
+    settings = Settings(_env_file=None, live_standby_defers=defers)
+    receiver = Receiver(settings, "ws://127.0.0.1:9/", None, run_id="me")
+
+    assert not receiver.normalizer.defers, "not before it is known to be a standby"
+    assert isinstance(receiver.normalizer, DeferringNormalizer) is defers
+    assert (receiver.subscriptions._keep is not None) is defers
