@@ -14,11 +14,13 @@ import re
 from functools import cache
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 DAGSTER_USER = "presage"
+PERCENT_ENCODE = "in a password, / ? # @ : and % have to be percent-encoded"
 MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
 
 
@@ -330,6 +332,28 @@ class Settings(BaseSettings):
         "dagster.example.com.",
     )
 
+    @field_validator("database_url", "database_read_url")
+    @classmethod
+    def _is_a_database(cls, given: SecretStr | None) -> SecretStr | None:
+        if given is not None:
+            check_database_url(given.get_secret_value())
+        return given
+
+    @field_validator("redis_url", "chain_rpc_urls", "smtp_url", "alert_webhook_url")
+    @classmethod
+    def _are_urls(cls, given: SecretStr | None, field: ValidationInfo) -> SecretStr | None:
+        # Whoever opened a wrong one would raise an error that repeats it, with its secrets.
+        text = given.get_secret_value() if given is not None else ""
+        for each in text.split(",") if field.field_name == "chain_rpc_urls" else [text]:
+            try:
+                parts = urlsplit(each.strip())
+                valid = not each.strip() or (parts.scheme and (parts.port or parts.hostname) and each.isprintable())
+            except ValueError:
+                valid = False
+            if not valid:
+                raise ValueError(f"not a URL, scheme://host:port/…; {PERCENT_ENCODE}") from None
+        return given
+
     @field_validator("webhook_encryption_keys")
     @classmethod
     def _are_keys(cls, given: SecretStr | None) -> SecretStr | None:
@@ -386,6 +410,23 @@ class Settings(BaseSettings):
     def exports_folder(self) -> Path:
         """Return the folder that exports are written to."""
         return self.exports_dir or self.data_folder / "exports"
+
+
+def check_database_url(url: str) -> None:
+    """Raise ValueError for a URL that libpq refuses or reads otherwise than it is meant: libpq's errors repeat it."""
+    from psycopg import ProgrammingError  # noqa: PLC0415 (slow to import, and not needed without a URL)
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        parts = {name: str(value) for name, value in conninfo_to_dict(url).items()}
+    except ProgrammingError:
+        parts = None
+    if (
+        parts is None
+        or not re.fullmatch(r"[0-9,]*", parts.get("port", ""))
+        or "@" in parts.get("host", "")[1:] + parts.get("dbname", "")
+    ):
+        raise ValueError(f"not a database URL, postgresql://user:password@host:port/database; {PERCENT_ENCODE}")
 
 
 @cache

@@ -6,6 +6,7 @@ from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, LiteralString, cast
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from sqlalchemy import URL
 
@@ -40,6 +41,12 @@ def server_options(url: str, **parameters: str | int) -> str:
     ours = {"timezone": "UTC", **parameters}
     escaped = {key: str(value).replace(" ", r"\ ") for key, value in ours.items()}  # a bare space would end the value
     return " ".join([given, *(f"-c {key}={value}" for key, value in escaped.items())]).strip()
+
+
+def set_password(conn: psycopg.Connection[Any], role: str, password: str) -> None:
+    """Set a role's password. The server, its log and its statistics see the SCRAM verifier, never the password."""
+    verifier = conn.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+    conn.execute(sql.SQL("alter role {} password {}").format(sql.Identifier(role), sql.Literal(verifier)))
 
 
 def without_password(url: str) -> str:

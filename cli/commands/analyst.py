@@ -54,6 +54,8 @@ def grant(conn: psycopg.Connection, name: str) -> str:
     """Create the role or reset its password; return the password."""
     from psycopg import sql
 
+    from sql.database import set_password
+
     if not name.isascii() or not name.isidentifier() or not name.islower() or len(name) > 63 or name.startswith("pg_"):
         raise typer.BadParameter(f"not a valid role name: {name!r}; use lower-case letters, digits and underscores")
     password, role = secrets.token_urlsafe(24), sql.Identifier(name)
@@ -65,10 +67,10 @@ def grant(conn: psycopg.Connection, name: str) -> str:
         raise typer.BadParameter(f"the role {name} was not created by this command: choose another name")
     conn.execute(
         sql.SQL(
-            "alter role {} login nosuperuser nocreatedb nocreaterole noinherit noreplication "
-            "connection limit {} password {}"
-        ).format(role, sql.Literal(MAX_CONNECTIONS), sql.Literal(password))
+            "alter role {} login nosuperuser nocreatedb nocreaterole noinherit noreplication connection limit {}"
+        ).format(role, sql.Literal(MAX_CONNECTIONS))
     )
+    set_password(conn, name, password)
     for setting, value in DEFAULTS.items():
         values = sql.SQL(", ").join(map(sql.Literal, value.split(", ")))
         conn.execute(sql.SQL("alter role {} set {} = {}").format(role, sql.Identifier(setting), values))

@@ -116,6 +116,7 @@ def database(url: str | None) -> Iterator[str]:
     named = url or (given.database_url.get_secret_value() if given.database_url else None)
     try:
         if named:
+            settings.check_database_url(named)
             with recording(named):
                 yield named
             return

@@ -53,8 +53,12 @@ def notify(url: str, message: AlertMessage) -> bool:
     """Send a message through Apprise."""
     import apprise  # noqa: PLC0415 (it takes longer to load than everything else here, and few have it configured)
 
+    logging.getLogger("apprise").disabled = True  # it logs URLs that it cannot read, with their secrets
     sender = apprise.Apprise()
     if not sender.add(url):
         log.warning("PRESAGE_ALERT_APPRISE_URLS contains a URL that Apprise does not support")
         return False
-    return bool(sender.notify(title=message.title, body=message.text, body_format=apprise.NotifyFormat.TEXT))
+    accepted = bool(sender.notify(title=message.title, body=message.text, body_format=apprise.NotifyFormat.TEXT))
+    if not accepted:
+        log.warning("a receiver of PRESAGE_ALERT_APPRISE_URLS cannot be reached, or refuses the message")
+    return accepted

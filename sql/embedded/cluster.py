@@ -18,6 +18,7 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
+from sql.database import set_password
 from sql.embedded import archiving, installation, place, postmaster, preparation
 from sql.embedded.account import environment
 from sql.embedded.errors import EmbeddedError
@@ -287,11 +288,9 @@ class Cluster:
         return "\n".join(f"    {line}" for line in lines[-10:])
 
     def _set_password(self) -> None:
-        password = preparation.password(self._place).encode()
+        password = preparation.password(self._place)
         with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=10) as conn:
-            scrambled = conn.pgconn.encrypt_password(password, ROLE.encode(), b"scram-sha-256").decode()
-            statement = sql.SQL("alter role {} password {}")
-            conn.execute(statement.format(sql.Identifier(ROLE), sql.Literal(scrambled)))
+            set_password(conn, ROLE, password)
 
 
 @atexit.register

@@ -226,6 +226,18 @@ def test_a_second_call_gives_a_new_password_and_the_old_one_no_longer_opens(conn
     assert stored.startswith("SCRAM-SHA-256$")
 
 
+def test_no_statement_has_the_password(conn, name):
+    said = []
+    conn.add_notice_handler(lambda notice: said.append(notice.message_primary))
+    conn.execute("set client_min_messages = log")
+    conn.execute("set log_statement = 'all'")
+
+    password = analyst.grant(conn, name)
+
+    assert any("SCRAM-SHA-256$" in each for each in said)
+    assert [each for each in said if password in each] == []
+
+
 @pytest.mark.parametrize("bad", ["", "Ada", "ada; drop role x", "pg_ada", "1ada", "ä" * 3, "a" * 64])
 def test_only_plain_names_are_taken(conn, bad):
     with pytest.raises(typer.BadParameter, match="not a valid role name"):

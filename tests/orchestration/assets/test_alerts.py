@@ -204,7 +204,7 @@ def test_apprise_takes_the_same_message_to_each_of_its_addresses(receiver):
 
 
 @pytest.mark.filterwarnings("ignore:'imghdr' is deprecated")
-@pytest.mark.parametrize("address", ["nonsense", "json://127.0.0.1:9/"])
+@pytest.mark.parametrize("address", ["nonsense", "json://127.0.0.1:9/", "bogus://a-secret@h/", "slack://a-secret"])
 def test_a_receiver_that_is_not_there_has_not_accepted_and_its_address_stays_secret(address, caplog):
     told = message([note("check")])
     web = receivers(settings.Settings(alert_webhook_url="http://127.0.0.1:9/a-secret"))["webhook"]
