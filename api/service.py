@@ -24,7 +24,7 @@ from api.server.address import SITE_TOKEN, Networks, Proxies
 from api.server.connections import Connections
 from api.server.host import Host
 from api.stream.wallets import keep_following
-from sql.queries import keys as queries
+from sql.queries import cursors as queries
 from sql.webhook_secrets import SecretBox
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class Service:
             pool = self.unauthenticated_pool or self.writes
             self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
-        self.cursors = Cursors(self._cursor_secret)
+        self.cursors = Cursors(self._cursor_secrets)
         self.hub.keep_following = partial(keep_following, self.writes)
 
     def origin(self, req: falcon.Request) -> str:
@@ -121,5 +121,5 @@ class Service:
         if self.ledger.opened:
             self.meter.leases.close()
 
-    def _cursor_secret(self) -> str:
-        return str(self.reads.read(queries.cursor_secret))
+    def _cursor_secrets(self) -> list[bytes]:
+        return self.reads.read(lambda conn: [secret.encode() for (secret,) in queries.secrets(conn)])

@@ -31,7 +31,7 @@ READ_ONLY = frozenset({"audit", "get", "key list"})
 IN_TRANSACTION = frozenset(
     {
         *("key create", "key revoke", "key allow", "key replace", "key tier", "key quota"),
-        *("set", "analyst add", "analyst remove"),
+        *("set", "analyst add", "analyst remove", "rotate database-password"),
     }
 )
 IN_USE = frozenset(
@@ -39,6 +39,7 @@ IN_USE = frozenset(
 )  # refuses a database that anybody is connected to, us included: its start is logged only
 SHOWN = (  # arguments that an entry names; all others may be secrets, or name a person
     *("file", "revision", "down", "with_dagster", "replace", "since", "until", "speed", "new_key", "clear"),
+    "revoke",
     *("topics", "day", "again", "name", "value", "tier"),
 )
 PRIVATE = ("key", "email")  # arguments of which a failed command's entry has a digest

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any, Literal, LiteralString, cast
+from urllib.parse import quote, urlsplit
 
 import psycopg
 from psycopg import sql
@@ -47,6 +48,15 @@ def set_password(conn: psycopg.Connection[Any], role: str, password: str) -> Non
     """Set a role's password. The server, its log and its statistics see the SCRAM verifier, never the password."""
     verifier = conn.pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
     conn.execute(sql.SQL("alter role {} password {}").format(sql.Identifier(role), sql.Literal(verifier)))
+
+
+def with_password(url: str, password: str) -> str:
+    """Return a libpq connection string with this password; it stays a URL if it is one."""
+    if "://" not in url:
+        return make_conninfo(url, password=password)
+    parts = urlsplit(url)
+    user, _, host = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user.partition(':')[0]}:{quote(password, safe='')}@{host}").geturl()
 
 
 def without_password(url: str) -> str:

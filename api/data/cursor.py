@@ -6,6 +6,8 @@ import base64
 import binascii
 import hashlib
 import hmac
+import math
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -13,38 +15,53 @@ import msgspec
 from api.errors import Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 SIGNATURE = 12  # bytes
+FETCH_EVERY_S, FETCH_PAUSE_S = 60.0, 1.0
 
 
 class Cursors:
-    """Encodes and verifies cursors. The secret is fetched on first use."""
+    """Encodes and verifies cursors. The secrets, newest first, are fetched on first use and again each minute.
 
-    def __init__(self, secret: Callable[[], str]) -> None:
-        self._fetch = secret
-        self._secret = b""
+    The first signs, any verifies: cursors stay valid when the secret is rotated. One that another process has signed
+    with a secret that is newer than ours has us fetch them at once, but not each time that somebody forges one.
+    """
+
+    def __init__(self, secrets: Callable[[], Sequence[bytes]], clock: Callable[[], float] = time.monotonic) -> None:
+        self._fetch, self._clock = secrets, clock
+        self._known: Sequence[bytes] = ()
+        self._fetched_at = -math.inf
 
     def write(self, position: msgspec.Struct) -> str:
         """Encode a position as opaque text."""
         payload = msgspec.msgpack.encode(position)
-        return base64.urlsafe_b64encode(self._sign(payload) + payload).decode().rstrip("=")
+        signature = _sign(self._secrets(FETCH_EVERY_S)[0], payload)
+        return base64.urlsafe_b64encode(signature + payload).decode().rstrip("=")
 
     def read(self, text: str, kind: type[T]) -> T:
         """Decode a position; raise a Problem if the signature is not ours."""
         try:
             data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
             signature, payload = data[:SIGNATURE], data[SIGNATURE:]
-            if not hmac.compare_digest(signature, self._sign(payload)):
+            if not (self._signed(signature, payload, FETCH_EVERY_S) or self._signed(signature, payload, FETCH_PAUSE_S)):
                 raise invalid()
             return msgspec.msgpack.decode(payload, type=kind)
         except (binascii.Error, ValueError, msgspec.DecodeError):
             raise invalid() from None
 
-    def _sign(self, payload: bytes) -> bytes:
-        self._secret = self._secret or self._fetch().encode()
-        return hmac.digest(self._secret, payload, "sha256")[:SIGNATURE]
+    def _signed(self, signature: bytes, payload: bytes, max_age_s: float) -> bool:
+        return any(hmac.compare_digest(signature, _sign(secret, payload)) for secret in self._secrets(max_age_s))
+
+    def _secrets(self, max_age_s: float) -> Sequence[bytes]:
+        if self._clock() - self._fetched_at >= max_age_s:
+            self._known, self._fetched_at = self._fetch(), self._clock()
+        return self._known
+
+
+def _sign(secret: bytes, payload: bytes) -> bytes:
+    return hmac.digest(secret, payload, "sha256")[:SIGNATURE]
 
 
 def digest(value: msgspec.Struct) -> bytes:

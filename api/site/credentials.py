@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from api.metering import keys
 from sql import database
-from sql.queries import keys as key_queries
+from sql.queries import cursors as cursor_queries
 from sql.queries import site as queries
 
 if TYPE_CHECKING:
@@ -47,11 +47,14 @@ class Credentials:
             queries.renew(conn, account=ACCOUNT, tier=TIER, key_hash=keys.digest(key), prefix=key[: keys.PREFIX_CHARS])
         self._key, self._made_at = key, self._clock()
 
-    def secret(self) -> bytes:
-        """Return the secret that signs page passes: shared by all processes of a deployment, used for nothing else."""
+    def secrets(self) -> list[bytes]:
+        """Return the secrets of page passes, newest first: shared by all processes of a deployment.
+
+        They are derived from those of cursors, with which they are rotated, and used for nothing else.
+        """
         with database.connect(self._url, name="presage site") as conn:
-            known = str(key_queries.cursor_secret(conn))
-        return hashlib.sha256(b"passes of pages " + known.encode()).digest()
+            known = [str(secret) for (secret,) in cursor_queries.secrets(conn)]
+        return [hashlib.sha256(b"passes of pages " + secret.encode()).digest() for secret in known]
 
     def tiers(self) -> list[tuple[str, int | None, int | None, int | None, int | None, int | None]]:
         """List the tiers: name, credits a month and a second, keys, webhooks, streams; None means by agreement."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cachetools import LRUCache
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 STEP_S = 6 * 3600  # a pass, and so the page's ETag, stays the same for this long
 VALID_STEPS = 4
@@ -25,17 +25,20 @@ EXPIRY_BYTES = 4
 
 
 class Passes:
-    """Signs the names of what a page shows, so that its scripts can request that and nothing else."""
+    """Signs the names of what a page shows, so that its scripts can request that and nothing else.
 
-    def __init__(self, secret: bytes, clock: Callable[[], float] = time.time) -> None:
-        self._secret, self._clock = secret, clock
+    The first secret signs, any verifies.
+    """
+
+    def __init__(self, secrets: Sequence[bytes], clock: Callable[[], float] = time.time) -> None:
+        self._secrets, self._clock = secrets, clock
 
     def write(self, shown: Iterable[str]) -> str:
         """Return a pass for the first MAX_NAMES of the given names."""
         step = int(self._clock()) // STEP_S + VALID_STEPS
         names = b"".join(map(_name, list(dict.fromkeys(shown))[:MAX_NAMES]))
         payload = step.to_bytes(EXPIRY_BYTES, "big") + names
-        return base64.urlsafe_b64encode(self._sign(payload) + payload).decode().rstrip("=")
+        return base64.urlsafe_b64encode(_sign(self._secrets[0], payload) + payload).decode().rstrip("=")
 
     def allows(self, text: str, asked: Iterable[str]) -> bool:
         """Return whether a pass is correctly signed, still valid, and covers everything requested."""
@@ -44,15 +47,12 @@ class Passes:
         except (binascii.Error, ValueError):
             return False
         signature, payload = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
-        if not hmac.compare_digest(signature, self._sign(payload)):
+        if not any(hmac.compare_digest(signature, _sign(secret, payload)) for secret in self._secrets):
             return False
         names = payload[EXPIRY_BYTES:]
         shown = {names[at : at + NAME_BYTES] for at in range(0, len(names), NAME_BYTES)}
         in_time = int.from_bytes(payload[:EXPIRY_BYTES], "big") >= int(self._clock()) // STEP_S
         return in_time and all(_name(each) in shown for each in asked)
-
-    def _sign(self, payload: bytes) -> bytes:
-        return hmac.digest(self._secret, payload, "sha256")[:SIGNATURE_BYTES]
 
 
 class Allowance:
@@ -71,6 +71,10 @@ class Allowance:
             return float(DAY_S - since)
         self._used[place] = used + units
         return 0.0
+
+
+def _sign(secret: bytes, payload: bytes) -> bytes:
+    return hmac.digest(secret, payload, "sha256")[:SIGNATURE_BYTES]
 
 
 def _name(name: str) -> bytes:

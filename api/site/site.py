@@ -35,7 +35,7 @@ class Site:
     guides: Guides
     reference: Reference
     proxies: Proxies
-    passes: Passes = field(default_factory=lambda: Passes(secrets.token_bytes(32)))
+    passes: Passes = field(default_factory=lambda: Passes([secrets.token_bytes(32)]))
     tiers: list[dict[str, Any]] = field(default_factory=list)
     token: str = ""  # by which the API knows the site
     source: str = "exchange"
@@ -67,7 +67,7 @@ def build_site(given: Settings) -> Site:
         guides=Guides(),
         reference=Reference(openapi.document()),
         proxies=Proxies(given.trusted_proxies),
-        passes=Passes(credentials.secret()),
+        passes=Passes(credentials.secrets()),
         tiers=[dict(zip(names, tier, strict=True)) for tier in credentials.tiers()],
         token=given.site_token.get_secret_value() if given.site_token else "",
         source=given.source,

@@ -89,7 +89,3 @@ update api_keys
 set credits_month = :credits_month::bigint, credits_burst = :credits_burst::int, max_connections = :max_connections::int,
     max_webhooks = :max_webhooks::int, webhook_messages_day = :webhook_messages_day::bigint
 where key_id = :key_id::int;
-
--- name: cursor_secret()$
--- The secret that signs the cursors given to clients.
-select value #>> '{}' from settings where name = 'cursor_secret';

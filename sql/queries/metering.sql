@@ -1,8 +1,10 @@
 -- Credits between the database and the hosts that spend them, and key registrations by address.
 
 -- name: identity()$
--- A text that no two databases share, to identify the database.
-select concat_ws(':', (select value #>> '{}' from settings where name = 'cursor_secret'), oid)
+-- A text that no two databases share, to identify the database: the first secret of its cursors, kept when that changes.
+select concat_ws(':', (
+    select value #>> '{}' from settings where name in ('identity', 'cursor_secret') order by name = 'identity' desc limit 1
+), oid)
 from pg_database
 where datname = current_database();
 

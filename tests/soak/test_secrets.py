@@ -39,6 +39,7 @@ from config.settings import Settings
 from sql import database
 from sql.backup import programs
 from sql.embedded import Cluster
+from sql.queries import cursors
 from tests.api.metering.mailbox import AnyPort, Mailbox
 from tests.archived import DATABASE, SETTINGS, Archived, archived
 from tests.orchestration.webhooks.receiving import receiving
@@ -60,9 +61,9 @@ SECRET_SETTINGS = {
 }
 # Files below a server's folder, and below `presage up`'s, that are meant to hold a secret: for their owner only.
 MEANT = {
-    r"database/password": {"database password"},
+    r"database/password": {"new database password"},
     r"database/backup/[\w.-]*\.conf": {"backup_passphrase", "backup_s3_key", "backup_s3_secret"},
-    r"database/17/(base|pg_wal)/.*": {"cursor secret"},  # a row of `settings`
+    r"database/17/(base|pg_wal)/.*": {"cursor secret 0", "cursor secret 1"},  # rows of `settings`
 }
 
 
@@ -78,14 +79,14 @@ class Stack:
         self.folder, self.made, self.ports, self.search = folder, made, ports, search
         self.data_dir = folder / "up"
         self.data_dir.mkdir()
-        self.key = ""
+        self.key, self.exchange = "", free_port()
 
     @contextlib.contextmanager
     def running(self, mail_port: int, receiver: str, certificate: Path):
         self.given = self.environment(mail_port, receiver, certificate)
         with (self.folder / "said/up").open("wb") as output:
             exchange = subprocess.Popen(
-                [sys.executable, "-m", "upstream.sandbox", "--port", str(self.ports.sandbox), "--markets", "20"],
+                [sys.executable, "-m", "upstream.sandbox", "--port", str(self.exchange), "--markets", "20"],
                 cwd=ROOT,
                 stdout=subprocess.DEVNULL,
             )
@@ -109,7 +110,7 @@ class Stack:
 
     def environment(self, mail_port: int, receiver: str, certificate: Path) -> dict[str, str]:
         """Return the settings."""
-        secret, exchange = self.search.secret, f"127.0.0.1:{self.ports.sandbox}"
+        secret, exchange = self.search.secret, f"127.0.0.1:{self.exchange}"
         password, reader = (self.search.secrets[name] for name in ("database password", "reader's password"))
         server = f"127.0.0.1:{self.made.cluster.port}/{DATABASE}"
         self.mail_password = secret("smtp_url", new())
@@ -392,6 +393,9 @@ def use_commands(stack: Stack, conn: psycopg.Connection[Any]) -> None:
         key = stack.search.secret("wrong webhook key", webhook_keys.new())
         presage("rotate", "webhook-secrets", PRESAGE_WEBHOOK_ENCRYPTION_KEYS=key)
         presage("rotate", "webhook-secrets", PRESAGE_WEBHOOK_ENCRYPTION_KEYS=f"{key}x")
+        presage("rotate", "cursor-secret")
+        presage("rotate", "debug-token")  # refused: it is in the environment, as is the next
+        presage("rotate", "database-password")
 
     todo = [
         made_key,
@@ -521,8 +525,6 @@ def test_no_secret_is_said_anywhere(tmp_path, capsys):
                 search.secret("the site's token", site_token)
                 conn = open_.enter_context(database.connect(made.url, autocommit=True))
                 conn.execute("update tiers set credits_burst = 1000000, max_webhooks = 10")
-                (cursor_secret,) = conn.execute("select value #>> '{}' from settings where name = 'cursor_secret'")
-                search.secret("cursor secret", cursor_secret[0])
                 use_keys(stack, box, conn)
                 use_site(stack)
                 use_tokens(stack)
@@ -532,14 +534,20 @@ def test_no_secret_is_said_anywhere(tmp_path, capsys):
                 use_commands(stack, conn)
                 kill(stack, conn)
                 use_tokens(stack)
+                signing = [secret for (secret,) in cursors.secrets(conn)]
+                for number, secret in enumerate(signing):
+                    search.secret(f"cursor secret {number}", secret)
+            stack.presage("rotate", "database-password", DATABASE_URL="", PRESAGE_DATA_DIR=str(made.data_dir))
+            search.secret("new database password", (made.cluster.home / "password").read_text())
         watcher.stop()
         search.save("command-lines", b"\n".join(watcher.commands))
         search.save("statements", "\n".join(watcher.statements))
         for name in (DATABASE, "dagster"):
             dump = programs.run([programs.program("pg_dump", 17, None, newer=True)], made.cluster.url(name))
-            if name == DATABASE:
-                assert cursor_secret[0] in dump  # a row of `settings`, as documented
-            search.save(f"dump-of-{name}", dump.replace(cursor_secret[0], ""))
+            for secret in signing:
+                assert (secret in dump) == (name == DATABASE)  # a row of `settings`, as documented
+                dump = dump.replace(secret, "")
+            search.save(f"dump-of-{name}", dump)
         made.cluster.stop()
         home = made.cluster.home
         hits = search.hits(
@@ -549,7 +557,7 @@ def test_no_secret_is_said_anywhere(tmp_path, capsys):
         meant = hits - unwanted
     with capsys.disabled():
         print(f"\n{len(search.secrets)} secrets; {len(meant)} where they are meant to be; {len(unwanted)} elsewhere")
-    assert {hit.secret for hit in meant} >= {"database password", "backup_passphrase"}, "the search finds nothing"
+    assert {hit.secret for hit in meant} >= {"new database password", "backup_passphrase"}, "the search finds nothing"
     assert sorted(unwanted) == []
 
 

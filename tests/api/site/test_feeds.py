@@ -156,12 +156,13 @@ def test_a_page_stays_the_same_while_its_pass_does(site, market):
 
 def test_passes_end_and_are_of_one_secret():
     now = 1_800_000_000.0
-    ours, theirs = (Passes(secret, clock=lambda: now) for secret in (b"one", b"two"))
+    ours, theirs = (Passes([secret], clock=lambda: now) for secret in (b"one", b"two"))
     given = ours.write(["a", "b", "a"])
 
     assert ours.write(["a", "b"]) == given
     assert [ours.allows(given, asked) for asked in (["a"], ["b", "a"], ["a", "c"])] == [True, True, False]
     assert not theirs.allows(given, ["a"])
+    assert Passes([b"two", b"one"], clock=lambda: now).allows(given, ["a"])
     now += 20 * 3600
     assert ours.allows(given, ["a"])
     now += 12 * 3600

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
+import secrets
+from base64 import b64decode
+from urllib.parse import quote, urlsplit
+
 import pytest
+from dotenv import dotenv_values
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from typer.testing import CliRunner
 
+from api.metering import ledger_location
+from cli.commands import rotate as commands
 from cli.diagnosis import holdings
 from cli.main import app
+from cli.stack import control
 from config import settings, webhook_keys
+from sql.database import set_password
+from sql.embedded import place
+from sql.queries import cursors
 from sql.webhook_secrets import SecretBox
 from tests.orchestration.webhooks.receiving import add_webhook
 
@@ -23,6 +38,183 @@ def given(tmp_path, monkeypatch):
 @pytest.fixture
 def presage(database_url):
     return lambda *words: CliRunner().invoke(app, ["rotate", "webhook-secrets", *words, "--database-url", database_url])
+
+
+def rotate(database_url, *words):
+    return CliRunner().invoke(app, ["rotate", *words, "--database-url", database_url])
+
+
+def known(conn):
+    """The secrets of cursors, newest first."""
+    return [each for (each,) in cursors.secrets(conn)]
+
+
+def test_a_new_secret_signs_cursors_and_former_ones_verify_for_a_day(database_url, conn):
+    (first,) = known(conn)
+    assert rotate(database_url, "cursor-secret").exit_code == 0
+    second, *_ = known(conn)
+    done = rotate(database_url, "cursor-secret")
+    third, *former = known(conn)
+
+    assert "earlier ones stay valid for a day" in done.output
+    assert len({first, second, third}) == 3
+    assert len(bytes.fromhex(third)) == 32
+    assert former == [second, first]
+    assert not any(each in done.output for each in (first, second, third))
+    conn.execute(
+        "update settings set value = jsonb_set(value, '{1,until}', to_jsonb(now()))"
+        " where name = 'former_cursor_secrets'"
+    )
+    assert known(conn) == [third, second]
+    rotate(database_url, "cursor-secret")
+    kept = conn.execute("select value::text from settings where name = 'former_cursor_secrets'").fetchone()[0]
+    assert [each in kept for each in (third, second, first)] == [True, True, False]
+
+
+def test_after_a_leak_former_secrets_of_cursors_verify_no_more(database_url, conn):
+    rotate(database_url, "cursor-secret")
+    former = known(conn)
+
+    done = rotate(database_url, "cursor-secret", "--revoke")
+
+    assert "earlier ones are refused" in done.output
+    (new,) = known(conn)
+    assert new not in former
+    row = conn.execute("select detail from audit_log where action = 'rotate.cursor-secret' order by ts desc").fetchone()
+    assert row == ({"revoke": "True"},)
+
+
+def test_credits_are_counted_on_where_they_were_when_the_secret_of_cursors_changes(database_url, conn, tmp_path):
+    before = ledger_location.path(conn, tmp_path)
+
+    for words in ([], [], ["--revoke"]):
+        assert rotate(database_url, "cursor-secret", *words).exit_code == 0
+
+    assert ledger_location.path(conn, tmp_path) == before
+
+
+@pytest.fixture
+def env_file(tmp_path, monkeypatch):
+    """The file `.env` of the programs."""
+    monkeypatch.setattr(commands, "ENV_FILE", tmp_path / ".env")
+    monkeypatch.delenv("DATABASE_URL", raising=False)
+    return tmp_path / ".env"
+
+
+def test_a_new_debug_token_is_put_into_the_file_and_the_api_replaced(database_url, given, env_file, monkeypatch):
+    env_file.write_text("PRESAGE_DEBUG_TOKEN=old\nPRESAGE_API_PORT=8080\n")
+    asked = []
+    monkeypatch.setattr(control, "restart", lambda *what: asked.append(what) or (True, "api: replaced"))
+
+    done = rotate(database_url, "debug-token")
+
+    token = dotenv_values(env_file)["PRESAGE_DEBUG_TOKEN"]
+    assert (done.exit_code, asked) == (0, [(given.data_folder, "api")])
+    assert settings.Settings(_env_file=env_file).debug_token.get_secret_value() == token
+    assert env_file.read_text() == f"PRESAGE_DEBUG_TOKEN={token}\nPRESAGE_API_PORT=8080\n"
+    assert "api: replaced" in done.output
+    assert token not in done.output
+
+
+def test_without_a_running_api_it_is_said_that_it_has_to_be_restarted(database_url, given, env_file):
+    done = rotate(database_url, "debug-token")
+
+    assert done.exit_code == 0
+    assert "restart the API" in done.output
+
+
+def test_an_api_that_does_not_get_ready_is_an_error(database_url, given, env_file, monkeypatch):
+    monkeypatch.setattr(control, "restart", lambda *_: (False, "the next process of api ended while starting"))
+
+    assert rotate(database_url, "debug-token").exit_code == 1
+
+
+def test_a_debug_token_of_the_environment_is_not_the_commands_to_change(database_url, env_file, monkeypatch):
+    monkeypatch.setenv("PRESAGE_DEBUG_TOKEN", "x" * 32)
+
+    assert rotate(database_url, "debug-token").exit_code == 2
+    assert not env_file.exists()
+
+
+@pytest.fixture
+def role(conn):
+    """A role that may do everything, dropped afterwards."""
+    name = f"rotating_{secrets.token_hex(4)}"
+    conn.execute(f"create role {name} login superuser")
+    set_password(conn, name, "old")
+    yield name
+    conn.execute(f"drop role {name}")
+
+
+@pytest.fixture
+def url_of_role(database_url, role):
+    parts = urlsplit(database_url)
+    return parts._replace(netloc=f"{role}:old@{parts.netloc.rpartition('@')[2]}").geturl()
+
+
+def is_password(conn, role, password):
+    """Return whether a role has a password, of which the server keeps a SCRAM verifier."""
+    (kept,) = conn.execute("select rolpassword from pg_authid where rolname = %s", [role]).fetchone()
+    iterations, salt, stored_key = re.match(r"SCRAM-SHA-256\$(\d+):(.*?)\$(.*?):", kept).groups()
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), b64decode(salt), int(iterations))
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    return hashlib.sha256(client_key).digest() == b64decode(stored_key)
+
+
+def test_a_new_database_password_is_put_where_every_new_connection_reads_it(conn, role, url_of_role, tmp_path):
+    file = tmp_path / "pgpass"
+    file.write_text(f"*:*:*:{role}:old\n*:*:*:another:old\n")
+    url = (
+        url_of_role.replace(":old@", "@") + f"{'&' if '?' in url_of_role else '?'}passfile={quote(str(file), safe='')}"
+    )
+    assert is_password(conn, role, "old")
+
+    done = rotate(url, "database-password")
+
+    new = file.read_text().splitlines()[0].rpartition(":")[2]
+    assert (done.exit_code, file.read_text()) == (0, f"*:*:*:{role}:{new}\n*:*:*:another:old\n")
+    assert is_password(conn, role, new)
+    assert "nothing has to be restarted" in done.output
+    assert new not in done.output
+    row = conn.execute("select subject, result from audit_log where action = 'rotate.database-password'").fetchone()
+    assert row == (role, "ok")
+
+
+def test_a_new_database_password_is_put_into_the_file_and_programs_have_to_be_restarted(
+    conn, role, url_of_role, env_file, monkeypatch
+):
+    read_url = make_conninfo(url_of_role, dbname="replica")
+    env_file.write_text(f"DATABASE_URL={url_of_role}\nDATABASE_READ_URL={read_url}\nPRESAGE_API_PORT=8080\n")
+    monkeypatch.setattr(settings, "get", lambda: settings.Settings(_env_file=env_file))
+
+    done = CliRunner().invoke(app, ["rotate", "database-password"])
+
+    changed = dotenv_values(env_file)
+    new, of_replica = (conninfo_to_dict(changed[name])["password"] for name in ("DATABASE_URL", "DATABASE_READ_URL"))
+    assert done.exit_code == 0
+    assert changed["DATABASE_URL"] == url_of_role.replace(":old@", f":{new}@")
+    assert (of_replica, changed["PRESAGE_API_PORT"]) == (new, "8080")
+    assert is_password(conn, role, new)
+    assert "restart `presage up` now" in done.output
+
+
+def test_a_password_that_is_nowhere_to_be_replaced_stays(conn, role, url_of_role, env_file, tmp_path):
+    refused = rotate(url_of_role, "database-password")
+    nobody = rotate(f"{url_of_role.replace(':old@', '@')}&passfile={tmp_path / 'missing'}", "database-password")
+
+    assert "neither in .env nor in a password file" in refused.output
+    assert (refused.exit_code, nobody.exit_code) == (1, 1)
+    assert is_password(conn, role, "old")
+    assert not env_file.exists()
+
+
+def test_the_embedded_servers_password_is_in_its_own_file(given):
+    store, then = commands._password_store(None, "presage")
+    store("new")
+
+    file = place.find(given.data_folder / "database").password
+    assert file.read_text() == "new"
+    assert "nothing has to be restarted" in then
 
 
 def secret(conn):

@@ -351,7 +351,7 @@ def test_where_errors_alone_are_asked_for_one_that_becomes_a_warning_is_not_over
 
 
 def test_a_receiver_that_breaks_keeps_nothing_from_the_others(instance, receiver, monkeypatch, caplog):
-    watch = Watch(instance, monkeypatch, alert_webhook_url="http://a-secret:not-a-port/")
+    watch = Watch(instance, monkeypatch, alert_webhook_url=f"http://host/a-secret/{'too long' * 10_000}")
     working = receivers(settings.Settings(alert_webhook_url=f"http://127.0.0.1:{receiver.server_port}/"))["webhook"]
     monkeypatch.setattr(defs, "receivers", lambda given: {**receivers(given), "other": working})
     instance.report_runless_asset_event(evaluation(passed=False))
