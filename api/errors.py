@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import re
 import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MEDIA_TYPE = "application/problem+json"
+KEY = re.compile(r"psg_[A-Za-z0-9_-]+")  # in a path or a value, where it does not belong
 log = logging.getLogger("presage.api")
 
 # code: (usual status, title)
@@ -80,7 +82,7 @@ def document(
     errors: Sequence[Mapping[str, Any]] = (),
     more: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Encode a problem document."""
+    """Encode a problem document. It may repeat what was sent, but no API key."""
     usual, title = CATALOGUE[code]
     problem: dict[str, Any] = {
         "type": f"urn:presage:problem:{code}",
@@ -94,7 +96,12 @@ def document(
     if errors:
         problem["errors"] = list(errors)
     problem.update(more or {})
-    return msgspec.json.encode(problem)
+    return without_keys(msgspec.json.encode(problem).decode()).encode()
+
+
+def without_keys(text: str) -> str:
+    """Return a text with the API keys in it redacted."""
+    return KEY.sub("psg_REDACTED", text)
 
 
 def on_the_wire(status: int, code: str, detail: str) -> bytes:
@@ -140,7 +147,8 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
 
 def unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:  # noqa: ARG001
     """Answer an unexpected error: the traceback is logged, the client gets a request id to quote."""
-    log.error("%s %s failed (request %s)", req.method, req.path, getattr(req.context, "id", None), exc_info=error)
+    request_id = getattr(req.context, "id", None)
+    log.error("%s %s failed (request %s)", req.method, without_keys(req.path), request_id, exc_info=error)
     raise Problem("internal", "The error was logged", hint="Quote the request_id when you report it")
 
 

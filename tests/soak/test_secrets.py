@@ -86,7 +86,17 @@ class Stack:
         self.given = self.environment(mail_port, receiver, certificate)
         with (self.folder / "said/up").open("wb") as output:
             exchange = subprocess.Popen(
-                [sys.executable, "-m", "upstream.sandbox", "--port", str(self.exchange), "--markets", "20"],
+                [
+                    sys.executable,
+                    "-m",
+                    "upstream.sandbox",
+                    "--port",
+                    str(self.exchange),
+                    "--markets",
+                    "20",
+                    "--rate",
+                    "20",
+                ],
                 cwd=ROOT,
                 stdout=subprocess.DEVNULL,
             )
@@ -224,7 +234,7 @@ def use_keys(stack: Stack, box: Mailbox, conn: psycopg.Connection[Any]) -> None:
     registered = ask("/register", {"app_name": "bot", "email": "me@example.com"}, issues=True)[1]["key"]
     ask("/register", {"app_name": "bot", "email": "me@example.com"})
     first = search.secret("token of a mail 1", box.token(1))
-    ask(f"/confirm?token={first}", port=stack.ports.site)
+    ask(f"/confirm?token={first}", port=stack.ports.site, issues=True)  # a form that will send it
     assert ask("/confirm", {"token": first})[0] == 200
     ask("/confirm", {"token": first})
     rotated = ask("/v1/keys/rotate", method="POST", key=stack.api_key("API key 1", registered), issues=True)[1]["key"]

@@ -72,6 +72,28 @@ def test_an_unknown_route_is_not_found_whatever_is_asked_of_it(client, path, met
     assert path in problem["detail"]
 
 
+def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, caplog):
+    key, headers = client.key, {"X-API-Key": client.key}
+    answers = [
+        client.simulate_get(f"/{key}/v1"),
+        client.ask(f"/v1/markets/{key}"),
+        client.ask("/v1/markets", limit=key),
+        client.ask("/v1/markets", cursor=key),
+        client.ask("/v1/markets", **{key: 1}),
+        client.simulate_post("/register", json={"app_name": key, "email": key, key: key}),
+        client.simulate_post("/v1/webhooks", json={"url": key, "events": [key]}, headers=headers),
+        client.simulate_post("/v1/webhooks", body=f'{{"url": "{key}', headers=headers),
+    ]
+    monkeypatch.setattr(service.markets, "of", lambda _given: 1 / 0)
+    answers.append(client.ask(f"/v1/markets/{key}"))
+
+    assert [answer.status_code for answer in answers] == [404, 404, 400, 400, 400, 400, 400, 400, 500]
+    assert answers[0].json["detail"] == "There is no endpoint /psg_REDACTED/v1"
+    assert [answer.text for answer in answers if key in answer.text or key in str(answer.headers)] == []
+    assert "/v1/markets/psg_REDACTED failed" in caplog.text
+    assert key not in caplog.text
+
+
 def test_an_unknown_method_is_no_server_error(client):
     assert client.simulate_request("PUT", "/health").status_code == 405
     assert client.simulate_get("/register").status_code == 405
