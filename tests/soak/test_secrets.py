@@ -271,7 +271,7 @@ def use_keys(stack: Stack, box: Mailbox, conn: psycopg.Connection[Any]) -> None:
     ask(f"/v1/markets?limit=1&cursor={cursor[:-2]}AA", key=key)
     conn.execute("alter table signals rename to signals_elsewhere")
     try:
-        statuses = {ask(f"/v1/signals/top?limit={n}&api_key={key}")[0] for n in range(3, 6)}
+        statuses = {ask(f"/v1/signals/top?limit={n}", key=key)[0] for n in range(3, 6)}
         ask("/signals", port=stack.ports.site)
     finally:
         conn.execute("alter table signals_elsewhere rename to signals")
