@@ -152,16 +152,27 @@ def migrate(
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Upgrade the database to this release's schema, or downgrade it."""
+    """Upgrade the database to this release's schema, or downgrade it.
+
+    An upgrade also creates the logins of PRESAGE_PIPELINE_DATABASE_URL, PRESAGE_API_DATABASE_URL and
+    PRESAGE_SITE_DATABASE_URL, where these are set.
+    """
+    from psycopg.conninfo import make_conninfo
+
+    from cli import logins
     from cli.stack.plan_builder import database
-    from cli.stack.stack import create_beside
+    from cli.stack.stack import DAGSTER, create_beside
+    from config import settings
     from sql import migrate as migrations
 
     with database(database_url) as url:
         if with_dagster:
-            create_beside(url, "dagster")
+            create_beside(url, DAGSTER)
         move = migrations.downgrade if down else migrations.upgrade
         move(url, revision, progress=typer.echo)
+        if not down:
+            dagster = make_conninfo(url, dbname=DAGSTER) if with_dagster else None
+            logins.create(url, logins.given(settings.get()), dagster)
     typer.echo("done")
 
 

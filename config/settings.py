@@ -41,6 +41,13 @@ class Settings(BaseSettings):
         validation_alias="DATABASE_URL",
         description="PostgreSQL with TimescaleDB, as postgresql://…; empty: the embedded one is installed and started.",
     )
+    pipeline_database_url: SecretStr | None = Field(
+        None,
+        description="The same database by the pipeline's own login, with a user and a password of your choice: "
+        "`presage migrate` and `presage up` create it; empty: as DATABASE_URL. The embedded database has its own.",
+    )
+    api_database_url: SecretStr | None = Field(None, description="The same for the API.")
+    site_database_url: SecretStr | None = Field(None, description="The same for the site.")
     database_read_url: SecretStr | None = Field(
         None,
         validation_alias="DATABASE_READ_URL",
@@ -143,7 +150,7 @@ class Settings(BaseSettings):
         30, ge=14, description="Days that settlements, wallets' fills and ledger entries are kept."
     )
     audit_retention_days: int = Field(
-        400, ge=1, description="Days that the audit trail is kept; it is dropped by whole months of 30 days."
+        400, ge=30, description="Days that the audit trail is kept; it is dropped by whole months of 30 days."
     )
     database_disk_gb: float | None = Field(
         None,

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import io
+import logging
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import psycopg
 from alembic import command, context, op
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 
 from sql import database
+from sql.roles import grants
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from alembic.script import Script
 
     from sql.database import License
+
+log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent.parent / "alembic"
 LOCK_TIMEOUT = "10s"  # a migration that waits for a table makes everyone else wait behind it
@@ -38,9 +43,14 @@ def upgrade(
     *,
     lock_timeout: str = LOCK_TIMEOUT,
 ) -> None:
-    """Migrate up; two at once are safe, the second waits and finds nothing left to do. ValueError: no such revision."""
+    """Migrate up; two at once are safe, the second waits and finds nothing left to do. ValueError: no such revision.
+
+    Roles and grants are then as this release declares them.
+    """
     with _one, _refused():
         command.upgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
+    if revision == "head":
+        grant(url)
 
 
 def downgrade(
@@ -90,6 +100,15 @@ def script(license: License, revision: str = "head") -> str:  # noqa: A002
     with _one:
         command.upgrade(_config(text, license=license), revision, sql=True)
     return text.getvalue()
+
+
+def grant(url: str) -> None:
+    """Make roles and grants what this release declares; where the connected role may not, say so and go on."""
+    with database.connect(url, autocommit=True, name="presage migrate", lock_timeout=LOCK_TIMEOUT) as conn:
+        try:
+            grants.apply(conn)
+        except psycopg.errors.InsufficientPrivilege as error:
+            log.warning("the database's roles are not as they should be, see `presage doctor`: %s", error)
 
 
 @contextmanager

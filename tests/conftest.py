@@ -26,7 +26,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from sql import database, migrate
 from sql.embedded import Cluster
-from tests import databases, factories
+from tests import databases, factories, roles
 from tests.chain import Anvil, Chain, FaultyRpc
 from tests.community import Community
 
@@ -124,6 +124,7 @@ def template(cluster: Server) -> Iterator[str]:
     """The name of a migrated database without connections: copy it with `create database … template …`."""
     with databases.new_database(cluster) as url, databases.administering(cluster) as admin:
         migrate.upgrade(url)
+        roles.ensure(admin, url)
         name = conninfo_to_dict(url)["dbname"]
         # A given server may have TimescaleDB workers. They skip a database that allows no connections; one already
         # connected is terminated. A copy, unlike its template, allows connections.

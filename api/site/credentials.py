@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from typing import TYPE_CHECKING
 
 from api.metering import keys
 from sql import database
-from sql.queries import cursors as cursor_queries
 from sql.queries import site as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ACCOUNT = "site"  # no email address, so that nobody can register for it
-TIER = "enterprise"  # without limits
 RENEWAL_INTERVAL_S = 3600.0  # half the validity that the database gives it; see `site.sql`
 MIN_RENEWAL_INTERVAL_S = 5.0  # however often it is refused
 
@@ -44,7 +40,7 @@ class Credentials:
     def _renew(self) -> None:
         key = keys.PREFIX + secrets.token_urlsafe(32)
         with database.connect(self._url, name="presage site") as conn:
-            queries.renew(conn, account=ACCOUNT, tier=TIER, key_hash=keys.digest(key), prefix=key[: keys.PREFIX_CHARS])
+            queries.renew(conn, key_hash=keys.digest(key), prefix=key[: keys.PREFIX_CHARS])
         self._key, self._made_at = key, self._clock()
 
     def secrets(self) -> list[bytes]:
@@ -53,8 +49,7 @@ class Credentials:
         They are derived from those of cursors, with which they are rotated, and used for nothing else.
         """
         with database.connect(self._url, name="presage site") as conn:
-            known = [str(secret) for (secret,) in cursor_queries.secrets(conn)]
-        return [hashlib.sha256(b"passes of pages " + secret.encode()).digest() for secret in known]
+            return [bytes(secret) for (secret,) in queries.page_pass_secrets(conn)]
 
     def tiers(self) -> list[tuple[str, int | None, int | None, int | None, int | None, int | None]]:
         """List the tiers: name, credits a month and a second, keys, webhooks, streams; None means by agreement."""

@@ -55,6 +55,7 @@ def grant(conn: psycopg.Connection, name: str) -> str:
     from psycopg import sql
 
     from sql.database import set_password
+    from sql.roles.rights import ANALYST
 
     if not name.isascii() or not name.isidentifier() or not name.islower() or len(name) > 63 or name.startswith("pg_"):
         raise typer.BadParameter(f"not a valid role name: {name!r}; use lower-case letters, digits and underscores")
@@ -67,15 +68,14 @@ def grant(conn: psycopg.Connection, name: str) -> str:
         raise typer.BadParameter(f"the role {name} was not created by this command: choose another name")
     conn.execute(
         sql.SQL(
-            "alter role {} login nosuperuser nocreatedb nocreaterole noinherit noreplication connection limit {}"
+            "alter role {} login nosuperuser nocreatedb nocreaterole inherit noreplication connection limit {}"
         ).format(role, sql.Literal(MAX_CONNECTIONS))
     )
     set_password(conn, name, password)
     for setting, value in DEFAULTS.items():
         values = sql.SQL(", ").join(map(sql.Literal, value.split(", ")))
         conn.execute(sql.SQL("alter role {} set {} = {}").format(role, sql.Identifier(setting), values))
-    conn.execute(sql.SQL("grant usage on schema analytics to {}").format(role))
-    conn.execute(sql.SQL("grant select on all tables in schema analytics to {}").format(role))
+    conn.execute(sql.SQL("grant {} to {}").format(sql.Identifier(ANALYST), role))
     return password
 
 

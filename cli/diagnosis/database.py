@@ -6,7 +6,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from cli.diagnosis import Finding, backups, dagster, holdings, pipeline
+from cli.diagnosis import Finding, backups, dagster, holdings, pipeline, roles
 from cli.stack import sources
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def database(settings: Settings) -> list[Finding]:
                 checks = [server, connections, timescaledb, features, jobs, migration, clock, dagster.dagster]
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
                     checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.webhook_secrets]
-                    checks += [holdings.wraparound, backups.archive]
+                    checks += [holdings.wraparound, backups.archive, roles.roles]
                     checks += [pipeline.lag, pipeline.shards, pipeline.losses, pipeline.clocks]
                 for check in checks:
                     found += _run_check(check, conn, settings)

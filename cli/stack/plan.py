@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cli.stack import sources
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cli.stack.ports import Ports
     from config.logging import Format
 
@@ -26,6 +28,7 @@ class Plan:
     data_dir: Path
     cache_dir: Path | None = None
     database_url: str | None = None  # None: the embedded one
+    logins: Mapping[str, str] = field(default_factory=dict, repr=False)  # URLs by role; others: the owner's
     host: str = "127.0.0.1"
     workers: int = 2
     site_host: str = "127.0.0.1"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from cli import logins
 from cli.recording import recording
 from cli.stack import sources
 from cli.stack.plan import Plan, Source
@@ -58,6 +59,7 @@ def plan(
         data_dir=given.data_folder,
         cache_dir=given.cache_dir,
         database_url=given.database_url.get_secret_value() if given.database_url else None,
+        logins=logins.given(given),
         host=given.api_host,
         workers=workers or given.api_workers,
         site_host=given.site_host,

@@ -12,10 +12,12 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cli import logins
 from cli.stack import readiness, sources
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
+from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from cli.stack.plan import Plan
     from cli.stack.processes import Report, Supervisor
     from sql.embedded import Cluster
+
+DAGSTER = "dagster"  # its database on a server of yours
+LOGINS = ("pipeline_database_url", "api_database_url", "site_database_url")
 
 
 @dataclass
@@ -77,6 +82,7 @@ class Stack:
     report: Report
     database_url: str = ""
     dagster_url: str = ""
+    logins: Mapping[str, str] = field(default_factory=dict, repr=False)  # URLs of processes, by role
     installed_at: float = 0.0  # monotonic: reference of the times to first market and price
     steps: dict[str, float] = field(default_factory=dict)  # seconds each step took
     fresh: bool = False  # drop this source's data of earlier runs
@@ -142,15 +148,23 @@ class Stack:
         return Cluster(self.plan.data_dir / "database", port=self.plan.ports.database, cache_dir=self.plan.cache_dir)
 
     def _name_databases(self) -> None:
+        from psycopg.conninfo import make_conninfo
+
+        from sql.roles.logins import on_socket
+
         if self.plan.database_url is None:
             cluster = self.cluster()
             name = self.plan.database
             self.database_url, self.dagster_url = cluster.url(name), cluster.url(sources.dagster_of(name))
+            self.logins = {role: on_socket(self.database_url, role) for role in (PIPELINE, API, SITE)}
         else:
-            from psycopg.conninfo import make_conninfo
-
             self.database_url = self.plan.database_url
-            self.dagster_url = make_conninfo(self.database_url, dbname="dagster")
+            self.dagster_url = make_conninfo(self.database_url, dbname=DAGSTER)
+            self.logins = self.plan.logins
+
+    def url_of(self, role: str) -> str:
+        """Return the URL by which processes of a role connect: the owner's, if they have no login of their own."""
+        return self.logins.get(role, self.database_url)
 
     def _open_database(self) -> None:
         with self._step("database"):
@@ -165,7 +179,7 @@ class Stack:
                     database.cluster.create_database(each)
                 sources.remember(self.plan.data_dir, name)
             else:
-                create_beside(self.database_url, "dagster")
+                create_beside(self.database_url, DAGSTER)
 
     def _make_tables(self) -> None:
         from sql import migrate
@@ -175,6 +189,7 @@ class Stack:
             migrate.upgrade(self.database_url, progress=applied.append)
             for step in applied:
                 self.report(step)
+            logins.create(self.database_url, self.logins, self.dagster_url)
             refuse_other_schema(self.database_url, made_now=bool(applied))
             refuse_other_source(self.database_url, self.plan.label_of_rows)
             refuse_other_tape(self.database_url, self.plan.tape)
@@ -201,14 +216,13 @@ class Stack:
 
     # The programs
 
-    def environment(self) -> dict[str, str]:
-        """Return the environment variables of our programs."""
-        from sql.database import sqlalchemy_url
-
+    def environment(self, role: str | None = None) -> dict[str, str]:
+        """Return the environment variables of our programs; those of a role have its login, and no other."""
         plan = self.plan
         environment = {
-            "DATABASE_URL": self.database_url,
-            "DAGSTER_PG_URL": sqlalchemy_url(self.dagster_url, driver="psycopg2"),
+            "DATABASE_URL": self.url_of(role) if role else "",
+            "DAGSTER_PG_URL": self._dagster_login() if role == PIPELINE else "",
+            **dict.fromkeys(map(settings.variable, LOGINS), ""),
             "DAGSTER_HOME": str(plan.dagster_home),
             "DAGSTER_DISABLE_TELEMETRY": "yes",
             "GX_ANALYTICS_ENABLED": "false",
@@ -238,11 +252,22 @@ class Stack:
             }
         return environment
 
+    def _dagster_login(self) -> str:
+        """Return the URL of Dagster's database for its own processes."""
+        from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+        from sql.database import sqlalchemy_url
+
+        name = conninfo_to_dict(self.dagster_url)["dbname"]
+        url = make_conninfo(self.logins[PIPELINE], dbname=name) if PIPELINE in self.logins else self.dagster_url
+        return sqlalchemy_url(url, driver="psycopg2")
+
     def _program(
         self,
         name: str,
         *command: str | None,
         is_ready: Callable[[], bool],
+        role: str | None = PIPELINE,
         more_environment: Mapping[str, str] | None = None,
         **more: Any,
     ) -> Program:
@@ -250,7 +275,7 @@ class Stack:
             name,
             [word for word in command if word is not None],
             self.plan.logs / f"{name}.log",
-            environment={**self.environment(), **(more_environment or {})},
+            environment={**self.environment(role), **(more_environment or {})},
             directory=ROOT,
             is_ready=is_ready,
             **more,
@@ -271,7 +296,7 @@ class Stack:
         for option, value in given.items():
             command += [option, str(value)] if value is not None else []
         status = f"http://127.0.0.1:{port}/sandbox/status"
-        return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), tier=1)
+        return self._program("sandbox", *command, is_ready=lambda: readiness.answers(status), role=None, tier=1)
 
     def _report_tape(self) -> None:
         """Report what is played of the recordings, and why the rest is not."""
@@ -343,22 +368,29 @@ class Stack:
         plan = self.plan
         command = [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf"]
         command += ["-w", str(plan.workers), "api.app:app"]
-        return self._server("api", command, (plan.host, plan.ports.api), fd_option="--bind=fd://{}")
+        return self._server("api", API, command, (plan.host, plan.ports.api), fd_option="--bind=fd://{}")
 
     def site(self) -> Server:
         """Return the program of the site: pages for people, Markdown and MCP for agents."""
         plan = self.plan
         command = ["nice", "-n", "5", sys.executable, "-m", "api.site.server"]
-        return self._server("site", command, (plan.site_host, plan.ports.site), fd_option="--fd={}", grace_s=3.0)
+        return self._server("site", SITE, command, (plan.site_host, plan.ports.site), fd_option="--fd={}", grace_s=3.0)
 
     def _server(
-        self, name: str, command: Sequence[str], address: tuple[str, int], *, fd_option: str, grace_s: float = 5.0
+        self,
+        name: str,
+        role: str,
+        command: Sequence[str],
+        address: tuple[str, int],
+        *,
+        fd_option: str,
+        grace_s: float = 5.0,
     ) -> Server:
         return Server(
             name,
             command,
             self.plan.logs / f"{name}.log",
-            environment={**self.environment(), "PRESAGE_SITE_TOKEN": self.site_token},
+            environment={**self.environment(role), "PRESAGE_SITE_TOKEN": self.site_token},
             directory=ROOT,
             grace_s=grace_s,
             drain_s=settings.get().api_drain_s + 15,

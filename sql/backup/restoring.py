@@ -171,6 +171,7 @@ def settle(url: str, at: datetime) -> None:
         conn.execute("update feed_leases set role = 'gone', ready = false")
         conn.execute("update live_books set verified = false, updated_at = now() where verified")
         conn.execute("analyze")
+    migrate.grant(url)  # what the backup's tables lack: see `_fill`
 
 
 def _drop(admin: psycopg.Connection[Any], name: str) -> None:

@@ -2,15 +2,7 @@
 
 -- name: secrets()
 -- The secrets, newest first: the first signs, any verifies. A former one does so until its time is over.
-select secret
-from (
-    select 0 as number, value #>> '{}' as secret from settings where name = 'cursor_secret'
-    union all
-    select number, former ->> 'secret'
-    from settings, jsonb_array_elements(value) with ordinality as list (former, number)
-    where name = 'former_cursor_secrets' and (former ->> 'until')::timestamptz > now()
-) as known
-order by number;
+select secret from cursor_secrets() as secret;
 
 -- name: keep_identity()!
 -- Keeps what identifies the database, and so where its credits are counted, before the first secret is replaced.

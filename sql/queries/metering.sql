@@ -1,12 +1,8 @@
 -- Credits between the database and the hosts that spend them, and key registrations by address.
 
 -- name: identity()$
--- A text that no two databases share, to identify the database: the first secret of its cursors, kept when that changes.
-select concat_ws(':', (
-    select value #>> '{}' from settings where name in ('identity', 'cursor_secret') order by name = 'identity' desc limit 1
-), oid)
-from pg_database
-where datname = current_database();
+-- A text that no two databases share, to identify the database.
+select database_identity();
 
 -- name: lease(key_id, month, lease_id, granted, step, wanted)^
 -- More credits for a lease, as far as the quota allows: its total grant, at which step, and the state of the month.

@@ -5,7 +5,7 @@ select least(:now::timestamptz, now(), max(last_data_at) + interval '1 day') fro
 
 -- name: drop_before(hypertable, before)$
 -- Drops the chunks whose every row is older.
-select count(*) from drop_chunks(:hypertable::regclass, older_than => :before::timestamptz);
+select drop_chunks_before(:hypertable::regclass, :before::timestamptz);
 
 -- name: first_unbased()$
 -- When the first block was whose rows are in no position's base; null if every block is in the bases, or none is stored.
@@ -13,7 +13,7 @@ select ts from chain_blocks where number > (select base_block from positions_hea
 
 -- name: drop_stream_before(seq)$
 -- Drops the chunks of the stream whose every block begins before this number.
-select count(*) from drop_chunks('stream_blocks', older_than => :seq::bigint);
+select drop_stream_before(:seq::bigint);
 
 -- name: stream_ends()^
 -- The first numbers of the oldest and the newest block kept.

@@ -50,6 +50,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "measures.sql")
     yield from statements(FOLDER / "settled.sql")
     yield from statements(FOLDER / "coverage.sql")
+    yield from statements(FOLDER / "rights.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)
     yield "create schema analytics"
@@ -69,6 +70,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
     for path in (
         FOLDER / "positions.sql",
         FOLDER / "coverage.sql",
+        FOLDER / "rights.sql",
         FOLDER / "functions.sql",
         FOLDER / "credits.sql",
         FOLDER / "keys.sql",

@@ -25,9 +25,11 @@ from api.metering.ledger_location import LazyLedger
 from api.service import Service
 from api.stream.hub import StreamHub
 from sql import database
+from sql.roles.rights import API
 from tests.api.endpoints.wallets.settled import chain, market  # noqa: F401 (fixtures of those who ask about wallets)
 from tests.api.listening import Listener, listening
 from tests.patience import PATIENCE_S
+from tests.roles import login_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +40,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class OneConnection:
-    """A pool with the test's connection only, so that the application sees uncommitted data."""
+    """A pool with the test's connection only, so that the application sees uncommitted data; with the API's rights."""
 
     def __init__(self, conn: psycopg.Connection[Any]) -> None:
         self.conn = conn
@@ -48,8 +50,10 @@ class OneConnection:
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[Any]]:
-        with self.conn.transaction():
+        with self.conn.transaction():  # whose rollback resets the role, too
+            self.conn.execute(f"set role {API}")
             yield self.conn
+            self.conn.execute("reset role")
 
     def read(self, work: Callable[[Any], Any]) -> Any:
         with self.connection() as conn:
@@ -118,7 +122,7 @@ class Server:
                     *("-b", f"fd://{listener.fileno()}", "-w", str(workers), "--access-logfile", "-", "api.app:app"),
                 ],
                 cwd=ROOT,
-                env={**os.environ, "DATABASE_URL": database_url, **env},
+                env={**os.environ, "DATABASE_URL": login_url(database_url, API), **env},
                 stdout=self._log,
                 stderr=subprocess.STDOUT,
                 pass_fds=[listener.fileno()],

@@ -21,12 +21,14 @@ from orchestration import stream
 from orchestration.candles import activity, aggregates
 from sql import database
 from sql.database import micro
+from sql.roles.rights import SITE
 from tests import factories
 from tests.api.conftest import serving
 from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
 from tests.processes import terminate
+from tests.roles import login_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +56,11 @@ class Served:
 def site(database_url: str, api_url: str, log: Any, **environment: str) -> tuple[subprocess.Popen[bytes], str]:
     """Start the site like the stack does; return the process and its URL."""
     port = free_port()
-    variables = {"DATABASE_URL": database_url, "PRESAGE_API_URL": api_url, "PRESAGE_SOURCE": "simulated"}
+    variables = {
+        "DATABASE_URL": login_url(database_url, SITE),
+        "PRESAGE_API_URL": api_url,
+        "PRESAGE_SOURCE": "simulated",
+    }
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "uvicorn", "api.site.app:app", "--port", str(port), "--no-proxy-headers"),

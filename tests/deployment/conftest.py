@@ -14,6 +14,9 @@ from tests.patience import until
 ROOT = Path(__file__).parents[2]
 SECRETS = {
     "POSTGRES_PASSWORD": "not-a-secret",
+    "PRESAGE_PIPELINE_PASSWORD": "of-the-pipeline",
+    "PRESAGE_API_PASSWORD": "of-the-api",
+    "PRESAGE_SITE_PASSWORD": "of-the-site",
     "PRESAGE_DAGSTER_PASSWORD": "no secret of anybody",
     "PRESAGE_WEBHOOK_ENCRYPTION_KEYS": "cHJlc2FnZSBwcmVzYWdlIHByZXNhZ2UgcHJlc2FnZSE=",
 }

@@ -15,12 +15,16 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from config.settings import Settings
+from sql.database import sqlalchemy_url
+from sql.roles.rights import API, PIPELINE, SITE
 from tests.debian_programs import debian_program
 from tests.deployment import image
 from tests.deployment.conftest import SECRETS, rendered
+from tests.roles import login_url
 
 ROOT = Path(__file__).parents[2]
 OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
+LOGINS = {role: f"{role.upper()}_DATABASE_URL" for role in (PIPELINE, API, SITE)}  # given to `migrate`
 # Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
 
@@ -240,7 +244,28 @@ def test_every_setting_reaches_the_services(config):
     }
     services = config["services"]
     for_all = set(services["code"]["environment"])
-    assert names <= for_all.union(*(services[name]["environment"] for name in ("api", "site", "webserver", "backup")))
+    assert names <= for_all.union(
+        *(services[name]["environment"] for name in ("api", "site", "webserver", "backup", "migrate"))
+    )
+
+
+def test_each_service_knows_the_password_of_its_own_login_and_of_no_other(config):
+    knowing = {
+        variable: {
+            name
+            for name, service in config["services"].items()
+            if any(password in str(value) for value in (service.get("environment") or {}).values())
+        }
+        for variable, password in SECRETS.items()
+        if variable in {"POSTGRES_PASSWORD", *(f"PRESAGE_{each}_PASSWORD" for each in ("PIPELINE", "API", "SITE"))}
+    }
+
+    assert knowing == {
+        "POSTGRES_PASSWORD": {"database", "migrate"},
+        "PRESAGE_PIPELINE_PASSWORD": {"migrate", "code", "daemon", "webserver"},
+        "PRESAGE_API_PASSWORD": {"migrate", "api", "api-2"},
+        "PRESAGE_SITE_PASSWORD": {"migrate", "site"},
+    }
 
 
 def test_the_repository_of_backups_and_its_secrets_are_known_to_the_database_and_its_backups_alone(config):
@@ -278,11 +303,17 @@ def test_each_service_comes_up_by_its_own_command_in_the_root_of_its_image_and_r
 ):
     parts = conninfo_to_dict(database_url)
     services = deepcopy({name: config["services"][name] for name in (*OURS, "proxy")})
-    for name in OURS:  # the server of the tests has other names
-        role, database = (quote(parts[key]) for key in ("user", "dbname"))
-        url = f"{role}:{SECRETS['POSTGRES_PASSWORD']}@database:5432"
-        services[name]["environment"]["DATABASE_URL"] = f"postgresql://{url}/{database}"
-        services[name]["environment"]["DAGSTER_PG_URL"] = f"postgresql+psycopg2://{url}/{dagster_database}"
+    owner, database = (quote(parts[key]) for key in ("user", "dbname"))  # the server of the tests has other names
+    server = f"postgresql://{owner}:{SECRETS['POSTGRES_PASSWORD']}@database:5432"
+    for name in OURS:
+        role = {"migrate": None, "api": API, "site": SITE}.get(name, PIPELINE)
+        environment, url = services[name]["environment"], f"{server}/{database}"
+        environment["DATABASE_URL"] = login_url(url, role) if role else url
+        if "DAGSTER_PG_URL" in environment:
+            beside = login_url(f"{server}/{dagster_database}", PIPELINE)
+            environment["DAGSTER_PG_URL"] = sqlalchemy_url(beside, driver="psycopg2")
+    for role, name in LOGINS.items():
+        services["migrate"]["environment"][name] = login_url(f"{server}/{database}", role)
     # All are on one machine here, where API and site have taken their ports.
     services["proxy"]["environment"] |= {"PRESAGE_API_ADDRESS": ":9080", "PRESAGE_SITE_ADDRESS": ":80"}
     services["proxy"]["environment"] |= {"XDG_DATA_HOME": "/data", "XDG_CONFIG_HOME": "/config"}  # as its image does

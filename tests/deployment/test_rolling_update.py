@@ -9,10 +9,12 @@ import sys
 import pytest
 
 from cli.stack import readiness
+from sql.roles.rights import API
 from tests.api.conftest import ROOT, generous
 from tests.api.listening import listening, seqs, trades, write
 from tests.patience import PATIENCE_S, until
 from tests.ports import free_port
+from tests.roles import login_url
 from tests.soak.rolling import HttpClient
 
 
@@ -23,7 +25,7 @@ class Replica:
         self.port, self.log = free_port(), log
         self.environment = {
             **os.environ,
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": login_url(database_url, API),
             "PRESAGE_API_PORT": str(self.port),
             "PRESAGE_API_WORKERS": "1",
             "PRESAGE_API_DRAIN_S": drain_s,

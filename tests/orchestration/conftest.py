@@ -7,6 +7,8 @@ import pytest
 
 from orchestration.definitions import defs
 from orchestration.resources import Database, Exchange
+from sql.roles.rights import PIPELINE
+from tests.roles import login_url
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def make(instance, sandbox, database_url):
 
     def materialise(*definitions, **more):
         resources = {
-            "database": Database(url=database_url),
+            "database": Database(url=login_url(database_url, PIPELINE)),
             "exchange": Exchange(
                 gamma_url=sandbox.gamma_url,
                 clob_url=sandbox.clob_url,
@@ -43,7 +45,7 @@ def tick(database_url):
     def ticked(schedule, at):
         with dg.build_schedule_context(
             scheduled_execution_time=at,
-            resources={"database": Database(url=database_url)},
+            resources={"database": Database(url=login_url(database_url, PIPELINE))},
             repository_def=repository,
         ) as context:
             return [request.partition_key for request in schedule.evaluate_tick(context).run_requests]

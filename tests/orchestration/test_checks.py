@@ -10,7 +10,9 @@ from orchestration.assets.pipeline import SPECS, pipeline_checks
 from orchestration.ingest.gaps.starts import LISTED
 from orchestration.ingest.lag import Lag
 from orchestration.resources import Database
+from sql.roles.rights import PIPELINE
 from tests.factories import insert
+from tests.roles import login_url
 
 NOW = datetime.now(UTC)
 
@@ -212,7 +214,7 @@ def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     run = dg.materialize(
         [pipeline_checks],
         selection=dg.AssetSelection.all_asset_checks(),
-        resources={"database": Database(url=database_url)},
+        resources={"database": Database(url=login_url(database_url, PIPELINE))},
     )
 
     answered = {(result.asset_key, result.check_name): result for result in run.get_asset_check_evaluations()}

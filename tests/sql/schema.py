@@ -62,6 +62,11 @@ EVERYTHING = {
             and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
         order by 1, 2
     """,
+    "policies": """
+        select p.tablename, p.policyname, p.permissive, p.roles::text, p.cmd, p.qual, p.with_check, c.relrowsecurity
+        from pg_policies p join pg_class c on c.oid = format('%I.%I', p.schemaname, p.tablename)::regclass
+        where p.schemaname = 'public' order by 1, 2
+    """,
     "dimensions": """
         select hypertable_name, column_name, time_interval, integer_interval, num_partitions
         from timescaledb_information.dimensions

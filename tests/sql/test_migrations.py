@@ -19,6 +19,7 @@ from orchestration import stream
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Token, TradeRow
 from sql import database, migrate, stream_blocks, timescale
+from sql.roles import grants
 from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows
@@ -207,6 +208,7 @@ def test_a_migration_that_waits_too_long_for_a_lock_gives_up_and_changes_nothing
 def test_the_script_makes_what_the_migration_makes(conn, cluster, empty_url):
     with database.connect(empty_url, autocommit=True) as scripted:
         scripted.execute(migrate.script(database.license(conn)))
+        grants.apply(scripted)
 
         expected = schema.describe(conn)
         assert schema.describe(scripted) == expected
@@ -219,6 +221,7 @@ def test_the_migrations_make_what_the_files_of_sql_say(conn, empty_url):
         (license_,) = made.execute(database.LICENSE).fetchone()
         for statement in timescale.create(license_):
             made.execute(statement)
+        grants.apply(made)
 
         assert schema.describe(made) == schema.describe(conn)
 

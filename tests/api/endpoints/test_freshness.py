@@ -15,6 +15,8 @@ from config import tunables as parameters
 from orchestration.assets import stages
 from orchestration.checks import Judgement
 from orchestration.resources import Database
+from sql.roles.rights import PIPELINE
+from tests.roles import login_url
 
 ALL = list(parameters.THRESHOLDS)
 
@@ -55,7 +57,7 @@ def shown(conn, client, service, database_url):
         metrics = {
             family.name: family for family in text_string_to_metric_families(client.simulate_get("/metrics").text)
         }
-        events, _ = stages.due(stages.judge_stages(Database(url=database_url)), {}, 0.0)
+        events, _ = stages.due(stages.judge_stages(Database(url=login_url(database_url, PIPELINE))), {}, 0.0)
         checks = [event for event in events if isinstance(event, dg.AssetCheckEvaluation)]
         told = {event.asset_key.path[-1] for event in events if isinstance(event, dg.AssetMaterialization)}
         words = {(True, "ERROR"): "fresh", (False, "WARN"): "late", (False, "ERROR"): "stale"}

@@ -32,7 +32,9 @@ from benchmarks.api.data import Size, load
 from benchmarks.api.questions import LARGEST_QUERIES, NOT_ASKED, PROXIED, QUERY_VARIANTS, Questions
 from benchmarks.database import fresh
 from sql.database import connect
+from sql.roles.rights import API
 from tests.api.conftest import generous
+from tests.roles import login_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -134,7 +136,7 @@ def asked(url: str, size: Size) -> dict[tuple[str, str], list[Asked]]:
     A range that is widened until it holds enough is the widest then. Where markets are passed over, they are as large a
     part of all as in the benchmark.
     """
-    pool = RecordingPool(url)
+    pool = RecordingPool(login_url(url, API))
     ledger = LazyLedger()
     service = Service(reads=pool, writes=pool, hub=StreamHub(pool, ledger.ended), ledger=ledger)
     service.debug_token = DEBUG_TOKEN

@@ -16,8 +16,10 @@ from api.data.pool import Pool
 from api.metering import keys
 from api.metering.credit_ledger import WAYS
 from api.metering.meter import CannotPay, Month, StaleKey
+from sql.roles.rights import API
 from tests.api.conftest import OneConnection, generous
 from tests.api.metering.metered import hosts, known, pays, used
+from tests.roles import login_url
 
 
 @pytest.fixture
@@ -108,7 +110,7 @@ def test_hosts_that_share_a_key_get_exactly_its_credits_together(conn, host):
 
 
 def test_many_who_share_a_key_get_exactly_its_credits(database_url, conn, host):
-    pool = Pool(database_url, 8)
+    pool = Pool(login_url(database_url, API), 8)
     meter = host(pool)
     key = known(conn, meter, generous(conn, "someone@example.com", credits_month=333))
     served = []

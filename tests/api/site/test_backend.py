@@ -13,6 +13,8 @@ from api.site.backend import Backend
 from api.site.credentials import Credentials
 from api.site.mcp.access import KeyChecker
 from api.site.visit import MAX_PRICES
+from sql.roles.rights import SITE
+from tests.roles import login_url
 
 
 class Clock:
@@ -217,7 +219,7 @@ def test_whether_a_key_is_valid_is_remembered_for_a_while(backend, api, clock, s
 
 def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(conn, database_url):
     clocks = [Clock(), Clock()]
-    first, second = (Credentials(database_url, clock) for clock in clocks)
+    first, second = (Credentials(login_url(database_url, SITE), clock) for clock in clocks)
 
     made = {first.key(), second.key(), first.key()}
 
@@ -234,7 +236,7 @@ def test_each_process_has_a_key_and_those_of_the_dead_end_and_are_used_again(con
 
 def test_a_refused_key_is_made_anew_but_not_each_time(database_url):
     clock = Clock()
-    credentials = Credentials(database_url, clock)
+    credentials = Credentials(login_url(database_url, SITE), clock)
     first = credentials.key()
 
     assert not credentials.mark_refused(first)
@@ -244,7 +246,7 @@ def test_a_refused_key_is_made_anew_but_not_each_time(database_url):
 
 
 def test_the_tiers_are_those_of_the_database(database_url):
-    told = Credentials(database_url).tiers()
+    told = Credentials(login_url(database_url, SITE)).tiers()
 
     assert told[0] == ("free", 5000, 5, 1, 5, 5)
     assert [name for name, *_ in told] == ["free", "pro", "enterprise"]

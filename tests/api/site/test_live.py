@@ -18,9 +18,11 @@ from api.site.live import LiveHub, LiveListener
 from config import settings
 from orchestration import stream
 from presage_client import Refused
+from sql.roles.rights import SITE
 from tests import factories
 from tests.api.endpoints.test_shapes import book
 from tests.patience import PATIENCE_S
+from tests.roles import login_url
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def tell(server_conn):
 @contextlib.asynccontextmanager
 async def running(server):
     """Run a hub on the server's stream."""
-    credentials = Credentials(server.database_url)
+    credentials = Credentials(login_url(server.database_url, SITE))
     async with Backend(server.url, credentials) as backend:
         hub = LiveHub(backend, credentials)
         following = asyncio.create_task(hub.run())

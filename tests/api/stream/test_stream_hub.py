@@ -21,9 +21,11 @@ from api.stream import messages, replay
 from api.stream.hub import StreamHub
 from api.stream.subscriber import Subscriber, SubscriptionFilter
 from sql import database
+from sql.roles.rights import API
 from sql.stream_reader import StreamEvent
 from tests.api.listening import seqs, write
 from tests.patience import PATIENCE_S
+from tests.roles import login_url
 
 QUEUE = 1 << 20
 BIG = ("trade", None, {"padding": "x" * 20_000})
@@ -97,7 +99,7 @@ def eventually(condition, meanwhile=lambda: None):
 
 @pytest.fixture
 def hub(database_url):
-    hub = StreamHub(Pool(database_url), lambda: 0, queue_bytes=QUEUE)
+    hub = StreamHub(Pool(login_url(database_url, API)), lambda: 0, queue_bytes=QUEUE)
     hub.ping_s = 0.05
     yield hub
     hub.end()

@@ -18,7 +18,9 @@ from cli.commands.doctor import diagnose, doctor, table
 from cli.diagnosis import Finding, database, host
 from config import settings as configuration
 from config.settings import Settings
+from sql.database import connect
 from sql.embedded import Cluster, installation
+from sql.roles import grants
 from tests.databases import new_database
 from tests.ports import free_port
 
@@ -166,6 +168,36 @@ def test_a_database_that_cannot_be_reached_is_a_failure_that_tells_no_password(s
     assert of(findings, "database").status == "fail"
     assert "check DATABASE_URL" in of(findings, "database").remedy
     assert "s3cret" not in str(findings)
+
+
+def test_roles_with_other_grants_than_the_release_declares_are_told(conn, database_url, settings):
+    def found():
+        return of(diagnose(settings(database_url=SecretStr(database_url))), "roles")
+
+    assert found().status == "ok"
+    conn.execute("revoke select on markets from presage_api")
+    assert (found().status, found().remedy) == ("warn", "run `presage migrate` as the tables' owner")
+    assert "no select on markets to presage_api" in found().found
+    conn.execute("grant select on markets, accounts to presage_api, presage_site")
+
+    assert found().status == "fail"
+    assert "also select on accounts to presage_site, also select on markets to presage_site" in found().found
+
+
+def test_processes_with_the_owners_rights_are_told(database_url, settings):
+    with connect(database_url):
+        found = of(diagnose(settings(database_url=SecretStr(database_url))), "roles")
+
+    assert (found.status, found.found) == ("warn", "1 connections of processes have the owner's rights")
+
+
+def test_missing_roles_are_told_with_what_to_do(database_url, settings, monkeypatch):
+    monkeypatch.setattr(grants, "ROLES", (*grants.ROLES, "presage_absent"))
+
+    found = of(diagnose(settings(database_url=SecretStr(database_url))), "roles")
+
+    assert (found.status, found.found) == ("warn", "missing: presage_absent")
+    assert "create role presage_absent nologin" in found.remedy
 
 
 def test_clocks_apart_are_a_failure(settings, database_url, monkeypatch):

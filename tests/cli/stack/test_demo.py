@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 
 from cli.stack import control, guard
@@ -25,6 +26,11 @@ from tests.patience import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[3]
 STAGES = dict.fromkeys(["discovery", "ingestion", "settlement", "analysis", "aggregates"], "fresh")
+# Who is connected to which database, but for the command itself.
+USERS = """
+    select distinct datname, usename from pg_stat_activity
+    where datname <> 'postgres' and application_name not like 'presage demo%' and backend_type = 'client backend'
+"""
 TABLES = ("trades", "book_events", "quotes", "live_books", "candles_1m", "settlements")
 
 
@@ -70,6 +76,8 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
             until(lambda: run.poll() is not None or (data_dir / control.NAME).exists())
             before = json.loads((data_dir / "running.json").read_text())["services"]["site"]["pid"]
             restarted = control.restart(data_dir, "site")
+            with psycopg.connect(Cluster(data_dir / "database").url("postgres")) as conn:
+                users = set(conn.execute(USERS))
         finally:
             run.send_signal(signal.SIGINT)
             said, _ = run.communicate(timeout=PATIENCE_S)
@@ -82,6 +90,8 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert stranger is None
     assert restarted[0], restarted[1]
     assert json.loads((data_dir / "running.json").read_text())["services"]["site"]["pid"] != before
+    assert users >= {("simulated-1", "presage_api_login"), ("simulated-1", "presage_pipeline_login")}
+    assert all(user.endswith("_login") for _, user in users), users
     assert told["source"] == "simulated"
     assert told["stages"] == STAGES
     assert 0 < told["time_to_first_market_s"] <= told["time_to_first_price_s"] < 200

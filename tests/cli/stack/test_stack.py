@@ -12,6 +12,7 @@ from cli.stack.plan import Plan
 from cli.stack.ports import Ports
 from cli.stack.processes import StartError, Supervisor
 from cli.stack.stack import Stack, create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from sql.roles.rights import API, PIPELINE, SITE
 from upstream.sandbox.server import Sandbox
 
 
@@ -91,10 +92,31 @@ def test_the_real_exchange_is_left_to_the_settings(tmp_path):
 
 
 def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):
-    told = stack(tmp_path).environment()
+    told = stack(tmp_path).code_server().environment
 
     assert told["DAGSTER_PG_URL"] == "postgresql+psycopg2:///dagster"
-    assert told["DATABASE_URL"] == "postgresql:///presage"
+    assert told["DATABASE_URL"] == "postgresql:///presage"  # the owner's: no other login is known
+
+
+def test_each_process_knows_its_own_login_and_no_other(tmp_path):
+    urls = {role: f"postgresql://{role}_login:of-{role}@host/presage" for role in (PIPELINE, API, SITE)}
+    made = stack(tmp_path)
+    made.logins = urls
+    programs = {
+        PIPELINE: (made.code_server(), made.daemon(), made.webserver()),
+        API: (made.api(),),
+        SITE: (made.site(),),
+    }
+
+    for role, theirs in programs.items():
+        for program in theirs:
+            assert program.environment["DATABASE_URL"] == urls[role]
+            known = " ".join(program.environment.values())
+            assert [each for each in urls if f"of-{each}@" in known] == [role]
+    assert made.code_server().environment["DAGSTER_PG_URL"] == (
+        f"postgresql+psycopg2://{PIPELINE}_login:of-{PIPELINE}@host/dagster"
+    )
+    assert made.sandbox().environment["DATABASE_URL"] == ""
 
 
 def test_a_database_with_data_of_another_source_is_refused(conn, add_market, database_url):

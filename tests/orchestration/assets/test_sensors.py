@@ -17,7 +17,9 @@ from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import SHARD_TAG
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.resources import Database
+from sql.roles.rights import PIPELINE
 from tests.factories import insert
+from tests.roles import login_url
 
 NOW = datetime.now(UTC)
 
@@ -26,7 +28,7 @@ NOW = datetime.now(UTC)
 def tick(instance, database_url):
     def evaluate(sensor, cursor=None):
         context = dg.build_sensor_context(instance=instance, cursor=cursor)
-        return sensor(context, database=Database(url=database_url))
+        return sensor(context, database=Database(url=login_url(database_url, PIPELINE)))
 
     yield evaluate
     for record in instance.get_run_records():

@@ -13,9 +13,11 @@ from orchestration.assets import settlement
 from orchestration.resources import Database
 from orchestration.settlement import partitions
 from sql.queries import settlement as queries
+from sql.roles.rights import PIPELINE
 from tests.chain import Chain, events
 from tests.factories import insert
 from tests.orchestration.settlement import truth
+from tests.roles import login_url
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def instance(instance):
 def tick(instance, database_url):
     def evaluate():
         context = dg.build_sensor_context(instance=instance)
-        return settlement.settlement_keeper(context, database=Database(url=database_url))
+        return settlement.settlement_keeper(context, database=Database(url=login_url(database_url, PIPELINE)))
 
     return evaluate
 
@@ -105,7 +107,7 @@ def test_ranges_that_are_final_are_listed_and_those_no_longer_kept_are_not(tick,
 @pytest.mark.usefixtures("configured")
 def test_a_range_is_filled_in_from_the_ui_and_a_second_time_nothing_is_left_to_do(instance, conn, database_url, fresh):
     instance.add_dynamic_partitions("settlement_blocks", ["000000000-000000099"])
-    given = {"resources": {"database": Database(url=database_url)}, "instance": instance}
+    given = {"resources": {"database": Database(url=login_url(database_url, PIPELINE))}, "instance": instance}
 
     runs = [
         dg.materialize([settlement.settlement_history], partition_key="000000000-000000099", **given) for _ in range(2)
@@ -125,7 +127,7 @@ def test_a_part_of_a_range_can_be_asked_for(instance, conn, database_url, fresh)
     dg.materialize(
         [settlement.settlement_history],
         partition_key="000000000-000000099",
-        resources={"database": Database(url=database_url)},
+        resources={"database": Database(url=login_url(database_url, PIPELINE))},
         instance=instance,
         run_config={"ops": {"settlement_history": {"config": {"from_block": 20, "to_block": 29}}}},
     )
@@ -137,7 +139,7 @@ def test_a_part_of_a_range_can_be_asked_for(instance, conn, database_url, fresh)
 @pytest.mark.usefixtures("configured")
 def test_what_is_there_can_be_counted_again(instance, conn, database_url, fresh):
     instance.add_dynamic_partitions("settlement_blocks", ["000000000-000000099"])
-    given = {"resources": {"database": Database(url=database_url)}, "instance": instance}
+    given = {"resources": {"database": Database(url=login_url(database_url, PIPELINE))}, "instance": instance}
     dg.materialize([settlement.settlement_history], partition_key="000000000-000000099", **given)
     conn.execute("update chain_blocks set logs = logs - 1 where number = 50")
     conn.execute("delete from settlements where block_number = 50 and log_index = 0")
@@ -155,7 +157,7 @@ def test_what_is_there_can_be_counted_again(instance, conn, database_url, fresh)
 @pytest.mark.usefixtures("configured")
 def test_the_daily_check_repairs_and_says_so(instance, conn, database_url, fresh):
     instance.add_dynamic_partitions("settlement_blocks", ["000000000-000000099"])
-    given = {"resources": {"database": Database(url=database_url)}, "instance": instance}
+    given = {"resources": {"database": Database(url=login_url(database_url, PIPELINE))}, "instance": instance}
     dg.materialize([settlement.settlement_history], partition_key="000000000-000000099", **given)
     conn.execute("update chain_blocks set logs = logs - 1 where number = 50")
     conn.execute("delete from settlements where block_number = 50 and log_index = 0")
@@ -178,7 +180,7 @@ def test_the_checks_tell_depth_holes_and_incidents(conn, database_url):
     run = dg.materialize(
         [settlement.feed, settlement.chain_ranges, settlement.settlement_checks],
         selection=dg.AssetSelection.checks_for_assets("chain_blocks", "chain_ranges", "settlements", "ledger_entries"),
-        resources={"database": Database(url=database_url)},
+        resources={"database": Database(url=login_url(database_url, PIPELINE))},
     )
 
     found = {each.check_name: (each.passed, each.description) for each in run.get_asset_check_evaluations()}

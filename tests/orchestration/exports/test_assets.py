@@ -13,7 +13,9 @@ from config import settings
 from orchestration.assets import exports
 from orchestration.exports import files
 from orchestration.resources import Database
+from sql.roles.rights import PIPELINE
 from tests.factories import insert
+from tests.roles import login_url
 
 ROOT = Path(__file__).parents[3]
 NIGHT = dt.datetime(2026, 11, 21, 0, 25, tzinfo=dt.UTC)
@@ -34,7 +36,7 @@ def test_a_partition_is_a_day_of_every_topic_and_running_it_again_changes_nothin
     monkeypatch.setenv("PRESAGE_EXPORTS_RETENTION_DAYS", "36500")  # otherwise the day is too old some day
     market = add_market("rain")
     add_trades(market, [{"ts": NIGHT - dt.timedelta(hours=3)}])
-    database = {"database": Database(url=database_url)}
+    database = {"database": Database(url=login_url(database_url, PIPELINE))}
 
     runs = [dg.materialize(exports.exports, partition_key="2026-11-20", resources=database) for _ in range(2)]
 
@@ -106,7 +108,9 @@ def test_a_run_deletes_what_is_old_and_leaves_what_it_was_asked_for(database_url
     insert(conn, "exports", {**row, "file": file, "sha256": b"", "complete": True, "created_at": NIGHT})
 
     run = dg.materialize(
-        exports.exports, partition_key="2024-01-01", resources={"database": Database(url=database_url)}
+        exports.exports,
+        partition_key="2024-01-01",
+        resources={"database": Database(url=login_url(database_url, PIPELINE))},
     )
 
     assert run.success

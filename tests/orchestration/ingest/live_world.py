@@ -21,6 +21,8 @@ from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.feed import LiveFeed
 from orchestration.markets import catalogue
 from sql import database
+from sql.roles.rights import PIPELINE
+from tests.roles import login_url
 from tests.soak import truth
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.simulation import simulation
@@ -260,7 +262,7 @@ class ProcessFeed:
             stdout=subprocess.PIPE,
             env={
                 **os.environ,
-                "DATABASE_URL": world.url,
+                "DATABASE_URL": login_url(world.url, PIPELINE),
                 "PRESAGE_GAMMA_URL": exchange.gamma_url,
                 "PRESAGE_CLOB_URL": exchange.clob_url,
                 "PRESAGE_CLOB_SOCKET_URL": exchange.socket_url,

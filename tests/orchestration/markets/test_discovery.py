@@ -14,7 +14,9 @@ from orchestration.markets.discovery import Discovery, DiscoveryState, due
 from orchestration.resources import Database, Exchange
 from sql import database
 from sql.queries import catalogue as queries
+from sql.roles.rights import PIPELINE
 from tests import stream_rows
+from tests.roles import login_url
 from upstream.polymarket.gamma import client as gamma
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.server import Sandbox
@@ -273,7 +275,7 @@ def test_what_cannot_be_read_when_asked_for_by_its_id_goes_to_quarantine(databas
     monkeypatch.setattr(markets, "Client", lambda **given: Client(transport=transport, **given))
     where = Exchange(gamma_url="http://gamma.test", clob_url="", clob_socket_url="", data_api_url="")
 
-    with markets.discovery(Database(url=database_url), where) as walks:
+    with markets.discovery(Database(url=login_url(database_url, PIPELINE)), where) as walks:
         walks.refresh([market_id], "ended")
 
     assert conn.execute("select source, reason from quarantine").fetchall() == [
@@ -341,7 +343,7 @@ def test_a_catalogue_out_of_reach_is_told_in_the_stage_since_when_and_until_it_a
 
     def walk(url):
         where = Exchange(gamma_url=url, clob_url="", clob_socket_url="", data_api_url="")
-        with markets.discovery(Database(url=database_url), where) as walks:
+        with markets.discovery(Database(url=login_url(database_url, PIPELINE)), where) as walks:
             walks.look()
 
     monkeypatch.setattr(markets, "Client", lambda **given: Client(attempts=1, **given))

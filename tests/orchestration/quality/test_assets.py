@@ -13,8 +13,10 @@ from orchestration.feeds.keeper import Run
 from orchestration.quality.suites import SUITES
 from orchestration.resources import Database
 from sql import database
+from sql.roles.rights import PIPELINE
 from sql.tables import metadata
 from tests.factories import add_market, add_trades
+from tests.roles import login_url
 
 NOW = datetime.now(UTC)
 MADE = "made anew from rows that were looked at"
@@ -74,7 +76,7 @@ def checked(new_database):
         yield dg.materialize(
             [quality.quality_checks],
             selection=dg.AssetSelection.all_asset_checks(),
-            resources={"database": Database(url=url)},
+            resources={"database": Database(url=login_url(url, PIPELINE))},
             instance=instance,
         )
 

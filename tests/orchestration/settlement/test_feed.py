@@ -15,10 +15,12 @@ import pytest
 
 from config.settings import Settings
 from orchestration.settlement.feed import SettlementFeed
+from sql.roles.rights import PIPELINE
 from tests.chain import Chain, FaultyRpc, events
 from tests.orchestration.running import Running
 from tests.orchestration.settlement import killing, truth
 from tests.patience import until
+from tests.roles import login_url
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
 
@@ -137,7 +139,7 @@ def test_it_runs_by_itself_and_ends_when_told(conn, fresh, database_url):
         stdout=subprocess.PIPE,
         env={
             **os.environ,
-            "DATABASE_URL": database_url,
+            "DATABASE_URL": login_url(database_url, PIPELINE),
             "PRESAGE_CHAIN_RPC_URLS": f"{fresh.url}, {fresh.url}",
             "PRESAGE_CHAIN_START_BLOCK": "0",
         },

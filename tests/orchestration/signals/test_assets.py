@@ -12,9 +12,11 @@ from orchestration.assets import signals as analysis
 from orchestration.feeds.keeper import Run
 from orchestration.resources import Database
 from orchestration.signals import passes
+from sql.roles.rights import PIPELINE
 from tests.orchestration.signals.histories import END
 from tests.orchestration.signals.test_passes import jumping
 from tests.orchestration.signals.test_signals import all_columns, stored
+from tests.roles import login_url
 
 NOW = datetime(2026, 11, 21, 12, 0, 30, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -22,7 +24,7 @@ MINUTE = timedelta(minutes=1)
 
 @pytest.fixture
 def resources(database_url):
-    return {"database": Database(url=database_url)}
+    return {"database": Database(url=login_url(database_url, PIPELINE))}
 
 
 @pytest.fixture

@@ -10,7 +10,9 @@ import pytest
 from orchestration.assets import wallets
 from orchestration.feeds.keeper import Run
 from orchestration.resources import Database
+from sql.roles.rights import PIPELINE
 from tests.orchestration.wallets.chain import Chain, address
+from tests.roles import login_url
 
 NOW = datetime.now(UTC)
 
@@ -18,7 +20,9 @@ NOW = datetime.now(UTC)
 @pytest.fixture
 def materialised(database_url):
     def run():
-        done = dg.materialize([wallets.positions_and_boards], resources={"database": Database(url=database_url)})
+        done = dg.materialize(
+            [wallets.positions_and_boards], resources={"database": Database(url=login_url(database_url, PIPELINE))}
+        )
         return {
             event.asset_key.to_user_string(): event
             for event in done.asset_materializations_for_node("positions_and_boards")

@@ -11,8 +11,10 @@ from config import settings
 from orchestration.assets import webhooks as delivery
 from orchestration.resources import Database
 from orchestration.webhooks import feed
+from sql.roles.rights import PIPELINE
 from tests.orchestration.webhooks.receiving import add_webhook, tell, trade
 from tests.patience import until
+from tests.roles import login_url
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def instance():
 def tick(instance, database_url):
     def evaluate(cursor=None):
         context = dg.build_sensor_context(instance=instance, cursor=cursor)
-        return delivery.delivery_keeper(context, database=Database(url=database_url))
+        return delivery.delivery_keeper(context, database=Database(url=login_url(database_url, PIPELINE)))
 
     return evaluate
 
@@ -72,7 +74,9 @@ def test_a_run_delivers_and_says_what_it_did(conn, database_url, receiver, monke
 
     ending = threading.Thread(target=end)
     ending.start()
-    done = dg.materialize([delivery.webhook_deliveries], resources={"database": Database(url=database_url)})
+    done = dg.materialize(
+        [delivery.webhook_deliveries], resources={"database": Database(url=login_url(database_url, PIPELINE))}
+    )
     ending.join()
 
     assert done.success

@@ -16,10 +16,12 @@ import pytest
 from config.settings import Settings
 from orchestration.webhooks import feed
 from orchestration.webhooks.feed import WebhookFeed
+from sql.roles.rights import PIPELINE
 from tests.orchestration.running import Running
 from tests.orchestration.webhooks import killing
 from tests.orchestration.webhooks.receiving import add_webhook, tell, trade
 from tests.patience import until
+from tests.roles import login_url
 
 ROOT = Path(__file__).parents[3]
 
@@ -143,7 +145,11 @@ def test_the_command_delivers_without_dagster(conn, database_url, receiver):
     process = subprocess.Popen(
         [sys.executable, "-m", "orchestration.webhooks", "--observe", "0.2"],
         cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": database_url, "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8"},
+        env={
+            **os.environ,
+            "DATABASE_URL": login_url(database_url, PIPELINE),
+            "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
+        },
         stdout=subprocess.PIPE,
         text=True,
     )

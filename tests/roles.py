@@ -1,0 +1,27 @@
+"""Logins of the tests' server, by which processes and pools connect with the rights of their role."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from sql.roles import logins
+from sql.roles.rights import API, PIPELINE, SITE
+
+if TYPE_CHECKING:
+    import psycopg
+
+PASSWORD = "of-the-tests"
+
+
+def login_url(url: str, role: str) -> str:
+    """Return the URL of the same database for a role's login."""
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    return urlsplit(url)._replace(netloc=f"{role}_login:{PASSWORD}@{host}").geturl()
+
+
+def ensure(admin: psycopg.Connection, url: str) -> None:
+    """Create the logins; on a given server, other processes may do so at the same time."""
+    admin.execute("select pg_advisory_lock(hashtextextended('presage tests: logins', 0))")
+    logins.ensure(admin, {role: login_url(url, role) for role in (PIPELINE, API, SITE)})
+    admin.execute("select pg_advisory_unlock(hashtextextended('presage tests: logins', 0))")

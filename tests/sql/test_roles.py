@@ -1,0 +1,445 @@
+"""Each role may do what its processes do, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import logging
+import secrets
+import threading
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+
+import psycopg
+import pytest
+from psycopg import errors, sql
+from psycopg.conninfo import conninfo_to_dict
+
+from sql import database, migrate
+from sql.roles import grants, logins
+from sql.roles.rights import ANALYST, API, PIPELINE, RELATIONS, ROLES, SITE
+from tests import databases
+from tests.roles import login_url
+from tests.sql.test_queries import UTILITIES, named
+
+ROOT = Path(__file__).parents[2]
+OF_MARKETS = ("markets", "trades", "book_events", "live_prices", "settlements", "stream_blocks", "signals")
+PRIVATE = ("accounts", "account_tokens", "api_keys", "credit_usage", "audit_log", "webhooks", "settings")
+REFUSED = {
+    PIPELINE: [
+        *(
+            f"select from {table}"
+            for table in ("accounts", "account_tokens", "api_keys", "credit_usage", "registrations")
+        ),
+        "insert into api_keys (account_id, key_hash, prefix, tier) values (1, '', '', 'enterprise')",
+        "update accounts set verified_at = now()",
+        "select cursor_secrets()",
+        "select renew_site_key('\\x00', 'psg_')",
+        "select from audit_log",
+        "insert into audit_log (action, result) values ('key.revoke', 'ok')",
+        "delete from trades",
+        "truncate trades",
+        "select drop_chunks('trades', older_than => now())",
+    ],
+    API: [
+        *(f"insert into {table} default values" for table in OF_MARKETS),
+        *(
+            f"update {table} set ts = now()"
+            for table in ("trades", "book_events", "live_prices", "settlements", "signals")
+        ),
+        *(f"delete from {table}" for table in OF_MARKETS),
+        "delete from accounts",
+        "delete from api_keys",
+        "update settings set value = '1'",
+        "select drop_chunks_before('trades', now())",
+        "select renew_site_key('\\x00', 'psg_')",
+        "select pg_ls_archive_statusdir()",
+    ],
+    SITE: [
+        *(f"select from {table}" for table in (*PRIVATE, *OF_MARKETS)),
+        "insert into accounts (email, app_name) values ('a@example.com', 'a')",
+        "insert into api_keys (account_id, key_hash, prefix, tier) values (1, '', '', 'enterprise')",
+        "select cursor_secrets()",
+        "select from analytics.markets",
+    ],
+    ANALYST: [
+        *(f"select from {table}" for table in (*PRIVATE, *OF_MARKETS)),
+        "select cursor_secrets()",
+        "select drop_chunks_before('trades', now())",
+        "create view analytics.mine as select 1 as one",
+    ],
+}
+BY_ALL = [
+    "update audit_log set result = 'ok'",
+    "delete from audit_log",
+    "truncate audit_log",
+    "drop table audit_log",
+    "alter table audit_log disable trigger append_only",
+    "drop table trades",
+    "alter table markets add column mine text",
+    "create table mine (number int)",
+    "create function mine() returns int language sql return 1",
+    "create schema mine",
+    "create role mine",
+    "alter table settings disable row level security",
+    "grant presage_api to presage_site",
+    "copy tiers to program 'true'",
+    "select pg_read_file('pg_hba.conf')",
+]
+
+
+@pytest.fixture(scope="module")
+def as_role(new_database):
+    """`as_role(API)`: a connection that has logged in as one of the role's processes does."""
+    with new_database() as url, database.connect(url, autocommit=True) as owner:
+        made = {role: database.connect(login_url(url, role), autocommit=True) for role in (PIPELINE, API, SITE)}
+        made[ANALYST] = database.connect(url, autocommit=True)
+        made[ANALYST].execute(f"set role {ANALYST}")
+        yield lambda role: owner if role is None else made[role]
+        for conn in made.values():
+            conn.close()
+
+
+@pytest.mark.parametrize(
+    ("role", "statement"),
+    [(role, statement) for role, theirs in REFUSED.items() for statement in [*theirs, *BY_ALL]],
+)
+def test_a_role_may_not(as_role, role, statement):
+    with pytest.raises(errors.InsufficientPrivilege):
+        as_role(role).execute(statement)
+
+
+@pytest.mark.parametrize("role", [PIPELINE, API, SITE])
+def test_a_login_does_not_get_another_roles_rights_by_resetting_its_own(as_role, role):
+    conn = as_role(role)
+
+    for reset in ("reset role", "reset session authorization", "discard all", "set role none"):
+        conn.execute(reset)
+        with pytest.raises(errors.InsufficientPrivilege):
+            conn.execute("drop table trades")
+    for other in {*ROLES, "pg_read_all_data"} - {role}:
+        with pytest.raises(errors.InsufficientPrivilege):
+            conn.execute(f"set role {other}")
+    conn.execute("reset role")
+
+
+@pytest.mark.parametrize("role", [PIPELINE, API])
+def test_settings_are_shown_without_the_secrets_of_cursors(as_role, role):
+    as_role(None).execute("insert into settings (name, value) values ('live_shards', '2') on conflict do nothing")
+
+    assert as_role(role).execute("select name from settings").fetchall() == [("live_shards",)]
+
+
+def test_secrets_of_cursors_are_the_apis_and_what_is_derived_from_them_the_sites(as_role):
+    (secret,) = as_role(None).execute("select value #>> '{}' from settings where name = 'cursor_secret'").fetchone()
+
+    assert as_role(API).execute("select cursor_secrets()").fetchall() == [(secret,)]
+    (derived,) = as_role(SITE).execute("select page_pass_secrets()").fetchone()
+    assert derived == as_role(None).execute("select sha256(%s)", [f"passes of pages {secret}".encode()]).fetchone()[0]
+
+
+def test_the_site_renews_its_own_key_and_reads_the_tiers(as_role):
+    (key_id,) = as_role(SITE).execute("select renew_site_key('\\x01', 'psg_site')").fetchone()
+
+    owner = "select email, tier from api_keys join accounts using (account_id) where key_id = %s"
+    assert as_role(None).execute(owner, [key_id]).fetchone() == ("site", "enterprise")
+    assert len(as_role(SITE).execute("select tier from tiers").fetchall()) == 3
+
+
+def test_the_audit_trail_is_added_to_by_the_api_and_loses_what_is_past_a_month_to_the_pipeline(as_role):
+    for age in ("0 days", "200 days"):
+        as_role(API).execute(
+            "insert into audit_log (ts, action, result) values (now() - %s::interval, 'key.failed', 'unknown')", [age]
+        )
+
+    (dropped,) = (
+        as_role(PIPELINE).execute("select drop_chunks_before('audit_log', now() + interval '1 day')").fetchone()
+    )
+
+    assert dropped == 1
+    assert as_role(API).execute("select now() - ts < '1 day' from audit_log").fetchall() == [(True,)]
+
+
+def test_the_pipeline_drops_and_vacuums_chunks(as_role):
+    pipeline = as_role(PIPELINE)
+    for days in (1, 40):
+        pipeline.execute(
+            "insert into book_events (ts, market_key, outcome, event_id, seq)"
+            " values (now() - make_interval(days => %s), 1, 0, 1, 1)",
+            [days],
+        )
+
+    assert pipeline.execute("select drop_chunks_before('book_events', now() - interval '30 days')").fetchone() == (1,)
+    (chunk,) = pipeline.execute("select tableoid::regclass::text from book_events").fetchone()
+    before = pipeline.execute("select pg_relation_filenode(%s)", [chunk]).fetchone()
+    pipeline.execute(f"vacuum (full, analyze) {chunk}")
+    if pipeline.info.server_version >= 170000:
+        assert pipeline.execute("select pg_relation_filenode(%s)", [chunk]).fetchone() != before
+
+
+FOLDERS = {PIPELINE: "orchestration", API: "api", SITE: "api/site"}
+
+
+def asked(folder, *, but=None):
+    """Return the named queries that the modules of a folder run."""
+    found = set()
+    for path in (ROOT / folder).rglob("*.py"):
+        if but is not None and path.is_relative_to(ROOT / but):
+            continue
+        tree = ast.parse(path.read_text())
+        topics = {
+            alias.asname or alias.name: alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "sql.queries"
+            for alias in node.names
+        }
+        found |= {
+            f"{topics[node.value.id]}.{node.attr}"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in topics
+        }
+    return found
+
+
+@pytest.mark.parametrize("role", FOLDERS)
+def test_a_role_may_run_the_queries_of_its_processes(conn, role):
+    texts = {name: text for name, text in named() if not text.lower().startswith(UTILITIES)}
+    theirs = texts.keys() & asked(FOLDERS[role], but=FOLDERS[SITE] if role == API else None)
+    refused = []
+    conn.execute(f"set role {role}")
+    if role == PIPELINE:
+        for text in (text for _, text in named() if text.lower().startswith("create temp")):
+            conn.execute(text)  # other queries read from it
+    for name in sorted(theirs):
+        try:
+            with conn.transaction():
+                conn.execute(f"explain (generic_plan) {texts[name]}".encode())
+        except errors.InsufficientPrivilege as error:
+            refused.append(f"{name}: {error}")
+
+    assert len(theirs) >= {PIPELINE: 200, API: 100, SITE: 3}[role]
+    assert refused == []
+
+
+def test_every_relation_has_its_line_and_every_line_a_relation(conn):
+    public = {name for name, _, schema, *_ in conn.execute(grants.THERE) if schema == "public"}
+
+    assert public == set(RELATIONS)
+
+
+def test_nobody_has_rights_on_what_is_not_declared(conn):
+    conn.execute("create table undeclared (number int)")
+
+    for role in ROLES:
+        conn.execute(f"set role {role}")
+        with pytest.raises(errors.InsufficientPrivilege), conn.transaction():
+            conn.execute("select from undeclared")
+
+
+def test_functions_with_the_owners_rights_have_a_fixed_search_path_and_are_not_for_everybody(conn):
+    found = conn.execute("""
+        select proname, proconfig, has_function_privilege('pg_monitor', oid, 'execute') from pg_proc
+        where prosecdef and pronamespace = 'public'::regnamespace
+            and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+    """).fetchall()
+
+    assert len(found) == 6
+    assert {(str(config), everybody) for _, config, everybody in found} == {
+        ("['search_path=pg_catalog, public, pg_temp']", False)
+    }
+
+
+def test_a_migration_mends_grants(conn, database_url):
+    assert grants.differences(conn) == (set(), set())
+    conn.execute(f"grant delete on trades to {API}")
+    conn.execute(f"revoke select on markets from {API}")
+    conn.execute("grant execute on function cursor_secrets() to public")
+    assert [[*map(str, each)] for each in map(sorted, grants.differences(conn))] == [
+        ["select on markets to presage_api"],
+        ["execute on cursor_secrets() to public", "delete on trades to presage_api"],
+    ]
+
+    migrate.upgrade(database_url)
+
+    assert grants.differences(conn) == (set(), set())
+
+
+def test_what_an_operator_grants_on_tables_beside_ours_stays(conn, database_url):
+    conn.execute(f"create table beside (number int); grant select on beside to public, {ANALYST}")
+
+    migrate.upgrade(database_url)
+
+    conn.execute(f"set role {ANALYST}")
+    assert conn.execute("select count(*) from beside").fetchone() == (0,)
+
+
+def test_the_way_back_takes_the_grants_and_leaves_the_roles(conn, database_url):
+    conn.execute("insert into book_events (ts, market_key, outcome, event_id, seq) values (now(), 1, 0, 1, 1)")
+
+    migrate.downgrade(database_url, "0016")
+
+    assert not [grant for grant in conn.execute(grants.HELD, [[*ROLES]]) if grant[3] in ROLES]
+    held = conn.execute("select relacl::text from pg_class where oid = (select tableoid from book_events)").fetchone()
+    assert "presage_api" not in str(held[0])
+    assert grants.missing_roles(conn) == []
+    migrate.upgrade(database_url)
+
+
+@contextmanager
+def role(admin, options):
+    """A role of the server with a name that no other test has."""
+    name = f"test_{secrets.token_hex(4)}"
+    admin.execute(f"create role {name} {options}")
+    try:
+        yield name
+    finally:
+        admin.execute(f"drop role {name}")
+
+
+@pytest.mark.license("apache")
+def test_an_owner_who_may_not_create_roles_grants_to_those_that_exist(cluster, conn, caplog):
+    with (
+        databases.administering(cluster) as admin,
+        role(admin, "nosuperuser") as owner,
+        databases.new_database(cluster) as given,
+    ):
+        admin.execute(f"alter database {conninfo_to_dict(given)['dbname']} owner to {owner}")
+        with database.connect(given, autocommit=True) as first:
+            for extension in ("timescaledb", "pg_trgm"):
+                first.execute(f"create extension {extension}")
+        url = f"{given}{'&' if '?' in given else '?'}options=-c%20role%3D{owner}"
+
+        migrate.upgrade(url)
+
+        assert not caplog.records
+        with database.connect(login_url(given, API)) as api:
+            assert api.execute("select count(*) from tiers").fetchone() == (3,)
+        with database.connect(url, autocommit=True) as mine:
+            assert grants.differences(mine) == (set(), set())
+
+
+def test_where_the_roles_cannot_be_made_the_migration_says_so_and_goes_on(conn, database_url, monkeypatch, caplog):
+    with role(conn, "nosuperuser") as owner:
+        monkeypatch.setattr(grants, "ROLES", (*ROLES, "presage_absent"))
+        given = database_url + ("&" if "?" in database_url else "?")
+
+        with caplog.at_level(logging.WARNING):
+            migrate.grant(f"{given}options=-c%20role%3D{owner}")
+
+    (said,) = caplog.records
+    assert "presage doctor" in said.getMessage()
+    assert "presage_absent" not in [name for (name,) in conn.execute("select rolname from pg_roles")]
+
+
+def test_databases_of_one_server_create_a_role_at_the_same_time(cluster, new_database, monkeypatch):
+    name = f"test_{secrets.token_hex(4)}"
+    monkeypatch.setattr(grants, "missing_roles", lambda _: [name])
+    failed = []
+    with new_database() as one, new_database() as other:
+        barrier = threading.Barrier(2)
+
+        def create(url):
+            with database.connect(url, autocommit=True) as conn:
+                barrier.wait()
+                try:
+                    grants._create(conn)
+                except psycopg.Error as error:
+                    failed.append(error)
+
+        threads = [threading.Thread(target=create, args=[url]) for url in (one, other)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    with databases.administering(cluster) as admin:
+        admin.execute(f"drop role {name}")
+    assert not failed
+
+
+def test_a_login_is_made_once_with_a_scrambled_password_and_can_do_nothing_more(conn, database_url):
+    name = f"test_{secrets.token_hex(4)}"
+    url = login_url(database_url, API).replace(f"{API}_login", name)
+    try:
+        for _ in range(2):
+            logins.ensure(conn, {API: url})
+
+        row = conn.execute("select * from pg_authid where rolname = %s", [name])
+        made = dict(zip([column.name for column in row.description], row.fetchone(), strict=True))
+        assert made["rolpassword"].startswith("SCRAM-SHA-256$")
+        assert [each for each in made if made[each] is True] == ["rolinherit", "rolcanlogin"]
+        assert logins.works(url, API)
+        assert not logins.works(url, SITE)
+    finally:
+        conn.execute(f"drop role {name}")
+
+
+def test_a_login_never_takes_over_a_role_of_somebody_else(conn, database_url):
+    with role(conn, "login") as name:
+        url = login_url(database_url, API).replace(f"{API}_login", name)
+
+        with pytest.raises(ValueError, match=f"the role {name} exists, and is no login of Presage"):
+            logins.ensure(conn, {API: url})
+
+
+def test_dagsters_database_is_the_pipelines_alone(new_database):
+    with new_database() as url:
+        with database.connect(url, autocommit=True) as owner:
+            owner.execute("create table runs (id bigserial primary key)")
+
+        logins.give_dagster(url)
+
+        with database.connect(login_url(url, PIPELINE), autocommit=True) as pipeline:
+            pipeline.execute("insert into runs default values")
+            pipeline.execute("alter table runs add column tag text")
+            pipeline.execute("create table made (id int)")
+            owners = pipeline.execute(
+                "select distinct relowner::regrole::text from pg_class where relname in ('runs', 'runs_id_seq', 'made')"
+            ).fetchall()
+            assert owners == [(PIPELINE,)]
+        for role in (API, SITE):
+            with pytest.raises(psycopg.OperationalError, match="CONNECT privilege"):
+                database.connect(login_url(url, role))
+
+
+class Rows(list):
+    """Rows of a statement, as a cursor gives them."""
+
+    fetchall = list.copy
+
+    def fetchone(self):
+        return self[0] if self else None
+
+
+class CommunityConnection:
+    """As much of a connection to the Community server as grants need."""
+
+    info = SimpleNamespace(server_version=170005)
+    transaction = staticmethod(nullcontext)
+
+    def __init__(self, community):
+        self.community = community
+
+    def execute(self, query, parameters=()):
+        text = query.as_string(None) if isinstance(query, sql.Composable) else query
+        for parameter in parameters:
+            text = text.replace("%s", sql.Literal(parameter).as_string(None), 1)
+        return Rows(self.community.execute(text))
+
+
+def test_the_pipeline_refreshes_the_candles_of_the_community_licence_and_the_api_reads_them(community):
+    connection = CommunityConnection(community)
+    grants.apply(connection)
+    assert grants.differences(connection) == (set(), set())
+
+    community.execute(f"set role {PIPELINE}")
+    community.execute("insert into trades values (now() - interval '3 hours', 1, 0, 1, 1, 1, 500000, 1000000, 500000)")
+    community.refresh()
+    community.execute(f"reset role; set role {API}")
+    read = "select trades from candles_1h where bucket > now() - interval '1 day'"
+
+    assert [int(trades) for (trades,) in community.execute(read)] == [1]
+    with pytest.raises(Exception, match="must be owner"):
+        community.execute("call refresh_continuous_aggregate('candles_1h', null, null)")
+    with pytest.raises(Exception, match="permission denied"):
+        community.execute("insert into trades values (now(), 1, 0, 2, 2, 1, 500000, 1000000, 500000)")
+    community.execute("reset role")
