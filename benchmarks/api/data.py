@@ -47,6 +47,7 @@ def load(url: str, size: Size, report: Callable[[str], None]) -> dict[str, int]:
         queries.prepare(conn)
         for name in ("events", "markets"):
             getattr(queries, name)(conn, markets=size.markets, now=now)
+        queries.without_triggers(conn)
         queries.tokens(conn)
         queries.status_changes(conn)
         queries.live_prices(conn, now=now)

@@ -2,8 +2,7 @@
 -- busiest has about 1/r of the trades of the first. `of_rank` scatters ranks over the keys, so that neighbours are unrelated.
 
 -- name: prepare#
--- Functions of this session; triggers are disabled in it, as candles are computed at the end.
-set session_replication_role = replica;
+-- Functions of this session.
 set work_mem = '256MB';
 set synchronous_commit = off;
 select setseed(0.42);
@@ -61,6 +60,10 @@ from (
     ) as keys
 ) as market
 order by key;
+
+-- name: without_triggers#
+-- Of the rest: candles are computed at the end.
+set session_replication_role = replica;
 
 -- name: tokens()!
 -- Their tokens.
@@ -219,5 +222,5 @@ insert into wallets_watched (account_id, wallet, blocks)
 select :account_id, substr(sha256(('wallet ' || n)::bytea), 1, 20), '{[0,)}' from generate_series(1, :wallets::integer) as n;
 
 -- name: settle#
--- Undo `prepare`.
+-- Triggers again.
 reset session_replication_role;

@@ -1,12 +1,13 @@
 -- An hour of a busy exchange, and the day before it: 46,500 active markets, 20,000 that traded in the day, 5,000 in the last hour.
 -- Trading volume is heavy-tailed. Times end at the analysed minute; `size` shrinks the data for tests.
 
-set session_replication_role = replica; -- no triggers: candles are made at once, below
 select setseed(0.5);
 
 insert into markets (market_id, slug, question, status, outcomes, token_ids, outcome_prices)
 select '0x' || lpad(to_hex(n), 64, '0'), 'market-' || n, 'Market ' || n || '?', 'ACTIVE', '{Yes,No}', array[n || '0', n || '1'], '{}'
 from generate_series(1, {markets}) as n;
+
+set session_replication_role = replica; -- no triggers: candles are made at once, below
 
 -- The last 65 minutes: {recent} markets, on average 60 trades each.
 insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd)

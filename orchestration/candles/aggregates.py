@@ -144,5 +144,6 @@ def rank(conn: psycopg.Connection[Any], now: datetime) -> tuple[int, int]:
     """Write a new generation of the ranking, drop those that no cursor may use; return its number and length."""
     generation = int(now.timestamp() * 1000)
     ranked = queries.rank(conn, generation=generation)
+    queries.index_ranking(conn, generation=generation)
     queries.forget_rankings(conn, before=generation - int(GENERATIONS_KEPT.total_seconds() * 1000))
     return generation, ranked

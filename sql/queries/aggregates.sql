@@ -99,8 +99,23 @@ from (
     group by market_key
 ) as active;
 
+-- name: index_ranking(generation)!
+-- The bitmaps of a ranking's markets, from which on lists use it.
+insert into market_bitmaps (kind, name, block, bits)
+select 'ranking', :generation::bigint::text, word >> 8, bit_or(bits::bit(16384) >> ((word & 255) << 6))
+from (
+    select market_key >> 6 as word, bit_or(1::bigint << (63 - (market_key & 63)))::bit(64) as bits
+    from market_rankings
+    where generation = :generation
+    group by word
+) as words
+group by word >> 8;
+
 -- name: forget_rankings(before)!
 -- Drops generations that no cursor may use any more.
+with forgotten as (
+    delete from market_bitmaps where kind = 'ranking' and name::bigint < :before
+)
 delete from market_rankings where generation < :before;
 
 -- name: newest_bucket(since)$

@@ -11,66 +11,96 @@ limit 1;
 
 -- name: generation()$
 -- The newest ranking.
-select max(generation) from market_rankings;
+select max(name)::bigint from market_bitmaps where kind = 'ranking';
 
 -- name: generation_kept(generation)$
 -- Whether cursors may still use a ranking.
 select exists (select from market_rankings where generation = :generation and rank = 1);
 
--- name: ranked(generation, after, status, category, tag, series, exchange, limit, offset)
--- Markets of one ranking, most active first, each with what it was ranked by. Records are made of those returned only, not of those
--- an offset skips.
+-- name: count_ranked(generation, kinds, names)$
+-- How many markets of one ranking have all of these names.
+select coalesce(sum(bit_count(bits)), 0)::bigint
+from markets_named(array_append(:kinds::text[], 'ranking'), array_append(:names::text[], :generation::bigint::text));
+
+-- name: ranked(generation, after, kinds, names, limit, offset, few)
+-- Markets of one ranking that have all of these names, most active first, each with what it was ranked by: if they are few, all of
+-- them are sorted, else the ranking is walked until enough are found. Records are made of those returned only, not of those an offset
+-- skips.
+with named as materialized (
+    select block, bits
+    from markets_named(array_append(:kinds::text[], 'ranking'), array_append(:names::text[], :generation::bigint::text))
+),
+counted as materialized (
+    select coalesce(sum(bit_count(bits)), 0) <= :few::integer as few from named
+),
+-- The newest first: an array is searched from its beginning, and most active markets are new.
+blocks as materialized (
+    select array_agg(coalesce(bits, 0::bit(16384)) order by block desc) as bits, max(block) as last
+    from named
+    right join generate_series(0, (select max(block) from named)) as block using (block)
+),
+found as (
+    (
+        select k.rank, key as market_key, k.value_usd
+        from named
+        cross join lateral market_keys(named.block, named.bits) as key
+        -- One by one: not knowing how few they are, the planner would rather read the whole ranking.
+        cross join lateral (
+            select rank, value_usd from market_rankings r where r.generation = :generation and r.market_key = key offset 0
+        ) as k
+        where (select few from counted) and bit_count(named.bits) > 0 and k.rank > :after
+        order by k.rank
+        limit :limit offset :offset
+    )
+    union all
+    (
+        select k.rank, k.market_key, k.value_usd
+        from market_rankings k
+        where not (select few from counted) and k.generation = :generation and k.rank > :after
+            -- Not `= 1`, of which the planner expects so few that it would rather sort the whole ranking.
+            and get_bit((select bits from blocks)[(select last from blocks) - (k.market_key >> 14) + 1], k.market_key & 16383) <> 0
+        order by k.rank
+        limit :limit offset :offset
+    )
+)
 select k.rank, extended(r.record, json_build_object('period_volume_usd', as_number(k.value_usd)))
-from (
-    select k.rank, k.market_key, k.value_usd
-    from market_rankings k
-    join markets m using (market_key)
-    where k.generation = :generation and k.rank > :after
-        and (:status::text is null or m.status = :status)
-        and (:category::text is null or m.category = :category)
-        and (:tag::text is null or m.tags @> array[:tag::text])
-        and (:series::text is null or m.series = :series)
-        and (:exchange::text is null or m.exchange = :exchange)
-    order by k.rank
-    limit :limit offset :offset
-) as k
+from found k
 join market_records r using (market_key)
 order by k.rank;
 
--- name: count_ranked(generation, status, category, tag, series, exchange)$
--- How many markets of one ranking pass the filter.
-select count(*)
-from market_rankings k
--- One by one, by their key: not knowing the filter, the planner would rather read all markets.
-cross join lateral (
-    select from markets m
-    where m.market_key = k.market_key
-        and (:status::text is null or m.status = :status)
-        and (:category::text is null or m.category = :category)
-        and (:tag::text is null or m.tags @> array[:tag::text])
-        and (:series::text is null or m.series = :series)
-        and (:exchange::text is null or m.exchange = :exchange)
-    offset 0
-) as m
-where k.generation = :generation;
-
--- name: unranked(generation, before, status, category, tag, series, exchange, limit, offset)
--- Markets that a ranking does not have, newest first. The keys ascend, so one that is added during pagination is not returned
--- twice.
+-- name: unranked(generation, before, kinds, names, limit, offset)
+-- Markets with all of these names that a ranking does not have, newest first. The keys ascend, so one that is added during pagination
+-- is not returned twice.
+with named as materialized (
+    select
+        n.block,
+        n.bits & ~coalesce(r.bits, 0::bit(16384)) & case
+            when n.block = :before::bigint >> 14 then ~(~(0::bit(16384)) >> (:before::bigint & 16383)::integer)
+            else ~(0::bit(16384))
+        end as bits
+    from markets_named(:kinds, :names) as n
+    left join market_bitmaps r on r.kind = 'ranking' and r.name = :generation::bigint::text and r.block = n.block
+    where n.block <= :before::bigint >> 14
+),
+summed as materialized (
+    select block, bits, sum(bit_count(bits)) over (order by block desc) as total, bit_count(bits) as own from named
+),
+-- The first of them is not necessarily skipped as a whole.
+first as (
+    select coalesce(max(total - own), 0) as skipped
+    from summed
+    where own > 0 and total - own <= :offset::bigint
+),
+found as materialized (
+    select key as market_key
+    from summed
+    cross join lateral market_keys(block, bits) as key
+    where own > 0 and total > :offset::bigint and total - own < :offset::bigint + :limit::bigint
+    order by key desc
+    limit :limit offset :offset::bigint - (select skipped from first)
+)
 select market_key, extended(r.record, json_build_object('period_volume_usd', case when :generation > 0 then 0 end))
-from (
-    select m.market_key
-    from markets m
-    where m.market_key < :before
-        and not exists (select from market_rankings k where k.generation = :generation and k.market_key = m.market_key)
-        and (:status::text is null or m.status = :status)
-        and (:category::text is null or m.category = :category)
-        and (:tag::text is null or m.tags @> array[:tag::text])
-        and (:series::text is null or m.series = :series)
-        and (:exchange::text is null or m.exchange = :exchange)
-    order by m.market_key desc
-    limit :limit offset :offset
-) as m
+from found
 join market_records r using (market_key)
 order by market_key desc;
 

@@ -97,26 +97,36 @@ select
 
 -- name: resolving(within, exchange, limit, offset)
 -- Active markets that end within a time, those that end first first.
-select extended(record, json_build_object(
-    'resolves_at', as_unix(end_time),
-    'time_to_resolution', ceil(extract(epoch from end_time - now()))::bigint
+select extended(m.record, json_build_object(
+    'resolves_at', as_unix(m.end_time),
+    'time_to_resolution', ceil(extract(epoch from m.end_time - now()))::bigint
 ))
-from market_records
-where status = 'ACTIVE' and end_time >= now() and end_time < now() + :within::interval and exchange = :exchange
-order by end_time, market_key
-limit :limit offset :offset;
+from (
+    select market_key, end_time
+    from open_markets
+    where end_time >= now() and end_time < now() + :within::interval and exchange = :exchange
+    order by end_time, market_key
+    limit :limit offset :offset
+) as soon
+join market_records m using (market_key)
+order by soon.end_time, market_key;
 
 -- name: newest(hours, exchange, limit, offset)
 -- Markets listed within some hours, newest first.
-select record::text
-from market_records
-where created_at >= now() - make_interval(hours => :hours::integer) and created_at <= now() + interval '1 minute'
-    and exchange = :exchange
-order by created_at desc, market_key desc
-limit :limit offset :offset;
+select m.record::text
+from (
+    select market_key, created_at
+    from markets
+    where created_at >= now() - make_interval(hours => :hours::integer) and created_at <= now() + interval '1 minute'
+        and exchange = :exchange
+    order by created_at desc, market_key desc
+    limit :limit offset :offset
+) as new
+join market_records m using (market_key)
+order by new.created_at desc, market_key desc;
 
--- name: by_timeframe(status, limit)$
--- Markets of seven timeframes by the time left to them: how many, and those that end first.
+-- name: by_timeframe(limit)$
+-- Active markets of seven timeframes by the time left to them: how many, and those that end first.
 with timeframes (number, timeframe, after, until) as (
     values
         (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
@@ -129,54 +139,76 @@ select json_build_object(
 from timeframes
 cross join lateral (
     select count(*) as total
-    from markets m
-    where m.status = :status and m.end_time >= now() and m.end_time > now() + after and m.end_time <= now() + until
+    from open_markets
+    where end_time >= now() and end_time > now() + after and end_time <= now() + until
 ) as counted
 cross join lateral (
-    select coalesce(json_agg(record::json order by end_time, market_key), '[]') as markets
+    select coalesce(json_agg(extended(m.record, json_build_object(
+        'mins_until_close', round(extract(epoch from m.end_time - now()) / 60, 2)::float8
+    ))::json order by first.end_time, market_key), '[]') as markets
     from (
-        select
-            m.end_time, m.market_key,
-            extended(m.record, json_build_object(
-                'mins_until_close', round(extract(epoch from m.end_time - now()) / 60, 2)::float8
-            )) as record
-        from market_records m
-        where m.status = :status and m.end_time >= now() and m.end_time > now() + after and m.end_time <= now() + until
-        order by m.end_time, m.market_key
+        select market_key, end_time
+        from open_markets
+        where end_time >= now() and end_time > now() + after and end_time <= now() + until
+        order by end_time, market_key
         limit :limit
     ) as first
+    join market_records m using (market_key)
 ) as listed;
 
--- name: by_timeframe_of(status, limit, pattern)$
--- The same for markets whose title or slug contains something.
-with timeframes (number, timeframe, after, until) as (
-    values
-        (1, '5m', interval '-1 s', interval '5 minutes'), (2, '15m', '5 minutes', '15 minutes'), (3, '1h', '15 minutes', '1 hour'),
-        (4, '4h', '1 hour', '4 hours'), (5, '1d', '4 hours', '1 day'), (6, '1w', '1 day', '7 days'), (7, 'long', '7 days', '9000 years')
+-- name: by_timeframe_of(status, limit, pattern, indexed)$
+-- The same for markets of any state whose title or slug contains something.
+with timeframes (number, timeframe) as (
+    values (0, '5m'), (1, '15m'), (2, '1h'), (3, '4h'), (4, '1d'), (5, '1w'), (6, 'long')
+),
+bounds as (
+    select array_agg(now() + until order by until) as until
+    from unnest('{5 minutes,15 minutes,1 hour,4 hours,1 day,7 days}'::interval[]) as until
 ),
 found as materialized (
-    select market_key, end_time
-    from markets
-    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern) and status = :status and end_time >= now()
+    select market_key, end_time, width_bucket(end_time - interval '1 us', (select until from bounds)) as number
+    from (
+        select market_key, end_time
+        from open_markets
+        where :status::text = 'ACTIVE' and :indexed::boolean and end_time >= now() and titles like lower(:pattern)
+        union all
+        -- Not by the trigram index, which would be read whole.
+        select market_key, end_time
+        from open_markets
+        where :status::text = 'ACTIVE' and not :indexed::boolean and end_time >= now() and titles || '' like lower(:pattern)
+        union all
+        -- Few markets end before their planned end.
+        select market_key, end_time
+        from (
+            select market_key, end_time, question, slug, event_title
+            from markets
+            where :status::text <> 'ACTIVE' and status = :status and end_time >= now()
+            offset 0
+        ) as ended
+        where question ilike :pattern or slug ilike :pattern or event_title ilike :pattern
+    ) as titled
 ),
-placed as materialized (
-    select f.market_key, f.end_time, t.number, row_number() over (partition by t.number order by f.end_time, f.market_key) as place
-    from found f
-    join timeframes t on f.end_time > now() + t.after and f.end_time <= now() + t.until
+counted as materialized (
+    select number, count(*) as total from found group by number
 )
 select json_build_object(
-    'timeframes', json_agg(json_build_object('timeframe', timeframe, 'count', total, 'markets', markets) order by number),
+    'timeframes', json_agg(json_build_object('timeframe', timeframe, 'count', coalesce(total, 0), 'markets', markets) order by number),
     'timestamp', as_unix(now())
 )::text
 from timeframes
-cross join lateral (select count(*) as total from placed p where p.number = timeframes.number) as counted
+left join counted using (number)
 cross join lateral (
     select coalesce(json_agg(extended(m.record, json_build_object(
-        'mins_until_close', round(extract(epoch from p.end_time - now()) / 60, 2)::float8
-    ))::json order by p.place), '[]') as markets
-    from placed p
+        'mins_until_close', round(extract(epoch from m.end_time - now()) / 60, 2)::float8
+    ))::json order by first.end_time, market_key), '[]') as markets
+    from (
+        select market_key, end_time
+        from found
+        where found.number = timeframes.number
+        order by end_time, market_key
+        limit :limit
+    ) as first
     join market_records m using (market_key)
-    where p.number = timeframes.number and p.place <= :limit
 ) as listed;
 
 -- name: compared(market_keys)
@@ -204,27 +236,62 @@ found as materialized (
     ) as titled
     limit :limit
 )
-select market_key, m.record::text
+select market_key, value_24h, m.record::text
 from found
 join market_records m using (market_key)
 order by found.value_24h desc, market_key desc;
 
--- name: titled_new(pattern, status, exchange, limit, most)
--- The same among the newest markets, newest first.
-with newest as materialized (
-    select market_key, question, slug, event_title, status, exchange from markets order by market_key desc limit :most
+-- name: titled_new(pattern, kinds, names, limit, most)
+-- The same among the newest of those markets that have all of these names.
+with named as materialized (
+    select block, bits, sum(bit_count(bits)) over (order by block desc) - bit_count(bits) as newer
+    from markets_named(:kinds, :names)
+),
+newest as materialized (
+    select key as market_key
+    from named
+    cross join lateral market_keys(block, bits) as key
+    where newer < :most::bigint
+    order by key desc
+    limit :most
 ),
 found as materialized (
-    select market_key
-    from newest
-    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
-        and (:status::text is null or status = :status) and exchange = :exchange
+    select n.market_key
+    from newest n
+    cross join lateral (
+        select from markets m
+        where m.market_key = n.market_key
+            and (m.question ilike :pattern or m.slug ilike :pattern or m.event_title ilike :pattern)
+        offset 0
+    ) as titled
+    order by n.market_key desc
     limit :limit
 )
-select market_key, m.record::text
+select market_key, a.value_24h, m.record::text
 from found
 join market_records m using (market_key)
+left join market_activity a using (market_key)
 order by market_key desc;
+
+-- name: titled_open(pattern, exchange, limit, most)
+-- The same among the active markets, by the trigram index; if more than `most` match, only some.
+with found as materialized (
+    select market_key
+    from open_markets
+    where titles like lower(:pattern) and exchange = :exchange
+    limit :most
+),
+best as materialized (
+    select f.market_key, a.value_24h
+    from found f
+    left join market_activity a using (market_key)
+    order by a.value_24h desc nulls last, f.market_key desc
+    limit :limit
+)
+select market_key, value_24h, m.record::text
+from best
+join market_records m using (market_key)
+order by best.value_24h desc nulls last, market_key desc;
 
 -- name: titled(pattern, status, exchange, limit, most)
 -- The same among all, by the trigram index; if more than `most` match, only some.
@@ -242,7 +309,7 @@ best as materialized (
     order by a.value_24h desc nulls last, f.market_key desc
     limit :limit
 )
-select market_key, m.record::text
+select market_key, value_24h, m.record::text
 from best
 join market_records m using (market_key)
 order by best.value_24h desc nulls last, market_key desc;

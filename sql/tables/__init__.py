@@ -11,7 +11,15 @@ from sql.tables.analysis import analysis_parameters, signals
 from sql.tables.audit import audit_counts, audit_log, ended_keys
 from sql.tables.base import metadata
 from sql.tables.books import book_anchors, book_packs, tick_sizes
-from sql.tables.catalogue import events, market_rankings, market_status_changes, markets, tokens
+from sql.tables.catalogue import (
+    events,
+    market_bitmaps,
+    market_rankings,
+    market_status_changes,
+    markets,
+    open_markets,
+    tokens,
+)
 from sql.tables.chain import (
     chain_blocks,
     chain_checks,
@@ -89,12 +97,14 @@ __all__ = [
     "live_books",
     "live_prices",
     "market_activity",
+    "market_bitmaps",
     "market_rankings",
     "market_stats_24h",
     "market_status_changes",
     "market_weeks",
     "markets",
     "metadata",
+    "open_markets",
     "position_changes",
     "positions_due",
     "positions_head",

@@ -17,7 +17,7 @@ from sqlalchemy import (
     Text,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import BIT, JSONB
 
 from sql.tables.base import EMPTY_ARRAY, NOW, Time, metadata
 
@@ -134,4 +134,26 @@ market_rankings = Table(
     Column("market_key", Integer, nullable=False),
     Column("value_usd", BigInteger, comment="What it is ranked by: USD of 24 hours, over all outcomes"),
     Index("market_rankings_market_idx", "generation", "market_key", unique=True),
+)
+
+market_bitmaps = Table(
+    "market_bitmaps",
+    metadata,
+    Column("kind", Text, primary_key=True, comment="status, exchange, category, series, tag or ranking"),
+    Column("name", Text, primary_key=True, comment="Of a ranking: its generation"),
+    Column("block", Integer, primary_key=True, comment="Of market keys: the key divided by 16,384"),
+    Column("bits", BIT(16384), nullable=False, comment="1: the market has the name; the block's first key comes first"),
+    comment="A bitmap index of the markets, for lists with any combination of filters",
+)
+
+open_markets = Table(
+    "open_markets",
+    metadata,
+    Column("market_key", Integer, ForeignKey("markets.market_key", ondelete="CASCADE"), primary_key=True),
+    Column("end_time", Time),
+    Column("exchange", Text, nullable=False),
+    Column("titles", Text, nullable=False, comment="Question, slug and event title in lower case, a line each"),
+    Index("open_markets_end_time_idx", "end_time", "market_key", postgresql_include=["exchange"]),
+    Index("open_markets_titles_idx", "titles", postgresql_using="gin", postgresql_ops={"titles": "gin_trgm_ops"}),
+    comment="Active markets by their end and titles: few beside all, and rarely rewritten",
 )

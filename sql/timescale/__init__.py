@@ -44,6 +44,8 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "keys.sql")
     yield from statements(FOLDER / "audit.sql")
     yield from statements(FOLDER / "positions.sql")
+    yield from statements(FOLDER / "bitmaps.sql")
+    yield from statements(FOLDER / "open_markets.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
         yield from statements(FOLDER / name)
@@ -75,6 +77,8 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "credits.sql",
         FOLDER / "keys.sql",
         FOLDER / "audit.sql",
+        FOLDER / "bitmaps.sql",
+        FOLDER / "open_markets.sql",
         FOLDER / "measures.sql",
         FOLDER / "settled.sql",
         *(FOLDER / name for name in FILES[license]),

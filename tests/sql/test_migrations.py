@@ -20,6 +20,7 @@ from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Token, TradeRow
 from sql import database, migrate, stream_blocks, timescale
 from sql.roles import grants
+from sql.queries import aggregates
 from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows
@@ -94,6 +95,26 @@ def test_the_streams_messages_are_the_same_in_rows_and_in_blocks(database_url, a
         assert conn.execute(select).fetchall() == kept
         assert json.loads(kept[-1][-1])["data"]["token_id"] == market["token_ids"][0]
         migrate.upgrade(database_url)
+
+
+def test_markets_listed_before_have_the_same_bitmaps_as_those_listed_since(database_url, add_market):
+    def described():
+        return conn.execute("select * from market_bitmaps order by kind, name, block").fetchall()
+
+    with database.connect(database_url, autocommit=True) as conn:
+        for key in (1, 70, 16_383, 16_384, 40_000):
+            conn.execute("select setval(pg_get_serial_sequence('markets', 'market_key'), %s)", [key])
+            market = add_market(tags=["rain", f"tag-{key}"], category="weather" if key < 100 else None, series="daily")
+            conn.execute("insert into market_rankings values (1, 1, 3), (2, %s, %s)", [key, market["market_key"]])
+            conn.execute("delete from market_rankings where generation = 1")
+        aggregates.index_ranking(conn, generation=2)
+        since = described()
+
+        migrate.downgrade(database_url, "0016")
+        migrate.upgrade(database_url)
+
+        assert described() == since
+        assert {kind for kind, *_ in since} == {"status", "exchange", "category", "series", "tag", "ranking"}
 
 
 def test_messages_published_while_rows_become_blocks_are_kept(database_url, monkeypatch):

@@ -28,7 +28,7 @@ from sqlalchemy import (
     Text,
     create_engine,
 )
-from sqlalchemy.dialects.postgresql import INT8MULTIRANGE, JSONB, UUID
+from sqlalchemy.dialects.postgresql import BIT, INT8MULTIRANGE, JSONB, UUID
 
 from sql import database, migrate
 from tests import stream_rows
@@ -108,6 +108,7 @@ def value(column):
         (JSONB,): Jsonb({}),
         (INT8MULTIRANGE,): "{[1,2)}",
         (UUID,): "00000000-0000-4000-8000-000000000001",
+        (BIT,): "0" * 16_384,
     }
     if isinstance(column.type, ARRAY):
         return [value(SimpleNamespace(type=column.type.item_type, name=column.name))]

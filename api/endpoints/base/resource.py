@@ -94,18 +94,6 @@ class Resource:
         assert query is not None
         return self.service.reads.read(lambda conn: run(conn, query, arguments))
 
-    def read_replanned(self, query: Callable[..., Any], **arguments: Any) -> list[tuple[Any, ...]]:
-        """Run a query planned for its values each time: a generic plan cannot know how selective a filter is."""
-
-        def work(conn: Any) -> list[tuple[Any, ...]]:
-            usual, conn.prepare_threshold = conn.prepare_threshold, None
-            try:
-                return list(query(conn, **arguments))
-            finally:
-                conn.prepare_threshold = usual
-
-        return self.service.reads.read(work)
-
     def required(self, text: str | None, hint: str | None = None) -> bytes:
         """Return a row's text as bytes; raise `not_found` if it is None."""
         if text is None:

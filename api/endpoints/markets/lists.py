@@ -79,10 +79,11 @@ class MarketsByTimeframe(ReadResource):
 
     def answer(self, given: TimeframeParameters, **path: str) -> bytes:
         """Return the seven timeframes."""
-        asked: dict[str, Any] = {"status": given.status, "limit": given.limit}
-        if given.asset is None:
-            return self.required(self.read(**asked))
-        return self.required(self.read(rankings.by_timeframe_of, pattern=containing(given.asset), **asked))
+        if given.status == "ACTIVE" and given.asset is None:
+            return self.required(self.read(limit=given.limit))
+        text = given.asset or ""
+        asked = {"status": given.status, "limit": given.limit, "pattern": containing(text)}
+        return self.required(self.read(rankings.by_timeframe_of, indexed=bool(INDEXED.search(text)), **asked))
 
 
 class MarketComparison(ReadResource):
@@ -138,18 +139,32 @@ class CategoryMarketsResource(GroupMarkets):
 def search(
     reading: ReadResource, text: str, limit: int, status: str | None = None, exchange: str = "polymarket"
 ) -> list[tuple[Any, ...]]:
-    """Return markets whose title contains a text, most traded first.
+    """Return markets whose title contains a text, most traded first, each with its key.
 
-    Frequent texts are found by scanning the most traded markets, rare ones by the trigram index, or among the newest
-    markets if the text is too short for the index.
+    Frequent texts are found by scanning the most traded markets, or the newest ones of a state; rare ones by the
+    trigram index, unless the text is too short for it.
     """
-    asked = {"pattern": containing(text), "status": status, "exchange": exchange, "limit": limit}
-    found: list[tuple[Any, ...]] = reading.read(rankings.titled_busy, most=MAX_BUSIEST, **asked)
-    if len(found) < limit:
-        query, most = (rankings.titled, MAX_TITLED) if INDEXED.search(text) else (rankings.titled_new, MAX_NEWEST)
-        met = {key for key, _ in found}
-        found += [row for row in reading.read(query, most=most, **asked) if row[0] not in met]
-    return found[:limit]
+    asked = {"pattern": containing(text), "limit": limit}
+    filters = {"status": status, "exchange": exchange}
+    named = {name: value for name, value in filters.items() if value is not None}
+    busy = (rankings.titled_busy, {"most": MAX_BUSIEST, **filters})
+    new = (rankings.titled_new, {"most": MAX_NEWEST, "kinds": list(named), "names": list(named.values())})
+    by_index = (rankings.titled, {"most": MAX_TITLED, **filters})
+    if status == "ACTIVE":
+        by_index = (rankings.titled_open, {"most": MAX_TITLED, "exchange": exchange})
+    indexed = bool(INDEXED.search(text))
+    steps: list[tuple[Any, dict[str, Any]]] = [
+        *([busy] if status in (None, "ACTIVE") else []),  # few of the most traded ones have ended
+        *([new] if status != "ACTIVE" or not indexed else []),
+        *([by_index] if indexed else []),
+    ]
+    found: dict[int, tuple[Any, ...]] = {}
+    for query, among in steps:
+        found |= {row[0]: row for row in reading.read(query, **asked, **among)}
+        if len(found) >= limit:
+            break
+    first = sorted(found.values(), key=lambda row: -1 if row[1] is None else row[1], reverse=True)
+    return [(key, record) for key, _, record in first[:limit]]
 
 
 def containing(text: str) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FILTERS = ("status", "category", "tag", "series", "exchange")
 ABOVE_ALL = 1 << 40  # greater than any market_key
+FEW = 4000  # ranked markets are sorted rather than found by walking the ranking: at most 20 ms, or 40 of 200,000
 
 
 class MarketCursor(msgspec.Struct, frozen=True, array_like=True):
@@ -53,30 +54,34 @@ class Markets(ReadResource):
     def _page(self, given: MarketParameters, place: MarketCursor) -> tuple[list[str], MarketCursor | None]:
         """Return a page's rows and the position of the next page, if there is one."""
         wanted, skipped = given.limit, given.offset
-        chosen = {name: getattr(given, name) for name in FILTERS}
+        chosen = {name: value for name in FILTERS if (value := getattr(given, name)) is not None}
+        filters = {"kinds": list(chosen), "names": list(chosen.values())}
         rows: list[str] = []
         if place.before is None:
-            ranked = self.read_replanned(
-                queries.ranked,
-                generation=place.generation,
-                after=place.rank,
-                limit=wanted + 1,
-                offset=skipped,
-                **chosen,
-            )
-            rows = [record for _, record in ranked[:wanted]]
-            if len(ranked) > wanted:
-                return rows, msgspec.structs.replace(place, rank=ranked[wanted - 1][0])
-            if skipped:  # the part of the offset that the ranked markets did not use
-                skipped -= min(skipped, self.read(queries.count_ranked, generation=place.generation, **chosen))
+            # Counted first: a ranking of which the offset skips all need not be walked.
+            total = self.read(queries.count_ranked, generation=place.generation, **filters) if skipped else None
+            if total is None or total > skipped:
+                ranked = self.read(
+                    queries.ranked,
+                    generation=place.generation,
+                    after=place.rank,
+                    limit=wanted + 1,
+                    offset=skipped,
+                    few=FEW,
+                    **filters,
+                )
+                rows = [record for _, record in ranked[:wanted]]
+                if len(ranked) > wanted:
+                    return rows, msgspec.structs.replace(place, rank=ranked[wanted - 1][0])
+            skipped -= min(skipped, total or 0)  # the part of the offset that the ranked markets did not use
             place = msgspec.structs.replace(place, before=ABOVE_ALL)
-        unranked = self.read_replanned(
+        unranked = self.read(
             queries.unranked,
             generation=place.generation,
             before=place.before,
             limit=wanted - len(rows) + 1,
             offset=skipped,
-            **chosen,
+            **filters,
         )
         # Checked last: if the ranking was dropped meanwhile, markets were missed or returned twice as unranked.
         if place.generation and not self.read(queries.generation_kept, generation=place.generation):

@@ -92,6 +92,7 @@ def test_what_many_titles_contain_is_found_among_the_busiest_and_the_rest(
     client, add_market, traded, compute, monkeypatch
 ):
     monkeypatch.setattr("api.endpoints.markets.lists.MAX_BUSIEST", 2)
+    monkeypatch.setattr("api.endpoints.markets.lists.MAX_NEWEST", 0)
     monkeypatch.setattr("api.endpoints.markets.lists.MAX_TITLED", 3)
     for number in (1, 2, 3):
         traded(f"coin-{number}", (10, number))
@@ -102,6 +103,11 @@ def test_what_many_titles_contain_is_found_among_the_busiest_and_the_rest(
     assert slugs(client.ask("/v1/markets/search", q="coin", limit=2)) == ["coin-3", "coin-2"]
     assert slugs(client.ask("/v1/markets/search", q="coin", limit=3))[:2] == ["coin-3", "coin-2"]
     assert len(set(slugs(client.ask("/v1/markets/search", q="coin", limit=4)))) == 3
+
+    monkeypatch.setattr("api.endpoints.markets.lists.MAX_NEWEST", 3)
+    newest = ["coin-quiet-4", "coin-quiet-3", "coin-quiet-2"]
+    assert slugs(client.ask("/v1/markets/search", q="coin", limit=5)) == ["coin-3", "coin-2", *newest]
+    assert slugs(client.ask("/v1/markets/search", q="coin", limit=3, status="RESOLVED")) == []
     assert slugs(client.ask("/v1/markets/search", q="co", limit=4))[2:] == ["coin-quiet-4", "coin-quiet-3"]
 
 

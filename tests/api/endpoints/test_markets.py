@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sql.queries import aggregates
 from tests import factories
 from tests.factories import add_market as insert_market
 
@@ -18,6 +19,7 @@ def slugs(answer):
 def rank(conn, generation, markets):
     for number, market in enumerate(markets, start=1):
         conn.execute("insert into market_rankings values (%s, %s, %s)", [generation, number, market["market_key"]])
+    aggregates.index_ranking(conn, generation=generation)
 
 
 def test_markets_are_listed_by_activity_then_newest_first(client, conn, add_market):

@@ -1,0 +1,12 @@
+drop trigger open_updated on markets;
+drop trigger open_inserted on markets;
+drop function keep_open_markets();
+drop table open_markets;
+drop trigger bitmaps_deleted on markets;
+drop trigger bitmaps_updated on markets;
+drop trigger bitmaps_inserted on markets;
+drop function keep_market_bitmaps();
+drop function market_keys(integer, bit);
+drop function markets_named(text[], text[]);
+drop function market_names(text, text, text, text, text[]);
+drop table market_bitmaps;

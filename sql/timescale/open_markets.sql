@@ -1,0 +1,19 @@
+-- Keeps the active markets by their end and titles. Deleted ones go with their markets.
+create function keep_open_markets() returns trigger language plpgsql as $$
+begin
+    delete from open_markets o using after a where o.market_key = a.market_key and a.status <> 'ACTIVE';
+    insert into open_markets as o (market_key, end_time, exchange, titles)
+    select market_key, end_time, exchange, lower(concat_ws(E'\n', question, slug, event_title))
+    from after
+    where status = 'ACTIVE'
+    order by market_key
+    on conflict (market_key) do update set end_time = excluded.end_time, exchange = excluded.exchange, titles = excluded.titles
+    where (o.end_time, o.exchange, o.titles) is distinct from (excluded.end_time, excluded.exchange, excluded.titles);
+    return null;
+end
+$$;
+
+create trigger open_inserted after insert on markets referencing new table as after
+for each statement execute function keep_open_markets();
+create trigger open_updated after update on markets referencing new table as after
+for each statement execute function keep_open_markets();
