@@ -50,6 +50,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.signals.signals",
         "A minute of signals over 46,500 markets beside a pandas loop",
     ),
+    "lists": (
+        "benchmarks.lists.lists",
+        "Every list of markets, by all kinds of filters and on deep pages, over a catalogue of any size",
+    ),
     "capacity": (
         "benchmarks.capacity.capacity",
         "CPU per event, lag, memory and time until ready of the live feed at a rate, over markets and shards",
@@ -65,7 +69,8 @@ class Options(msgspec.Struct, frozen=True):
     events: int = 20_000_000  # of a day's books
     markdown: Path | None = None  # a document whose measured part is rewritten
     rate: float = 5_000.0  # events a second that an exchange sends
-    markets: int = 200  # of that exchange
+    markets: int | None = None  # of that exchange, or of a catalogue; None: as the benchmark prefers
+    live: int | None = None  # of a catalogue's markets; None: as large a share as the exchange's
     shards: int = 1  # of the live feed
     burst: tuple[float, float] | None = None  # times that rate, and for how many seconds
 

@@ -252,7 +252,13 @@ def bench(
     rate: Annotated[
         float, typer.Option(min=1, help="Events a second that the simulated exchange sends, for `capacity`.")
     ] = 5_000.0,
-    markets: Annotated[int, typer.Option(min=10, help="Markets of that exchange, for `capacity`.")] = 200,
+    markets: Annotated[
+        int | None,
+        typer.Option(
+            min=10, help="Markets of that exchange, for `capacity` (default 200); or all ever, for `lists` (100,000)."
+        ),
+    ] = None,
+    live: Annotated[int | None, typer.Option(min=100, help="Of these, active ones, for `lists`.")] = None,
     shards: Annotated[
         int,
         typer.Option(
@@ -295,6 +301,7 @@ def bench(
         events=events,
         rate=rate,
         markets=markets,
+        live=live,
         shards=shards,
         burst=burst,
     )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[Any]
 
+MARKETS = 200
 PATIENCE_S, MARKETS_A_SECOND = 120.0, 100  # each step of starting may take so long, and a second for so many markets
 MAX_CPU_US = {LEADER: 30, STANDBY: 8, DATABASE: 12}
 MAX_MEMORY_MB = 1_000  # of a leader: of one of four shards at 400,000 tokens
@@ -61,7 +62,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
     """Start everything, wait until every book is synced, and measure for the configured time."""
     from sql.database import connect
 
-    limit_s = PATIENCE_S + options.markets / MARKETS_A_SECOND
+    markets = options.markets or MARKETS
+    limit_s = PATIENCE_S + markets / MARKETS_A_SECOND
     progress = ProgressReporter(report)
     report("the database is starting")
     with (
@@ -69,7 +71,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         connect(bench.url, autocommit=True, name="presage bench") as conn,
         Supervisor(report, restart=False) as supervisor,
     ):
-        exchange = Exchange(bench.folder, progress, rate=options.rate, markets=options.markets, ready_within_s=limit_s)
+        exchange = Exchange(bench.folder, progress, rate=options.rate, markets=markets, ready_within_s=limit_s)
         feeds = Feeds(conn, options.shards, progress)
         measurement = Measurement(conn, supervisor, exchange, feeds, progress)
         supervisor.start(exchange.program)
@@ -136,7 +138,7 @@ def costs(options: Options, window: MeasuredWindow, compared: Rows) -> Iterator[
         target=Target("value", ">=", KEPT * asked),
         detail={
             "rate": asked,
-            "markets": options.markets,
+            "markets": options.markets or MARKETS,
             "shards": options.shards,
             "seconds": window.seconds,
         },

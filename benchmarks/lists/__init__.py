@@ -1,0 +1,1 @@
+"""Lists benchmark: every list of markets, over an exchange's whole catalogue."""
