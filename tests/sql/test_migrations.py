@@ -19,8 +19,8 @@ from orchestration import stream
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Token, TradeRow
 from sql import database, migrate, stream_blocks, timescale
-from sql.roles import grants
 from sql.queries import aggregates
+from sql.roles import grants
 from sql.stream_reader import StreamReader
 from sql.tables import metadata
 from tests import stream_rows

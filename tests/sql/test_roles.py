@@ -276,7 +276,7 @@ def test_what_an_operator_grants_on_tables_beside_ours_stays(conn, database_url)
 def test_the_way_back_takes_the_grants_and_leaves_the_roles(conn, database_url):
     conn.execute("insert into book_events (ts, market_key, outcome, event_id, seq) values (now(), 1, 0, 1, 1)")
 
-    migrate.downgrade(database_url, "0016")
+    migrate.downgrade(database_url, "0018")
 
     assert not [grant for grant in conn.execute(grants.HELD, [[*ROLES]]) if grant[3] in ROLES]
     held = conn.execute("select relacl::text from pg_class where oid = (select tableoid from book_events)").fetchone()

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-revision, down_revision = "0018", "0016"
+revision, down_revision = "0019", "0018"
 
 FUNCTIONS = (
     "cursor_secrets()",
