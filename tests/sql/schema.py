@@ -56,11 +56,12 @@ EVERYTHING = {
         from pg_views where schemaname in ('public', 'analytics') order by 1, 2
     """,
     "grants": """
-        select relnamespace::regnamespace::text, relname, relacl::text from pg_class
+        select relnamespace::regnamespace::text, relname, grantee::regrole::text, privilege_type
+        from pg_class, aclexplode(relacl)
         where relnamespace in (select oid from pg_namespace where nspname in ('public', 'analytics'))
-            and relacl is not null and relname <> 'alembic_version'
+            and grantee <> relowner and relname <> 'alembic_version'
             and not exists (select from pg_depend where objid = pg_class.oid and deptype = 'e')
-        order by 1, 2
+        order by 1, 2, 3, 4
     """,
     "policies": """
         select p.tablename, p.policyname, p.permissive, p.roles::text, p.cmd, p.qual, p.with_check, c.relrowsecurity
