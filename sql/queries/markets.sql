@@ -14,8 +14,9 @@ limit 1;
 select max(name)::bigint from market_bitmaps where kind = 'ranking';
 
 -- name: generation_kept(generation)$
--- Whether cursors may still use a ranking.
-select exists (select from market_rankings where generation = :generation and rank = 1);
+-- Whether cursors may still use a ranking. One from before there were bitmaps has none.
+select exists (select from market_rankings where generation = :generation and rank = 1)
+    and exists (select from market_bitmaps where kind = 'ranking' and name = :generation::bigint::text);
 
 -- name: count_ranked(generation, kinds, names)$
 -- How many markets of one ranking have all of these names.
