@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from sql.backup.origin import Origin
 
 Existing = Literal["missing", "empty", "full"]
+LEAVING_S = 2.0  # how long the server may list a client that has closed its connection
 EVENTS_A_SECOND = 100_000  # more than any exchange sends: see `settle`
 
 
@@ -94,12 +96,15 @@ def _existing(admin: psycopg.Connection[Any], url: str, name: str, *, replace: b
     """Inspect the database; refuse one that is in use, or has contents that may not be replaced."""
     if admin.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
         return "missing"
-    using = admin.execute(
+    patience = time.monotonic() + LEAVING_S
+    while using := admin.execute(
         "select distinct coalesce(nullif(application_name, ''), 'a client without a name') from pg_stat_activity"
         " where datname = %s and backend_type = 'client backend'",
         [name],
-    ).fetchall()
-    if using:
+    ).fetchall():
+        if time.monotonic() < patience:
+            time.sleep(0.05)
+            continue
         programs_ = ", ".join(row[0] for row in using)
         raise BackupError(f"{name} is in use by {programs_}", "stop its clients: presage up, the API, Dagster")
     with database.connect(url, name="presage restore") as conn:
