@@ -1,5 +1,5 @@
 # One image for every process of Presage; what a container runs is said in docker-compose.yml. `make images` builds them.
-# The digests are those of multi-platform indexes; `make digests` adds those that are missing.
+# Digests are those by which other projects name the same versions (docs/deployment.md); `make digests` adds those that are missing.
 
 FROM node:24.9.0-slim@sha256:0cce74a5708f603925e2bf01929da8d71e92b5e2493fcfb662d5a8ffed2d8ef1 AS pages
 WORKDIR /build
