@@ -212,8 +212,8 @@ def cursor(data: bytes) -> None:
     """Read a cursor and a page's pass, neither of them ours."""
     text = data.decode("latin-1")
     with contextlib.suppress(Problem):
-        Cursors(lambda: "secret").read(text, dict)
-    assert not Passes(b"secret").allows(text, ["rain-tomorrow"])
+        Cursors(lambda: [b"secret"]).read(text, dict)
+    assert not Passes([b"secret"]).allows(text, ["rain-tomorrow"])
 
 
 _PARAMETERS = sorted({endpoint.parameters for endpoint in ENDPOINTS}, key=lambda kind: kind.__name__)

@@ -18,7 +18,7 @@ import pytest
 
 from sql import migrate
 from sql.embedded import Cluster
-from tests import stream_rows
+from tests import roles, stream_rows
 from tests.api.conftest import Server, generous
 from tests.soak.stream_writer import WALLETS
 from tests.soak.subscribers import Row, Subscribers, random_subscriber
@@ -41,6 +41,8 @@ class Service:
         self.cluster.create_database("presage")
         self.url = self.cluster.url("presage")
         migrate.upgrade(self.url)
+        with self.connect() as conn:
+            roles.ensure(conn, self.url)
         self.pause_s = pause_s
         self.seeds = iter(range(SEED * 1000, SEED * 1000 + 100_000))
         self.writers = [self._writer() for _ in range(WRITERS)]

@@ -19,6 +19,7 @@ from sql import database, disk
 from sql.embedded import Cluster
 from sql.embedded.account import environment
 from sql.queries import pipeline
+from sql.roles.rights import API
 from tests.api.conftest import Client, OneConnection
 from tests.api.metrics.test_metrics import Read
 from tests.conftest import MEMORY, MEMORY_NEEDED
@@ -118,6 +119,7 @@ def standby():
         cluster = Cluster(Path(folder) / "database", settings={"fsync": "off"})
         cluster.start()
         with database.connect(cluster.url("postgres"), autocommit=True) as conn:
+            conn.execute(f"create role {API}")
             conn.execute("create table replayed (at timestamptz)")
         cluster.stop("immediate")
         place = cluster._place
