@@ -339,7 +339,9 @@ class Settings(BaseSettings):
         "dagster.example.com.",
     )
 
-    @field_validator("database_url", "database_read_url")
+    @field_validator(
+        "database_url", "database_read_url", "pipeline_database_url", "api_database_url", "site_database_url"
+    )
     @classmethod
     def _is_a_database(cls, given: SecretStr | None) -> SecretStr | None:
         if given is not None:

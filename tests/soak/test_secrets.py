@@ -56,6 +56,7 @@ DEAD = "127.0.0.1:9"
 # Settings that hold a secret; `Stack.environment` gives each a value of its own.
 SECRET_SETTINGS = {
     *("database_url", "database_read_url", "redis_url", "chain_rpc_urls"),
+    *("pipeline_database_url", "api_database_url", "site_database_url"),
     *("backup_passphrase", "backup_s3_key", "backup_s3_secret", "smtp_url", "site_token", "debug_token"),
     *("alert_webhook_url", "alert_apprise_urls", "webhook_encryption_keys", "dagster_password"),
 }
@@ -133,6 +134,11 @@ class Stack:
             "PRESAGE_METERING_DIR": str(self.data_dir / "metering"),
             "DATABASE_URL": f"postgresql://presage:{quote(password, safe='')}@{server}",
             "DATABASE_READ_URL": f"postgresql://reader:{quote(reader, safe='')}@{server}",
+            **{
+                f"PRESAGE_{role.upper()}_DATABASE_URL": f"postgresql://{role}_login:{password}@{server}"
+                for role in ("pipeline", "api", "site")
+                for password in [quote(secret(f"{role}_database_url", new()), safe="")]
+            },
             "REDIS_URL": f"redis://:{secret('redis_url', secrets.token_hex(16))}@{DEAD}/0",
             "PRESAGE_SOURCE": "simulated",
             "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
