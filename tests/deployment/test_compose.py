@@ -268,6 +268,13 @@ def test_each_service_knows_the_password_of_its_own_login_and_of_no_other(config
     }
 
 
+def test_the_address_of_the_read_replica_with_the_apis_password_is_known_to_the_api_alone():
+    _, given = rendered(**SECRETS, DATABASE_READ_URL="postgresql://presage_api_login:a-password@replica/presage")
+    knowing = {name for name, each in given["services"].items() if "a-password" in str(each.get("environment"))}
+
+    assert knowing == {"api", "api-2"}
+
+
 def test_the_repository_of_backups_and_its_secrets_are_known_to_the_database_and_its_backups_alone(config):
     _, given = rendered(**SECRETS, PRESAGE_BACKUP_REPOSITORY="s3://bucket", PRESAGE_BACKUP_PASSPHRASE="a passphrase")
     knowing = {name for name, each in given["services"].items() if "a passphrase" in each["environment"].values()}
