@@ -47,7 +47,8 @@ def cursor_secret(
     with database(database_url) as url, connect(url) as conn:
         cursors.keep_identity(conn)
         cursors.retire(conn, valid_s=0 if revoke else FORMER_VALID_S)
-        cursors.renew(conn)
+        if cursors.renew(conn) != 1:  # the row is hidden from everybody but the owner
+            raise ValueError("nothing has changed: only the owner of the tables sees the secret of cursors")
     typer.echo(
         "new cursors are signed with a new secret within a minute; "
         + ("earlier ones are refused by then" if revoke else "earlier ones stay valid for a day")

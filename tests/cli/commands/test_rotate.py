@@ -23,8 +23,10 @@ from config import settings, webhook_keys
 from sql.database import set_password
 from sql.embedded import place
 from sql.queries import cursors
+from sql.roles.rights import API, PIPELINE
 from sql.webhook_secrets import SecretBox
 from tests.orchestration.webhooks.receiving import add_webhook
+from tests.roles import login_url
 
 
 @pytest.fixture
@@ -82,6 +84,18 @@ def test_after_a_leak_former_secrets_of_cursors_verify_no_more(database_url, con
     assert new not in former
     row = conn.execute("select detail from audit_log where action = 'rotate.cursor-secret' order by ts desc").fetchone()
     assert row == ({"revoke": "True"},)
+
+
+@pytest.mark.parametrize("role", [PIPELINE, API])
+def test_whoever_does_not_see_the_secret_of_cursors_is_told_that_nothing_has_changed(database_url, conn, role):
+    before = conn.execute("select name, value from settings order by name").fetchall()
+
+    done = rotate(login_url(database_url, role), "cursor-secret")
+
+    assert done.exit_code == 1
+    assert "a new secret" not in done.output
+    assert ("nothing has changed" in done.output) == (role == PIPELINE)  # the API may not write settings at all
+    assert conn.execute("select name, value from settings order by name").fetchall() == before
 
 
 def test_credits_are_counted_on_where_they_were_when_the_secret_of_cursors_changes(database_url, conn, tmp_path):
