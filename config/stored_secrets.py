@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
@@ -28,18 +27,11 @@ def set_password(file: Path, role: str, password: str) -> None:
     """Replace a role's password in a password file (`host:port:database:user:password`), for all its servers."""
     name = re.escape(re.sub(r"([:\\])", r"\\\1", role))
     line = re.compile(rf"^(?!#)((?:(?:[^:\\\n]|\\.)*:){{3}}{name}:).*$", re.MULTILINE)
-    try:
-        text, found = line.subn(lambda line: line[1] + re.sub(r"([:\\])", r"\\\1", password), file.read_text())
-    except OSError as error:
-        raise ValueError(f"the password file {file} cannot be read: {error.strerror}") from error
+    text, found = line.subn(lambda line: line[1] + re.sub(r"([:\\])", r"\\\1", password), file.read_text())
     if not found:
         raise ValueError(f"{file} has no line for the user {role}")
     _replace(file, text)
 
 
 def _replace(file: Path, text: str) -> None:
-    before = file.stat() if file.exists() else None
-    secret_files.write(file, text)
-    if before is not None:  # who could read it, can
-        os.chown(file, before.st_uid, before.st_gid)
-        file.chmod(before.st_mode & 0o777)
+    secret_files.write(file, text, file.stat() if file.exists() else None)  # who could read it, can

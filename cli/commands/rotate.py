@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 app = typer.Typer(name="rotate", help="Replace the service's own secrets.", no_args_is_help=True)
 
@@ -69,7 +70,8 @@ def debug_token(*, database_url: DatabaseUrl = None) -> None:
     if os.environ.get("PRESAGE_DEBUG_TOKEN"):
         raise typer.BadParameter("PRESAGE_DEBUG_TOKEN is in the environment: change it there, and restart the API")
     with database(database_url):
-        stored_secrets.assign(ENV_FILE, {"PRESAGE_DEBUG_TOKEN": secrets.token_hex(32)})
+        with _told_in_a_line():
+            stored_secrets.assign(ENV_FILE, {"PRESAGE_DEBUG_TOKEN": secrets.token_hex(32)})
         typer.echo(f"the new token is in {ENV_FILE}")
         try:
             done, said = control.restart(settings.get().data_folder, "api")
@@ -91,23 +93,32 @@ def database_password(*, database_url: DatabaseUrl = None) -> None:
     """
     from cli.recording import record
     from cli.stack.plan_builder import database
-    from config import settings
+    from config import secret_files, settings
     from sql.database import connect, set_password
 
     known = settings.get().database_url
     named = database_url or (known.get_secret_value() if known else None)
     with database(database_url) as url, connect(url, name="presage rotate") as conn:
         role, password = conn.info.user, secrets.token_hex(24)
-        store, then = _password_store(named, role)
-        with conn.transaction():
+        file, store, then = _password_store(named, role)
+        with _told_in_a_line(), secret_files.kept(file), conn.transaction():
             set_password(conn, role, password)
             record(conn, subject=role)
             store(password)  # last: if it fails, nothing has changed
     typer.echo(f"{role} has a new password. {then}")
 
 
-def _password_store(url: str | None, role: str) -> tuple[Callable[[str], None], str]:
-    """Return what writes a password to where programs read it, and what has to be done after that."""
+@contextmanager
+def _told_in_a_line() -> Iterator[None]:
+    """Raise errors of files as those that end a command without a traceback."""
+    try:
+        yield
+    except OSError as error:
+        raise ValueError(str(error)) from error
+
+
+def _password_store(url: str | None, role: str) -> tuple[Path, Callable[[str], None], str]:
+    """Return the file from which programs read a password, what writes it there, and what has to be done after that."""
     from dotenv import dotenv_values
     from psycopg.conninfo import conninfo_to_dict
 
@@ -118,12 +129,15 @@ def _password_store(url: str | None, role: str) -> tuple[Callable[[str], None], 
     if url is None:
         file = place.find(settings.get().data_folder / "database").password
         return (
+            file,
             lambda password: secret_files.write(file, password),
             f"It is in {file}, for connections by TCP. Our programs use the socket: nothing has to be restarted.",
         )
     if passfile := conninfo_to_dict(url).get("passfile"):
+        file = Path(str(passfile))
         return (
-            lambda password: stored_secrets.set_password(Path(str(passfile)), role, password),
+            file,
+            lambda password: stored_secrets.set_password(file, role, password),
             f"It is in {passfile}, which every new connection reads: nothing has to be restarted.",
         )
     held = dotenv_values(ENV_FILE)
@@ -138,6 +152,7 @@ def _password_store(url: str | None, role: str) -> tuple[Callable[[str], None], 
             "instead of the password (docs/operations.md)"
         )
     return (
+        ENV_FILE,
         lambda password: stored_secrets.assign(ENV_FILE, {name: with_password(text, password) for name, text in same}),
         f"It is in {ENV_FILE}. Open connections stay, new ones with the old password fail: restart `presage up` now.",
     )

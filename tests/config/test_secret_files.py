@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +46,41 @@ def test_a_write_that_fails_leaves_the_former_secret(tmp_path, monkeypatch):
         secret_files.write(file, "new")
 
     assert file.read_text() == "former"
+
+
+def test_a_file_that_is_replaced_has_owner_and_mode_before_it_has_its_name_and_a_link_stays_one(tmp_path, monkeypatch):
+    file, link = tmp_path / "file", tmp_path / "link"
+    file.write_text("former")
+    file.chmod(0o640)
+    link.symlink_to("file")
+    modes = []
+    renamed = Path.replace
+    monkeypatch.setattr(
+        Path, "replace", lambda new, to: modes.append(stat.S_IMODE(new.stat().st_mode)) or renamed(new, to)
+    )
+
+    secret_files.write(link, "new", link.stat())
+
+    assert (file.read_text(), modes) == ("new", [0o640])
+    assert link.is_symlink()
+
+
+def test_a_former_text_is_kept_only_if_something_fails_after_the_file_was_replaced(tmp_path):
+    file, former = tmp_path / "file", tmp_path / ".file.old"
+    file.write_text("former")
+    with secret_files.kept(file):
+        assert former.read_text() == "former"
+    assert not former.exists()
+    with pytest.raises(KeyError), secret_files.kept(file):
+        raise KeyError
+    assert not former.exists()
+
+    def fail_later():
+        with secret_files.kept(file):
+            secret_files.write(file, "new")
+            raise KeyError
+
+    with pytest.raises(ValueError, match=re.escape(str(former))):
+        fail_later()
+
+    assert (file.read_text(), former.read_text()) == ("new", "former")

@@ -293,7 +293,7 @@ def test_the_image_is_pinned_by_hashes_and_leaves_secrets_and_histories_out():
     assert "--require-hashes -r requirements.lock" in text
     assert "UV_COMPILE_BYTECODE=1 PYC_INVALIDATION_MODE=UNCHECKED_HASH" in text
     left_out = (ROOT / ".dockerignore").read_text().split()
-    assert {".git", ".env", ".venv", ".presage", "node_modules"} <= set(left_out)
+    assert {".git", ".env", "..env.*", ".venv", ".presage", "node_modules"} <= set(left_out)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from cli.commands import rotate as commands
 from cli.diagnosis import holdings
 from cli.main import app
 from cli.stack import control
-from config import settings, webhook_keys
+from config import settings, stored_secrets, webhook_keys
 from sql.database import set_password
 from sql.embedded import place
 from sql.queries import cursors
@@ -222,11 +222,61 @@ def test_a_password_that_is_nowhere_to_be_replaced_stays(conn, role, url_of_role
     assert not env_file.exists()
 
 
+@pytest.fixture
+def url_with_passfile(url_of_role, role, tmp_path):
+    """A URL that names a password file, which is a link to one in a folder of its own."""
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept/pgpass").write_text(f"*:*:*:{role}:old\n")
+    (tmp_path / "kept/pgpass").chmod(0o640)
+    (tmp_path / "pgpass").symlink_to("kept/pgpass")
+    return f"{url_of_role}{'&' if '?' in url_of_role else '?'}passfile={tmp_path / 'pgpass'}"
+
+
+def test_a_file_that_cannot_be_replaced_is_told_in_a_line_and_nothing_changes(
+    conn, role, url_with_passfile, tmp_path, monkeypatch
+):
+    def full(*_):
+        raise OSError(28, "no space left on device")
+
+    monkeypatch.setattr(stored_secrets, "set_password", full)
+
+    done = rotate(url_with_passfile, "database-password")
+
+    assert done.exit_code == 1
+    assert "no space left on device" in done.output
+    assert isinstance(done.exception, SystemExit)
+    assert is_password(conn, role, "old")
+    assert [file.name for file in (tmp_path / "kept").iterdir()] == ["pgpass"]
+
+
+def test_if_the_server_does_not_commit_the_former_password_is_kept_beside_the_new_one(
+    conn, role, url_with_passfile, tmp_path, monkeypatch
+):
+    replaced = stored_secrets.set_password
+
+    def and_end_the_connection(*given):
+        replaced(*given)
+        conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where usename = %s", [role])
+
+    monkeypatch.setattr(stored_secrets, "set_password", and_end_the_connection)
+
+    done = rotate(url_with_passfile, "database-password")
+
+    former = tmp_path / "kept/.pgpass.old"
+    assert done.exit_code == 1
+    assert str(former) in done.output
+    assert former.read_text() == f"*:*:*:{role}:old\n"
+    assert former.stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "pgpass").read_text() != former.read_text()
+    assert is_password(conn, role, "old")
+
+
 def test_the_embedded_servers_password_is_in_its_own_file(given):
-    store, then = commands._password_store(None, "presage")
+    named, store, then = commands._password_store(None, "presage")
     store("new")
 
     file = place.find(given.data_folder / "database").password
+    assert named == file
     assert file.read_text() == "new"
     assert "nothing has to be restarted" in then
 
