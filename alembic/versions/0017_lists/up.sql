@@ -104,13 +104,18 @@ for each statement execute function keep_market_bitmaps();
 create function keep_open_markets() returns trigger language plpgsql as $$
 begin
     delete from open_markets o using after a where o.market_key = a.market_key and a.status <> 'ACTIVE';
-    insert into open_markets as o (market_key, end_time, exchange, titles)
-    select market_key, end_time, exchange, lower(concat_ws(E'\n', question, slug, event_title))
-    from after
-    where status = 'ACTIVE'
+    -- A conflict locks its row, which is written: so those that do not change are left out before.
+    insert into open_markets (market_key, end_time, exchange, titles)
+    select market_key, a.end_time, a.exchange, a.titles
+    from (
+        select market_key, end_time, exchange, lower(concat_ws(E'\n', question, slug, event_title)) as titles
+        from after
+        where status = 'ACTIVE'
+    ) a
+    left join open_markets o using (market_key)
+    where (o.end_time, o.exchange, o.titles) is distinct from (a.end_time, a.exchange, a.titles)
     order by market_key
-    on conflict (market_key) do update set end_time = excluded.end_time, exchange = excluded.exchange, titles = excluded.titles
-    where (o.end_time, o.exchange, o.titles) is distinct from (excluded.end_time, excluded.exchange, excluded.titles);
+    on conflict (market_key) do update set end_time = excluded.end_time, exchange = excluded.exchange, titles = excluded.titles;
     return null;
 end
 $$;
