@@ -117,7 +117,9 @@ begin
         execute format('revoke all on all sequences in schema public from %I', role);
         execute format('revoke all on all functions in schema public from %I', role);
         execute format('revoke all on schema public, analytics from %I', role);
-        execute format('revoke all on function pg_ls_archive_statusdir() from %I', role);
+        if (select rolsuper from pg_roles where rolname = current_user) then  -- only a superuser had granted it
+            execute format('revoke all on function pg_ls_archive_statusdir() from %I', role);
+        end if;
     end loop;
 end
 $$

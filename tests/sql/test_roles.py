@@ -316,6 +316,7 @@ def test_an_owner_who_may_not_create_roles_grants_to_those_that_exist(cluster, c
             assert api.execute("select count(*) from tiers").fetchone() == (3,)
         with database.connect(url, autocommit=True) as mine:
             assert grants.differences(mine) == (set(), set())
+        migrate.downgrade(url, "0018")
 
 
 def test_where_the_roles_cannot_be_made_the_migration_says_so_and_goes_on(conn, database_url, monkeypatch, caplog):
