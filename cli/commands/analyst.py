@@ -55,6 +55,7 @@ def grant(conn: psycopg.Connection, name: str) -> str:
     from psycopg import sql
 
     from sql.database import set_password
+    from sql.roles.logins import restrict
     from sql.roles.rights import ANALYST
 
     if not name.isascii() or not name.isidentifier() or not name.islower() or len(name) > 63 or name.startswith("pg_"):
@@ -66,11 +67,8 @@ def grant(conn: psycopg.Connection, name: str) -> str:
         conn.execute(sql.SQL("comment on role {} is {}").format(role, sql.Literal(MARK)))
     elif found != MARK:
         raise typer.BadParameter(f"the role {name} was not created by this command: choose another name")
-    conn.execute(
-        sql.SQL(
-            "alter role {} login nosuperuser nocreatedb nocreaterole inherit noreplication connection limit {}"
-        ).format(role, sql.Literal(MAX_CONNECTIONS))
-    )
+    restrict(conn, name)
+    conn.execute(sql.SQL("alter role {} connection limit {}").format(role, sql.Literal(MAX_CONNECTIONS)))
     set_password(conn, name, password)
     for setting, value in DEFAULTS.items():
         values = sql.SQL(", ").join(map(sql.Literal, value.split(", ")))
@@ -83,8 +81,11 @@ def revoke(conn: psycopg.Connection, name: str) -> None:
     """Drop the role with all its grants in this database."""
     from psycopg import sql
 
+    from sql.roles.grants import become_member
+
     if _comment(conn, name) != MARK:
         raise typer.BadParameter(f"the role {name} was not created by this command")
+    become_member(conn, name)
     conn.execute(sql.SQL("drop owned by {}").format(sql.Identifier(name)))
     conn.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 Connection = psycopg.Connection[Any]
 MARK = "presage login"  # the role's comment: no other role is ever changed
+EXCESS = """
+    select concat_ws(' ',
+        case when rolsuper then 'nosuperuser' end, case when rolcreatedb then 'nocreatedb' end,
+        case when rolcreaterole then 'nocreaterole' end, case when rolreplication then 'noreplication' end,
+        case when rolbypassrls then 'nobypassrls' end)
+    from pg_roles where rolname = %s
+"""
 
 
 def on_socket(url: str, role: str) -> str:
@@ -64,16 +71,19 @@ def _create(conn: Connection, url: str, role: str) -> None:
             conn.execute(sql.SQL("comment on role {} is {}").format(login, sql.Literal(MARK)))
         elif found != (MARK,):
             raise ValueError(f"the role {name} exists, and is no login of Presage: name another one for {role}")
-        conn.execute(
-            sql.SQL(
-                "alter role {} login inherit nosuperuser nocreatedb nocreaterole noreplication password null"
-            ).format(login)
-        )
+        restrict(conn, name)
         if password := parts.get("password"):
             database.set_password(conn, name, str(password))
         conn.execute(sql.SQL("grant {} to {}").format(group, login))
         # What it makes, such as Dagster's tables, is the group's: another login can follow it.
         conn.execute(sql.SQL("alter role {} set role = {}").format(login, sql.Literal(role)))
+
+
+def restrict(conn: Connection, name: str) -> None:
+    """Let a role log in, and take what it has beyond that: who has no such right himself may not even deny it."""
+    role = sql.Identifier(name)
+    (excess,) = conn.execute(EXCESS, [name]).fetchone() or ("",)
+    conn.execute(sql.SQL("alter role {} login inherit {}").format(role, sql.SQL(excess)))
 
 
 def give_dagster(url: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from psycopg import errors, sql
 from psycopg.conninfo import conninfo_to_dict
 
+from cli.commands import analyst
 from sql import database, migrate
 from sql.roles import grants, logins
 from sql.roles.rights import ANALYST, API, PIPELINE, RELATIONS, ROLES, SITE
@@ -370,6 +371,44 @@ def test_a_login_is_made_once_with_a_scrambled_password_and_can_do_nothing_more(
         assert [each for each in made if made[each] is True] == ["rolinherit", "rolcanlogin"]
         assert logins.works(url, API)
         assert not logins.works(url, SITE)
+    finally:
+        conn.execute(f"drop role {name}")
+
+
+@pytest.mark.license("apache")
+def test_an_owner_who_may_create_roles_and_nothing_else_makes_logins_and_analysts(conn, database_url):
+    if conn.info.server_version < 160000:
+        pytest.skip("before PostgreSQL 16, who may create roles may do anything with them")
+    names = [f"test_{secrets.token_hex(4)}" for _ in range(2)]
+    url = login_url(database_url, API).replace(f"{API}_login", names[0])
+    with role(conn, "nosuperuser createrole") as owner:
+        conn.execute(f"grant {API}, {ANALYST} to {owner} with admin option")
+        conn.execute(f"set role {owner}")
+        try:
+            for _ in range(2):
+                logins._create(conn, url, API)
+                analyst.grant(conn, names[1])
+
+            assert logins.works(url, API)
+            analyst.revoke(conn, names.pop())
+        finally:
+            conn.execute("reset role")
+            for name in names:
+                conn.execute(f"drop role if exists {name}")
+            conn.execute(f"revoke {API}, {ANALYST} from {owner} cascade")
+
+
+def test_a_login_that_has_more_than_its_role_loses_it(conn, database_url):
+    name = f"test_{secrets.token_hex(4)}"
+    url = login_url(database_url, API).replace(f"{API}_login", name)
+    logins.ensure(conn, {API: url})
+    try:
+        conn.execute(f"alter role {name} superuser createdb createrole replication bypassrls nologin")
+
+        logins.ensure(conn, {API: url})
+
+        assert logins.works(url, API)
+        assert conn.execute(logins.EXCESS, [name]).fetchone() == ("",)
     finally:
         conn.execute(f"drop role {name}")
 
