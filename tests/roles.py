@@ -23,5 +23,6 @@ def login_url(url: str, role: str) -> str:
 def ensure(admin: psycopg.Connection, url: str) -> None:
     """Create the logins; on a given server, other processes may do so at the same time."""
     admin.execute("select pg_advisory_lock(hashtextextended('presage tests: logins', 0))")
-    logins.ensure(admin, {role: login_url(url, role) for role in (PIPELINE, API, SITE)})
+    here = urlsplit(url)._replace(path=f"/{admin.info.dbname}").geturl()
+    logins.ensure(admin, {role: login_url(here, role) for role in (PIPELINE, API, SITE)})
     admin.execute("select pg_advisory_unlock(hashtextextended('presage tests: logins', 0))")

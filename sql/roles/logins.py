@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -17,8 +18,13 @@ from sql.roles.rights import PIPELINE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+log = logging.getLogger(__name__)
+
 Connection = psycopg.Connection[Any]
 MARK = "presage login"  # the role's comment: no other role is ever changed
+HERE = """
+    select oid, pg_postmaster_start_time() from pg_database where datname = current_database()
+"""
 EXCESS = """
     select concat_ws(' ',
         case when rolsuper then 'nosuperuser' end, case when rolcreatedb then 'nocreatedb' end,
@@ -35,17 +41,28 @@ def on_socket(url: str, role: str) -> str:
 
 
 def ensure(conn: Connection, urls: Mapping[str, str]) -> None:
-    """Create the logins that URLs name, by role, with their passwords. ValueError: a name that is another's."""
+    """Create the logins that URLs name, by role, with their passwords.
+
+    ValueError: a name that is another's, or the URL of another database.
+    """
+    here = conn.execute(HERE).fetchone()
     for role, url in urls.items():
-        if not works(url, role):
+        if not works(url, role, here):
             with suppress(errors.DuplicateObject, errors.UniqueViolation):  # another database's migration was faster
                 _create(conn, url, role)
+            if not works(url, role, here):
+                log.warning("the login of %s does not work: see the database server's log for the reason", role)
 
 
-def works(url: str, role: str) -> bool:
-    """Return whether one can connect by the URL, and has the rights of the role and no more."""
+def works(url: str, role: str, here: tuple[Any, ...] | None = None) -> bool:
+    """Return whether one can connect by the URL, and has the rights of the role and no more.
+
+    ValueError: the URL leads to another database than `here`.
+    """
     try:
         with database.connect(url, autocommit=True, name="presage roles") as conn:
+            if here is not None and conn.execute(HERE).fetchone() != here:
+                raise ValueError(f"the address of {role} names another database or server than DATABASE_URL")
             return conn.execute(
                 "select current_user = %s and not rolsuper and not rolcreaterole"
                 " from pg_roles where rolname = session_user",
@@ -72,7 +89,7 @@ def _create(conn: Connection, url: str, role: str) -> None:
         elif found != (MARK,):
             raise ValueError(f"the role {name} exists, and is no login of Presage: name another one for {role}")
         restrict(conn, name)
-        if password := parts.get("password"):
+        if password := parts.get("password"):  # else it stays: the one in a file, for example, is unknown here
             database.set_password(conn, name, str(password))
         conn.execute(sql.SQL("grant {} to {}").format(group, login))
         # What it makes, such as Dagster's tables, is the group's: another login can follow it.

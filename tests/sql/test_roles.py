@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -411,6 +412,31 @@ def test_a_login_that_has_more_than_its_role_loses_it(conn, database_url):
         assert conn.execute(logins.EXCESS, [name]).fetchone() == ("",)
     finally:
         conn.execute(f"drop role {name}")
+
+
+def test_a_login_keeps_its_password_if_the_address_has_none(conn, database_url, caplog):
+    name = f"test_{secrets.token_hex(4)}"
+    url = login_url(database_url, API).replace(f"{API}_login", name)
+    logins.ensure(conn, {API: url})
+    try:
+        conn.execute(f"alter role {name} connection limit 0")  # one reason of many why connecting fails
+
+        logins.ensure(conn, {API: database.without_password(url)})
+
+        (said,) = caplog.records
+        assert f"the login of {API} does not work" in said.getMessage()
+        conn.execute(f"alter role {name} connection limit -1")
+        assert logins.works(url, API)
+        assert conn.execute("select rolpassword is not null from pg_authid where rolname = %s", [name]).fetchone()[0]
+    finally:
+        conn.execute(f"drop role {name}")
+
+
+def test_a_login_of_another_database_is_refused(conn, database_url):
+    elsewhere = urlsplit(login_url(database_url, API))._replace(path="/postgres").geturl()
+
+    with pytest.raises(ValueError, match=f"the address of {API} names another database or server"):
+        logins.ensure(conn, {API: elsewhere})
 
 
 def test_a_login_never_takes_over_a_role_of_somebody_else(conn, database_url):
