@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,8 +21,9 @@ from sql.roles import grants
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from alembic.runtime.migration import MigrationInfo
+    from alembic.runtime.migration import MigrationContext, MigrationInfo
     from alembic.script import Script
+    from sqlalchemy import Connection
 
     from sql.database import License
 
@@ -30,6 +31,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = Path(__file__).parent.parent / "alembic"
 LOCK_TIMEOUT = "10s"  # a migration that waits for a table makes everyone else wait behind it
+ATTEMPTS = 3  # to make grants, each waiting for locks for as long
 
 # Alembic keeps the current migration in module variables: one at a time in a process. Between processes the database
 # ensures that, in alembic/env.py.
@@ -45,12 +47,11 @@ def upgrade(
 ) -> None:
     """Migrate up; two at once are safe, the second waits and finds nothing left to do. ValueError: no such revision.
 
-    Roles and grants are then as this release declares them.
+    Roles and grants are then as this release declares them, and so are they after each revision.
     """
     with _one, _refused():
-        command.upgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
-    if revision == "head":
-        grant(url)
+        command.upgrade(_config(url=url, on_version_apply=_applied(progress), lock_timeout=lock_timeout), revision)
+    grant(url)
 
 
 def downgrade(
@@ -58,7 +59,8 @@ def downgrade(
 ) -> None:
     """Migrate down to `revision`; `base` drops everything, data included. ValueError: no such revision."""
     with _one, _refused():
-        command.downgrade(_config(url=url, on_version_apply=_reports(progress), lock_timeout=lock_timeout), revision)
+        command.downgrade(_config(url=url, on_version_apply=_applied(progress), lock_timeout=lock_timeout), revision)
+    grant(url)
 
 
 def pending(url: str) -> bool:
@@ -105,10 +107,19 @@ def script(license: License, revision: str = "head") -> str:  # noqa: A002
 def grant(url: str) -> None:
     """Make roles and grants what this release declares; where the connected role may not, say so and go on."""
     with database.connect(url, autocommit=True, name="presage migrate", lock_timeout=LOCK_TIMEOUT) as conn:
-        try:
-            grants.apply(conn)
-        except psycopg.errors.InsufficientPrivilege as error:
-            log.warning("the database's roles are not as they should be, see `presage doctor`: %s", error)
+        for _ in range(ATTEMPTS - 1):
+            with suppress(psycopg.errors.LockNotAvailable):
+                return _grant(conn)
+        return _grant(conn)
+
+
+def _grant(conn: psycopg.Connection[Any]) -> None:
+    if conn.execute("select to_regprocedure('cursor_secrets()') is null").fetchone() == (True,):
+        return  # a revision before roles
+    try:
+        grants.apply(conn)
+    except psycopg.errors.InsufficientPrivilege as error:
+        log.warning("the database's roles are not as they should be, see `presage doctor`: %s", error)
 
 
 @contextmanager
@@ -126,12 +137,14 @@ def _config(output: io.StringIO | None = None, **attributes: Any) -> Config:
     return config
 
 
-def _reports(progress: Callable[[str], None] | None) -> tuple[Callable[..., None], ...]:
-    if progress is None:
-        return ()
-
+def _applied(progress: Callable[[str], None] | None) -> tuple[Callable[..., None], ...]:
     def report(*, step: MigrationInfo, **_: Any) -> None:
         migration = cast("Script", step.up_revision)
-        progress(f"{'up to' if step.is_upgrade else 'down from'} {migration.revision}: {migration.doc}")
+        if progress is not None:
+            progress(f"{'up to' if step.is_upgrade else 'down from'} {migration.revision}: {migration.doc}")
 
-    return (report,)
+    def give(*, ctx: MigrationContext, **_: Any) -> None:
+        # In the revision's transaction: its triggers may write to new tables on behalf of processes that are running.
+        _grant(cast("Connection", ctx.connection).connection.driver_connection)
+
+    return (give, report)

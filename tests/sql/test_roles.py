@@ -287,6 +287,40 @@ def test_the_way_back_takes_the_grants_and_leaves_the_roles(conn, database_url):
     migrate.upgrade(database_url)
 
 
+def test_grants_are_made_up_to_any_revision_that_has_roles_and_mended_on_the_way_back(conn, database_url):
+    migrate.downgrade(database_url, "0018")
+
+    migrate.upgrade(database_url, "0019")
+    assert grants.differences(conn) == (set(), set())
+
+    conn.execute(f"grant delete on trades to {API}")
+    migrate.downgrade(database_url, "0019")
+    assert grants.differences(conn) == (set(), set())
+
+
+def test_grants_are_made_in_the_transaction_of_the_revision(conn, database_url, monkeypatch):
+    monkeypatch.setattr(migrate, "grant", lambda _: None)  # what follows the last revision
+    migrate.downgrade(database_url, "0018")
+
+    migrate.upgrade(database_url)
+
+    assert grants.differences(conn) == (set(), set())
+
+
+@pytest.mark.parametrize(("failures", "expected"), [(2, nullcontext()), (3, pytest.raises(errors.LockNotAvailable))])
+def test_grants_that_wait_too_long_for_a_lock_are_tried_again(database_url, monkeypatch, failures, expected):
+    outcomes = iter([errors.LockNotAvailable()] * failures + [None])
+
+    def apply(_):
+        if error := next(outcomes):
+            raise error
+
+    monkeypatch.setattr(grants, "apply", apply)
+
+    with expected:
+        migrate.grant(database_url)
+
+
 @contextmanager
 def role(admin, options):
     """A role of the server with a name that no other test has."""
