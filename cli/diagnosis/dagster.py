@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cli import logins
 from cli.diagnosis import Finding
 from cli.stack import sources
+from sql.roles.rights import PIPELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import psycopg
+
+    from config.settings import Settings
 
 MAX_HEARTBEAT_AGE_S = 120  # each daemon reports every half minute
 NEEDED = {"SENSOR", "SCHEDULER", "QUEUED_RUN_COORDINATOR"}
@@ -19,22 +23,24 @@ QUEUED_S = 300
 MAX_SIZE = 5 << 30
 
 
-def dagster(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+def dagster(conn: psycopg.Connection[Any], settings: Settings) -> Iterator[Finding]:
     """Check Dagster's database, which `presage up` creates beside ours."""
-    from psycopg.conninfo import make_conninfo
-
     from sql.database import connect
 
     names = [sources.dagster_of(conn.info.dbname), sources.FIRST_DAGSTER]
     there = conn.execute(
-        "select datname from pg_database where datname = any(%s) order by array_position(%s, datname::text)",
-        [names, names],
+        "select datname, pg_get_userbyid(datdba) = %s from pg_database where datname = any(%s)"
+        " order by array_position(%s, datname::text)",
+        [PIPELINE, names, names],
     ).fetchone()
     if there is None:
         yield Finding("dagster", "warn", "it has never run on this server", "start it with `presage up`")
         return
-    # `info.dsn` does not include the password.
-    beside = make_conninfo(conn.info.dsn, dbname=there[0], password=conn.info.password)
+    beside = _address(conn, settings, there[0], is_pipelines=there[1])
+    if beside is None:
+        found = f"its database belongs to {PIPELINE}, whose login is not known here"
+        yield Finding("dagster", "warn", found, "set PRESAGE_PIPELINE_DATABASE_URL")
+        return
     with connect(beside, autocommit=True, name="doctor") as other:
         tables = other.execute(
             "select to_regclass('runs') is not null and to_regclass('daemon_heartbeats') is not null"
@@ -48,6 +54,21 @@ def dagster(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
         if size > MAX_SIZE:
             remedy = "the job maintenance prunes its history each hour: check its runs in Dagster"
             yield Finding("dagster", "warn", f"its history takes {size / (1 << 30):.1f} GB", remedy)
+
+
+def _address(conn: psycopg.Connection[Any], settings: Settings, name: str, *, is_pipelines: bool) -> str | None:
+    """Return the address of Dagster's database; the pipeline's is read as the pipeline, which can put anything there.
+
+    A function behind a view or an index would otherwise run with the owner's rights.
+    """
+    from psycopg.conninfo import make_conninfo
+
+    if not is_pipelines:
+        # `info.dsn` does not include the password.
+        return make_conninfo(conn.info.dsn, dbname=name, password=conn.info.password)
+    if url := logins.given(settings).get(PIPELINE):
+        return make_conninfo(url, dbname=name)
+    return None if settings.database_url else make_conninfo(conn.info.dsn, dbname=name, user=f"{PIPELINE}_login")
 
 
 def _daemons(conn: psycopg.Connection[Any]) -> Finding:

@@ -209,7 +209,14 @@ def _unreachable(error: Exception) -> Finding:
     return Finding("database", "fail", said, "check DATABASE_URL, and that the server runs and accepts our connection")
 
 
-WITH_SETTINGS = (connections, holdings.chunks, holdings.disk, holdings.webhook_secrets, backups.archive)
+WITH_SETTINGS = (
+    connections,
+    holdings.chunks,
+    holdings.disk,
+    holdings.webhook_secrets,
+    backups.archive,
+    dagster.dagster,
+)
 
 
 def _run_check(check: Callable[..., Any], conn: psycopg.Connection[Any], settings: Settings) -> list[Finding]:

@@ -218,10 +218,12 @@ class Stack:
 
     def environment(self, role: str | None = None) -> dict[str, str]:
         """Return the environment variables of our programs; those of a role have its login, and no other."""
+        from sql.database import sqlalchemy_url
+
         plan = self.plan
         environment = {
             "DATABASE_URL": self.url_of(role) if role else "",
-            "DAGSTER_PG_URL": self._dagster_login() if role == PIPELINE else "",
+            "DAGSTER_PG_URL": sqlalchemy_url(self._dagster_login(), "psycopg2") if role == PIPELINE else "",
             **dict.fromkeys(map(settings.variable, LOGINS), ""),
             "DAGSTER_HOME": str(plan.dagster_home),
             "DAGSTER_DISABLE_TELEMETRY": "yes",
@@ -256,11 +258,8 @@ class Stack:
         """Return the URL of Dagster's database for its own processes."""
         from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-        from sql.database import sqlalchemy_url
-
         name = conninfo_to_dict(self.dagster_url)["dbname"]
-        url = make_conninfo(self.logins[PIPELINE], dbname=name) if PIPELINE in self.logins else self.dagster_url
-        return sqlalchemy_url(url, driver="psycopg2")
+        return make_conninfo(self.logins[PIPELINE], dbname=name) if PIPELINE in self.logins else self.dagster_url
 
     def _program(
         self,
@@ -333,7 +332,7 @@ class Stack:
             "daemon",
             *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
             *("--log-format", self._dagster_format),
-            is_ready=lambda: daemon_alive_since(self.dagster_url, program.started_at),
+            is_ready=lambda: daemon_alive_since(self._dagster_login(), program.started_at),
             grace_s=3.0,
         )
         return program
@@ -491,7 +490,10 @@ def refuse_other_tape(url: str, tape: Path | None) -> None:
 
 
 def daemon_alive_since(url: str, since: float) -> bool:
-    """Return whether Dagster's daemon has sent a heartbeat since then: it has no port to check."""
+    """Return whether Dagster's daemon has sent a heartbeat since then: it has no port to check.
+
+    The address is that of Dagster's own login: a function behind a view there would run with the reader's rights.
+    """
     import psycopg
 
     # Dagster writes local time, without its zone.

@@ -105,7 +105,8 @@ def restrict(conn: Connection, name: str) -> None:
 
 def give_dagster(url: str) -> None:
     """Give Dagster's database to the pipeline, with what is in it, and keep everybody else out."""
-    with database.connect(url, name="presage roles") as conn:
+    # The database's own search_path is the pipeline's to set, and would lead the owner to its functions.
+    with database.connect(url, name="presage roles", search_path="pg_catalog") as conn:
         if PIPELINE in grants.missing_roles(conn):
             return
         pipeline, here = sql.Identifier(PIPELINE), sql.Identifier(conn.info.dbname)

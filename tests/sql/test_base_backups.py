@@ -197,6 +197,17 @@ def test_the_newest_backup_is_restored_compared_and_removed(origin):
     assert ["the restore check failed" in finding.found for finding in found] == [True]
 
 
+def test_what_is_noted_leaves_out_a_database_of_the_pipeline_whatever_it_puts_there(origin):
+    url = origin.cluster.url("postgres")
+    origin.query("create database trap owner presage_pipeline", url)
+    try:
+        origin.query("create table stream_head (number int)", origin.cluster.url("trap"))
+
+        assert contents.databases(origin.cluster.url) == ["exchange"]
+    finally:
+        origin.query("drop database trap with (force)", url)
+
+
 def test_dagster_takes_a_backup_when_one_is_due_and_reports_on_it(origin, monkeypatch):
     monkeypatch.setattr(configuration, "get", lambda: origin.settings)
     resources = {"database": Database(url=origin.url)}

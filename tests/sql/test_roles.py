@@ -501,6 +501,25 @@ def test_dagsters_database_is_the_pipelines_alone(new_database):
                 database.connect(login_url(url, role))
 
 
+def test_the_owner_runs_no_function_of_the_pipeline_when_dagsters_database_is_given_to_it(new_database):
+    with new_database() as url:
+        logins.give_dagster(url)
+        with database.connect(login_url(url, PIPELINE), autocommit=True) as pipeline:
+            pipeline.execute("create schema trap; create table trap.readers (name text)")
+            # Cheap: it is called before other conditions are checked.
+            pipeline.execute(
+                "create function trap.note() returns bool language sql cost 0.01 as"
+                " 'insert into trap.readers values (session_user) returning true'"
+            )
+            pipeline.execute("create view trap.pg_class as select * from pg_catalog.pg_class where trap.note()")
+            name = sql.Identifier(pipeline.info.dbname)
+            pipeline.execute(sql.SQL("alter database {} set search_path = trap, pg_catalog, public").format(name))
+
+            logins.give_dagster(url)
+
+            assert pipeline.execute("select name from trap.readers").fetchall() == []
+
+
 class Rows(list):
     """Rows of a statement, as a cursor gives them."""
 

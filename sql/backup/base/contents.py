@@ -9,6 +9,7 @@ import msgspec
 from psycopg import sql
 
 from sql import database
+from sql.roles.rights import PIPELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,12 +49,19 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 def databases(url_of: Callable[[str], str]) -> list[str]:
-    """Return the databases of a cluster that have our tables."""
+    """Return the databases of a cluster that have our tables, but for the pipeline's own: Dagster's.
+
+    A superuser reads no view that a role with fewer rights could have put there.
+    """
     with database.connect(url_of("postgres"), autocommit=True, name="presage backup") as conn:
-        names = [name for (name,) in conn.execute("select datname from pg_database where datallowconn order by 1")]
+        found = conn.execute(
+            "select datname from pg_database where datallowconn and pg_get_userbyid(datdba) <> %s order by 1",
+            [PIPELINE],
+        )
+        names = [name for (name,) in found]
     ours = []
     for name in names:
-        with database.connect(url_of(name), autocommit=True, name="presage backup") as conn:
+        with database.connect(url_of(name), autocommit=True, name="presage backup", search_path="pg_catalog") as conn:
             if _has(conn, "stream_head"):
                 ours.append(name)
     return ours

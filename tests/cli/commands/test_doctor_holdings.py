@@ -14,9 +14,12 @@ import sql.embedded.configuration as machine
 from api.metering import keys
 from cli.diagnosis import dagster, holdings, pipeline
 from config.settings import Settings
-from sql import disk
+from sql import database, disk
 from sql.queries import diagnosis as queries
+from sql.roles import logins
+from sql.roles.rights import PIPELINE
 from tests.factories import insert
+from tests.roles import login_url
 
 STAGES = ("discovery", "ingestion", "settlement", "analysis", "aggregates", "delivery")
 
@@ -230,17 +233,17 @@ def beats(made, seconds):
 
 
 def test_dagster_that_never_ran_is_to_be_started(conn, named_databases):
-    (found,) = dagster.dagster(conn)
+    (found,) = dagster.dagster(conn, Settings(_env_file=None))
 
     assert (found.status, found.remedy) == ("warn", "start it with `presage up`")
 
 
 def test_a_daemon_that_does_not_report_is_a_failure(conn, beside):
     beats(beside, 20)
-    assert worst(dagster.dagster(conn)) == []
+    assert worst(dagster.dagster(conn, Settings(_env_file=None))) == []
 
     beats(beside, 300)
-    ((status, found),) = worst(dagster.dagster(conn))
+    ((status, found),) = worst(dagster.dagster(conn, Settings(_env_file=None)))
     assert (status, found) == (
         "fail",
         "its daemon does not report: QUEUED_RUN_COORDINATOR, SCHEDULER, SENSOR",
@@ -258,7 +261,32 @@ def test_runs_that_failed_and_runs_that_wait_are_told(conn, beside):
             f"insert into runs values ('signals', 'QUEUED', {now} - make_interval(mins => %s), {now})", [minutes]
         )
 
-    assert worst(dagster.dagster(conn)) == [
+    assert worst(dagster.dagster(conn, Settings(_env_file=None))) == [
         ("warn", "failed within a day: live 2 times, analysis 1 times"),
         ("warn", "15 runs have waited for more than five minutes"),
     ]
+
+
+def test_what_belongs_to_the_pipeline_is_read_by_its_login_only(conn, cluster, database_url, beside):
+    beats(beside, 1)
+    logins.give_dagster(cluster.url("dagster"))
+    with database.connect(login_url(cluster.url("dagster"), PIPELINE), autocommit=True) as trap:
+        trap.execute("create table readers (name text)")
+        # Cheap: it is called before other conditions are checked.
+        trap.execute(
+            "create function note() returns bool language sql cost 0.01 as"
+            " 'insert into readers values (session_user) returning true'"
+        )
+        trap.execute("alter table runs rename to kept")
+        trap.execute("create view runs as select * from kept where note()")
+        trap.execute("insert into kept values ('live', 'SUCCESS', localtimestamp, localtimestamp)")
+        login = login_url(database_url, PIPELINE)
+
+        known = dagster.dagster(conn, Settings(_env_file=None, pipeline_database_url=login))
+        assert worst(known) == []
+        unknown = dagster.dagster(conn, Settings(_env_file=None, database_url=database_url))
+        assert worst(unknown) == [
+            ("warn", "its database belongs to presage_pipeline, whose login is not known here"),
+        ]
+
+        assert {name for (name,) in trap.execute("select name from readers")} == {f"{PIPELINE}_login"}

@@ -7,6 +7,7 @@ import stat
 from dataclasses import replace
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
@@ -96,6 +97,19 @@ def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):
 
     assert told["DAGSTER_PG_URL"] == "postgresql+psycopg2:///dagster"
     assert told["DATABASE_URL"] == "postgresql:///presage"  # the owner's: no other login is known
+
+
+def test_the_daemons_heartbeats_are_read_by_its_own_login(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr("cli.stack.stack.daemon_alive_since", lambda url, _: asked.append(url))
+    made = stack(tmp_path)
+    made.logins = {PIPELINE: "postgresql://presage_pipeline_login@host/presage"}
+
+    made.daemon().is_ready()
+
+    (url,) = asked
+    named = conninfo_to_dict(url)
+    assert (named["user"], named["dbname"]) == ("presage_pipeline_login", "dagster")
 
 
 def test_each_process_knows_its_own_login_and_no_other(tmp_path):
