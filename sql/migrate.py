@@ -145,6 +145,7 @@ def _applied(progress: Callable[[str], None] | None) -> tuple[Callable[..., None
 
     def give(*, ctx: MigrationContext, **_: Any) -> None:
         # In the revision's transaction: its triggers may write to new tables on behalf of processes that are running.
-        _grant(cast("Connection", ctx.connection).connection.driver_connection)
+        driver = cast("Connection", ctx.connection).connection.driver_connection
+        _grant(cast("psycopg.Connection[Any]", driver))
 
     return (give, report)
