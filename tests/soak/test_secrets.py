@@ -163,7 +163,7 @@ class Stack:
             ),
             "PRESAGE_WEBHOOK_ENCRYPTION_KEYS": self.webhook_key,
             "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
-            "PRESAGE_WEBHOOK_TIMEOUT_S": "2",
+            "PRESAGE_WEBHOOK_TIMEOUT_S": "20",
             "PRESAGE_DAGSTER_PASSWORD": self.dagster_password,
             "PRESAGE_REGISTRATIONS_A_DAY": "1000",
             "PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE": "1000000",
