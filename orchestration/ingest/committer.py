@@ -11,7 +11,7 @@ import psycopg
 from orchestration.feeds.lease import LeaseRow, another_ready
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.books.token_state import TokenState
-from orchestration.ingest.deferral import catch_up
+from orchestration.ingest.deferral import DeferringNormalizer, catch_up
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
 from orchestration.ingest.lag import Lag
@@ -101,6 +101,7 @@ class Committer:
     def _cut(self, socket_newest_ms: Iterable[int] = ()) -> WriteBatch:
         batch = self._normalizer.cut_batch()
         self._backlog.kept_bytes = self._normalizer.kept_bytes
+        self._backlog.trim()
         batch.exchange_ms = min([batch.exchange_ms, *socket_newest_ms])
         if len(batch) or batch.prices or batch.quotes:
             self._backlog.add(batch)
@@ -213,7 +214,7 @@ class Committer:
                 self._retry_s = RETRY_S
                 return
             self.taking_over = True
-            if self._normalizer.defers:
+            if isinstance(self._normalizer, DeferringNormalizer):
                 self._normalizer.defers = False
                 gather(GATHER_S)
                 await catch_up(self._normalizer, self._backlog, self._normalizer.states)

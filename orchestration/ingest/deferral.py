@@ -9,11 +9,11 @@ import msgspec
 from orchestration.ingest.books.token_state import TokenState
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.normalizer import Normalizer
-from orchestration.ingest.plausible import MAX_AHEAD_MS
+from orchestration.ingest.plausible import MAX_AHEAD_MS, trade_fault
 from orchestration.ingest.sockets.listener import SocketListener
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.rows import Token, WriteBatch
-from upstream.polymarket.market_channel.socket import Book, ChannelMessage, RefusedObject, parse
+from upstream.polymarket.market_channel.socket import Book, ChannelMessage, LastTrade, RefusedObject, parse
 
 TRADE, CHANGE, BOOK, TICK, BEST = range(5)
 KINDS = {b"price_": CHANGE, b'book",': BOOK, b'book"}': BOOK, b"last_t": TRADE, b"tick_s": TICK, b"best_b": BEST}
@@ -81,8 +81,9 @@ class KeptMarket:
             return
         before = self.frames[: self.books_at]
         trades: dict[bytes, KeptFrame] = {}
-        for frame in before:
-            if frame.kind == TRADE and ((last := trades.get(frame.token_id)) is None or frame.ts_ms >= last.ts_ms):
+        for frame in sorted((frame for frame in before if frame.kind == TRADE), key=lambda frame: -frame.ts_ms):
+            last = trades.get(frame.token_id)
+            if (last is None or frame.ts_ms == last.ts_ms) and _is_trade(frame):
                 trades[frame.token_id] = frame
         still = [frame for frame in before if frame.kind == TICK or frame in trades.values()]
         self.since_ms = self.frames[self.books_at].received_ms
@@ -233,46 +234,70 @@ class DeferringNormalizer(Normalizer):
         settled = sum(frame.received_ms < self.settled_ms for frame in frames)
         messages, now = self.counts.messages, self.exchange
         self.exchange, self._then.ahead_ms = self._then, now.ahead_ms
-        if settled:
-            batch, priced = self._batch, self._priced
-            self._batch, self._priced = WriteBatch(), {}
-            self._replay_settled(frames[:settled], [*kept.books.values()] if shortened else [])
-            self._batch, self._priced = batch, priced
-        for frame in frames[settled:]:
-            self._apply_kept(frame)
-        self.counts.messages, self.exchange = messages, now  # they were counted when they were kept
+        try:
+            if settled:
+                batch, priced = self._batch, self._priced
+                self._batch, self._priced = WriteBatch(), {}
+                try:
+                    self._replay_settled(frames[:settled], [*kept.books.values()] if shortened else [])
+                finally:
+                    self._batch, self._priced = batch, priced
+            for frame in frames[settled:]:
+                self._apply_kept(frame)
+        finally:
+            self.counts.messages, self.exchange = messages, now  # they were counted when they were kept
+        if sent_ms := [*self._batch.sent_ms, *(frame.ts_ms for frame in frames[settled:])]:
+            self._batch.sent_ms = [min(sent_ms), max(sent_ms)]
 
     def _replay_settled(self, frames: Iterable[KeptFrame], rebuilt: Sequence[TokenState]) -> None:
         """Parse frames for the books alone; those of `rebuilt` begin with the full books among the frames."""
         moved_at = [state.book.moved_at for state in rebuilt]
+        waiting = {state.token.token_id.encode(): state.book for state in rebuilt}
+        newest_ms = 0
         for state in rebuilt:
             state.book.invalidate()
         for frame in frames:
             if frame.kind == BOOK:
+                book = waiting.get(frame.token_id)
+                if book is not None and book.state == "unanchored" and frame.ts_ms < newest_ms:
+                    continue  # overtaken in transit: not what the book begins with
                 for state in rebuilt:
                     if state.book.state == "unanchored":
                         state.book.pending.clear()  # the token's own full book, this one or a later one, has them
+            if CHANGE <= frame.kind <= BOOK:
+                newest_ms = max(newest_ms, frame.ts_ms)
             self._apply_kept(frame)
         for state, at in zip(rebuilt, moved_at, strict=True):
             state.book.moved_at = at
-            if state.book.state == "unanchored":  # its full book could not be read
+            if state.book.state != "verified" and state.token.token_id not in self.unsynced:
+                # Its full book could not be read, or is crossed.
                 self._mark_mismatched(state)
 
     def _apply_kept(self, frame: KeptFrame) -> None:
         self._replayed_ms = frame.received_ms
-        messages = parse(frame.text)
         try:
-            super().apply(messages)
+            super().apply(parse(frame.text))
         except Exception as fault:  # noqa: BLE001 (as where frames are received)
-            self.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
+            self.refuse(f"{type(fault).__name__}: {fault}", repr(frame.text))
+
+
+def _is_trade(frame: KeptFrame) -> bool:
+    """Return whether a frame is a trade that would be accepted."""
+    return any(isinstance(each, LastTrade) and not trade_fault(each, frame.received_ms) for each in parse(frame.text))
 
 
 async def catch_up(normalizer: Normalizer, backlog: Backlog, token_ids: Iterable[str]) -> None:
     """Have a run parse what it kept of some tokens, and move the rows to the backlog, in turns of the event loop."""
-    waiting = list(token_ids) if normalizer.kept_bytes else []
-    for start in range(0, len(waiting), TOKENS_PER_TURN):
+    if not isinstance(normalizer, DeferringNormalizer):
+        return
+    waiting = list(token_ids)
+    for start in range(0, max(1, len(waiting)), TOKENS_PER_TURN):
         normalizer.catch_up(waiting[start : start + TOKENS_PER_TURN])
-        batch = normalizer.cut_batch()
+        batch = normalizer.cut_batch()  # what was parsed before as well
+        batch.withhold_progress()  # no socket's lag is known here
+        backlog.kept_bytes = normalizer.kept_bytes
         if len(batch) or batch.prices or batch.quotes:
             backlog.add(batch)
+        if not normalizer.kept_bytes:
+            break
         await asyncio.sleep(0)

@@ -1,6 +1,7 @@
 """What a run receives: sockets, books in step with the exchange's, and a record of what was missed."""
 
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic, time
 from typing import Any
 
@@ -30,7 +31,7 @@ class Receiver:
         if settings.live_standby_defers:
             kept = int(settings.live_buffer_mb * 1_000_000 * KEPT_SHARE)
             self.normalizer = deferring = DeferringNormalizer(oldest_event_days=days, max_kept_bytes=kept)
-            keep = deferring.keep
+            keep = partial(self._keep, deferring)
         self.losses = Losses(run_id, shard)
         self.starts = StartGaps(run_id, self.normalizer, shard)
         self.subscriptions = Subscriptions(
@@ -53,6 +54,13 @@ class Receiver:
     def ready(self) -> bool:
         """Whether every book is synced: this run could lead at once."""
         return self.resync.ready_since is not None
+
+    def _keep(self, deferring: DeferringNormalizer, listener: SocketListener, text: bytes, received: float) -> bool:
+        try:
+            return deferring.keep(listener, text, received)
+        except Exception as fault:  # noqa: BLE001 (as below)
+            deferring.refuse(f"{type(fault).__name__}: {fault}", repr(text))
+            return True
 
     def _apply(self, _: SocketListener, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
         try:

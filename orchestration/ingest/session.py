@@ -117,6 +117,7 @@ class LiveSession:
             asyncio.create_task(self._repeat(every_s, step), name=step.__name__)
             for every_s, step in (
                 (BEAT_S, self._beat),
+                (BEAT_S, self._parse_overdue),
                 (TOKENS_S, self._refresh_tokens),
                 (RESYNC_S, self._resync_books),
                 (NEWS_S, self._handle_news),
@@ -148,7 +149,8 @@ class LiveSession:
                 may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
                 socket_newest_ms=self.receiver.busy_newest_ms(),
             )
-            gather(DEFERRING_GATHER_S if self.receiver.normalizer.defers else GATHER_S)
+            deferring = self.receiver.normalizer.defers and self.receiver.ready
+            gather(DEFERRING_GATHER_S if deferring else GATHER_S)
             if self._step_down.is_set():
                 self._step_down.clear()
                 with suppress(psycopg.Error):
@@ -161,6 +163,9 @@ class LiveSession:
             with suppress(psycopg.Error, UpstreamError):
                 await step()
             await asyncio.sleep(every_s)
+
+    async def _parse_overdue(self) -> None:
+        self.receiver.normalizer.settle(0)  # whether or not the database is there
 
     async def _resync_books(self) -> None:
         self.receiver.resync.watch()
@@ -178,7 +183,7 @@ class LiveSession:
         self._freeze_states()
         committer, exchange = self.committer, self.receiver.normalizer.exchange
         self.receiver.find_busy()
-        self.receiver.normalizer.defers = self._standby_defers and not (committer.leading or committer.taking_over)
+        self.receiver.normalizer.defers = self._defers()
         if committer.leading:
             self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
         committer.leases = await self._run_in(
@@ -220,6 +225,14 @@ class LiveSession:
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())
+
+    def _defers(self) -> bool:
+        """Return whether to leave frames unparsed: while another run leads, this one needs few of them."""
+        committer = self.committer
+        if not self._standby_defers or committer.leading or committer.taking_over:
+            return False
+        others = (lease for lease in committer.leases or () if lease.run_id != self._lease.run_id)
+        return any(lease.alive and lease.role == "leader" for lease in others)
 
     def _committed_ms(self) -> int:
         """Return how far the shard's leader has committed or, where it has none, whoever led its markets."""

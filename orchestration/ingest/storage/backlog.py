@@ -40,6 +40,10 @@ class Backlog:
         self._sizes.append(size)
         self.events += len(batch)
         self.bytes += size
+        self.trim()
+
+    def trim(self) -> None:
+        """Drop the oldest beyond the capacity."""
         while self.bytes + self.kept_bytes > self._capacity and len(self._batches) > 1:
             self._record_overflow(self._pop())
 
@@ -81,7 +85,7 @@ class Backlog:
     def withhold_progress(self) -> None:
         """Tell nothing of progress while these batches are written: later ones have rows from before them."""
         for batch in self._batches:
-            batch.exchange_ms = 0
+            batch.withhold_progress()
 
     def window(self, wanted: Callable[[Token], bool], from_ms: int, to_ms: int) -> WriteBatch:
         """Return the rows of some tokens between two exchange timestamps."""
@@ -104,7 +108,10 @@ class Backlog:
         return batch
 
     def _record_overflow(self, batch: WriteBatch) -> None:
-        instants = [row.ts_ms for rows in (batch.trades, batch.changes) for row in rows] or [batch.exchange_ms]
+        instants = [row.ts_ms for rows in (batch.trades, batch.changes) for row in rows] + batch.sent_ms
+        if not instants and not batch.exchange_ms:
+            return  # refusals alone: nothing of a market
+        instants = instants or [batch.exchange_ms]
         dropped = Overflow(min(instants), max(instants), len(batch))
         if self.overflow is None:
             self.overflow = dropped

@@ -145,6 +145,7 @@ class WriteBatch(msgspec.Struct):
     received_ms: int = 0  # our clock when the batch was cut: what was received before is in this or an earlier one
     exchange_ms: int = 0  # the exchange's time then: what it sent before is in this or an earlier one
     newest_ms: int = 0  # newest exchange timestamp in it
+    sent_ms: list[int] = []  # exchange timestamps that its messages lie between, where its rows do not tell
 
     def __len__(self) -> int:
         return len(self.trades) + len(self.changes) + len(self.snapshots) + len(self.ticks) + len(self.refusals)
@@ -175,6 +176,12 @@ class WriteBatch(msgspec.Struct):
         self.received_ms = max(self.received_ms, later.received_ms)
         self.exchange_ms = later.exchange_ms or self.exchange_ms
         self.newest_ms = max(self.newest_ms, later.newest_ms)
+
+    def withhold_progress(self) -> None:
+        """Tell nothing of progress: later batches have rows from before this one."""
+        if self.exchange_ms:
+            self.sent_ms.append(self.exchange_ms)
+            self.exchange_ms = 0
 
     def halves(self) -> "tuple[WriteBatch, WriteBatch]":
         """Split two rows or more into halves that differ by a row at most, without live prices."""

@@ -6,26 +6,32 @@ import json
 import random
 from time import monotonic
 from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import msgspec
+import psycopg
 import pytest
 
 from config.settings import Settings
-from orchestration.feeds.lease import FeedLease
+from orchestration.feeds.lease import FeedLease, LeaseRow
+from orchestration.ingest import session as session_module
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.committer import Committer
 from orchestration.ingest.deferral import DeferringNormalizer, catch_up
 from orchestration.ingest.gaps.from_data_api import GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.gaps.losses import Loss, Losses
+from orchestration.ingest.loop import DEFERRING_GATHER_S, GATHER_S
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.sockets.pulse import Pulse
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
+from orchestration.ingest.storage.rows import WriteBatch
 from sql import database
 from tests import stream_rows
-from tests.orchestration.ingest.builders import NOW, token
+from tests.orchestration.ingest.builders import NOW, make_normalizer, token, trade, trades
+from tests.orchestration.ingest.test_session import make_session
 from upstream.polymarket.market_channel import outgoing
 from upstream.polymarket.market_channel.socket import parse
 from upstream.transport.micro import ONE, text
@@ -57,7 +63,7 @@ class Market:
         self.asks = {at * 10_000: 5 * ONE for at in range(51, 60, 3)}
         self.tick = 10_000
         self.trading = 1.2
-        self.ts_ms = 0
+        self.ts_ms = NOW
 
     def frames(self, ts_ms):
         """Return the frames of one order."""
@@ -201,11 +207,12 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
     leader = Run(url, lambda: now[0], "leader")
     standby = Run(url, lambda: now[0], "standby", defers=defers, max_kept_bytes=max_kept_bytes)
     lease = FeedLease(url, "polymarket", "leader", 600.0)
-    kept, dropped, leads = 0, False, True
+    kept, dropped, leads, overtaken = 0, False, True, 0
     takeover = dice.randint(STEPS // 3, STEPS - 20)
     deaf = dice.randint(20, STEPS) if dice.random() < 0.5 else -1  # the leader misses what is sent for a while
     lost = dice.randint(20, STEPS) if dice.random() < 0.3 else -1  # the standby's socket is lost for a moment
     missed = None
+    held: dict[Market, tuple[str, bytes]] = {}  # instant and frame of a full book that a later change overtakes
     try:
         for run in (leader, standby):
             for each in itertools.chain.from_iterable(market.tokens for market in markets):
@@ -217,10 +224,19 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
             now[0] += dice.choice([0.0, 0.001, 0.1, 0.6])
             now_ms = int(now[0] * 1000)
             market = dice.choice([markets[0], *markets])
+            frames = []
             for message in market.frames(now_ms - dice.randint(0, 3)):
                 frame = msgspec.json.encode(message)
                 if dice.random() < 0.03:
                     frame = array([message])
+                if market not in held and message.event_type == "book" and dice.random() < 0.1:
+                    held[market] = message.timestamp, frame
+                    continue
+                frames.append(frame)
+                if message.event_type == "price_change" and market in held and held[market][0] < message.timestamp:
+                    frames.append(held.pop(market)[1])
+                    overtaken += 1
+            for frame in frames:
                 if leads and not deaf <= step < deaf + 6:
                     leader.receive(frame)
                 for _ in range(2 if dice.random() < 0.05 else 1):
@@ -240,8 +256,9 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
             if dice.random() < 0.3:
                 standby.tick(may_lead=not leads)
             if leads and dice.random() < 0.2:
-                standby.committer.stand_by(leader.committer.committed_ms())
+                standby.tick(may_lead=False)  # a gap is filled long after a tick, and known before the ring is pruned
                 asyncio.run(standby.standby_filler.fill_closed_gaps(now_ms))
+                standby.committer.stand_by(leader.committer.committed_ms())
             kept = max(kept, standby.normalizer.kept_bytes)
             dropped |= defers and any(each.shortened for each in standby.normalizer._markets.values())
             if step == takeover:
@@ -256,6 +273,7 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
         assert standby.normalizer.kept_bytes == 0
         assert standby.losses.all == [], "nothing was missed"
         assert (kept > 0) == defers
+        assert overtaken > 0
         assert dropped or not defers or max_kept_bytes < ENOUGH
         counts = standby.normalizer.counts
         return {**stored(conn, markets), "counts": [counts.messages, counts.mismatches, counts.refused]}
@@ -323,6 +341,66 @@ def test_what_is_stored_and_streamed_is_what_parsing_at_once_stores_and_streams(
 def database_url_of_file(new_database):
     with new_database() as url:
         yield url
+
+
+# --- When a run leaves frames unparsed ---
+
+
+def lease_of(run_id, role, silent_s=1.0):
+    return LeaseRow(run_id, role, True, 0.0, silent_s, {})
+
+
+@pytest.mark.parametrize(
+    ("leases", "defers"),
+    [
+        (None, False),
+        ([], False),
+        ([lease_of("other", "leader")], True),
+        ([lease_of("other", "leader", silent_s=60.0)], False),
+        ([lease_of("other", "standby"), lease_of("another", "gone")], False),
+        ([lease_of("me", "leader")], False),
+    ],
+)
+def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers):
+    async def deferring(**settings):
+        session = make_session(**settings)
+        session.committer.leases = leases
+        session._run_in = AsyncMock(side_effect=psycopg.OperationalError)
+        with pytest.raises(psycopg.OperationalError):
+            await session._beat()
+        return session.receiver.normalizer.defers
+
+    assert asyncio.run(deferring(live_standby_defers=True)) is defers
+    assert not asyncio.run(deferring())
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_events_gather_for_longer_once_every_book_is_synced(monkeypatch, ready):
+    gathered = []
+    monkeypatch.setattr(session_module, "gather", gathered.append)
+
+    async def tick():
+        session = make_session(live_standby_defers=True)
+        session.receiver.normalizer.defers = True
+        session.receiver.resync.ready_since = 0.0 if ready else None
+        session.committer.tick = AsyncMock(side_effect=lambda **_: session.ending.set())
+        await session._tick()
+
+    asyncio.run(tick())
+    assert gathered == [DEFERRING_GATHER_S if ready else GATHER_S]
+
+
+def test_markets_kept_for_too_long_are_parsed_without_a_database():
+    async def parsed():
+        session = make_session(live_standby_defers=True)
+        before_ms = []
+        session._run_in = AsyncMock(side_effect=psycopg.OperationalError)
+        session.committer.tick, session._end = AsyncMock(), AsyncMock()
+        session.receiver.normalizer.settle = lambda ms: (before_ms.append(ms), session.ending.set())
+        await session.run()
+        return before_ms
+
+    assert asyncio.run(parsed()) == [0]
 
 
 # --- Frames ---
@@ -504,8 +582,148 @@ def test_a_takeover_tells_of_no_progress_until_all_that_was_kept_is_written(data
         assert not run.normalizer.defers
         assert len(run.backlog) > 1
         assert {batch.exchange_ms for batch in run.backlog._batches} == {0}
+        assert all(batch.sent_ms for batch in run.backlog._batches), "if they are dropped, their span is known"
     finally:
         run.close()
+
+
+def test_frames_that_become_rows_do_not_count_twice():
+    made, market, listener, _ = make()
+    keep(made, listener, *(market.change(NOW, top=True) for _ in range(30)))
+    made.catch_up([market.tokens[0].token_id])
+    rows = made.cut_batch()
+    made, market, listener, _ = make()
+    keep(made, listener, *(market.change(NOW, top=True) for _ in range(30)))
+    backlog = Backlog(rows.size + 1_000)
+    backlog.add(WriteBatch(refusals=[], received_ms=NOW))
+    backlog.kept_bytes = made.kept_bytes
+    asyncio.run(catch_up(made, backlog, [market.tokens[0].token_id]))
+
+    assert (len(backlog), backlog.overflow, backlog.kept_bytes) == (2, None, 0)
+
+
+def test_what_a_full_ring_has_no_room_for_goes_at_the_next_tick(database_url_of_file):
+    run = Run(database_url_of_file, lambda: NOW / 1000, "me", defers=True, capacity=10_000)
+    for nth in range(3):
+        run.backlog.add(WriteBatch(trades=trades(5, ts_ms=NOW + nth * 100), received_ms=NOW))
+    assert len(run.backlog) == 3
+    run.normalizer.kept_bytes = 5_000
+    run.tick(may_lead=False)
+    run.close()
+
+    assert len(run.backlog) == 1
+    assert [(loss.from_ms, loss.to_ms) for loss in run.losses.all] == [(NOW, NOW + 104)]
+
+
+def test_the_span_of_a_dropped_batch_has_all_that_was_parsed_late_into_it():
+    made, market, listener, now = make()
+    now[0] += 60
+    keep(made, listener, market.book(0, NOW + 10), market.change(NOW + 20, top=True), market.book(1, NOW + 50_000))
+    backlog = Backlog(100)
+    asyncio.run(catch_up(made, backlog, [market.tokens[0].token_id]))
+    assert backlog._batches[0].exchange_ms == 0, "rows from before an earlier batch's end"
+    backlog.add(WriteBatch())
+
+    overflow = backlog.take_overflow()
+    assert overflow.from_ms == NOW + 10
+    assert overflow.to_ms >= NOW + 50_000
+
+
+@pytest.mark.parametrize("crossed", [False, True])
+def test_a_rebuild_begins_with_no_full_book_that_was_overtaken_in_transit(crossed):
+    made, market, listener, now = make()
+    made.settle(NOW - 1_000)
+    old = market.book(0, NOW + 5)
+    for at_ms in (NOW + 10, NOW + 1_000, NOW + 2_000):
+        now[0] = at_ms / 1000 + 0.1
+        made.settle(at_ms)
+        first, second = market.change(at_ms, top=False), market.book(1, at_ms)
+        later = market.change(at_ms, top=True)
+        book = market.book(0, at_ms)
+        if crossed:
+            book.asks = [outgoing.OutgoingLevel("0.01", "5"), *book.asks]
+        keep(made, listener, first, second, old, later, market.book(1, at_ms), book)
+    assert made._markets[market.tokens[0].market_id.encode()].shortened
+    made.settle(NOW + 10_000)
+    made.catch_up([market.tokens[0].token_id])
+
+    state = made.states[market.tokens[0].token_id]
+    if crossed:
+        assert state.book.state == "broken"
+        assert made.mismatched == [state]
+        assert market.tokens[0].token_id in made.unsynced
+    else:
+        assert (made.mismatched, made.counts.mismatches) == ([], 0)
+        assert (state.book.bids, state.book.asks) == (market.bids, market.asks)
+
+
+def test_rows_that_were_parsed_before_come_with_a_catch_up():
+    made, market, listener, _ = make()
+    keep(made, listener, market.change(NOW, top=True))
+    made.invalidate([market.tokens[0].token_id])
+    assert made.kept_bytes == 0
+    backlog, turns = Backlog(ENOUGH), []
+    made.catch_up = turns.append
+    asyncio.run(catch_up(made, backlog, ["a token"] * 1_000))
+
+    assert backlog.events > 0
+    assert len(turns) == 1, "nothing is left to parse"
+
+
+def test_without_the_setting_a_catch_up_cuts_no_batch():
+    made, backlog = make_normalizer(token()), Backlog(ENOUGH)
+    made.apply([trade(token())])
+    asyncio.run(catch_up(made, backlog, [token().token_id]))
+
+    assert len(backlog) == 0
+
+
+def test_the_last_trade_that_is_kept_is_one_that_is_accepted():
+    made, market, listener, now = make()
+    made.settle(NOW - 1_000)
+    first, second = (each.token_id for each in market.tokens)
+    sold = next(market.trade(NOW + 1))
+    sold.asset_id, sold.price = first, "0.42"
+    refused = next(market.trade(NOW + 2))
+    refused.asset_id, refused.price = first, "0"
+    keep(made, listener, sold, refused)
+    for at_ms in (NOW + 10, NOW + 1_000, NOW + 2_000):
+        now[0] = at_ms / 1000 + 0.1
+        made.settle(at_ms)
+        keep(made, listener, market.change(at_ms, top=True), market.book(0, at_ms), market.book(1, at_ms))
+    assert made._markets[market.tokens[0].market_id.encode()].shortened
+    made.catch_up([first])
+
+    assert (made.states[first].last, made.states[first].last_ms) == (420_000, NOW + 1)
+    assert made.states[second].last is None
+
+
+def test_a_fault_while_frames_are_parsed_leaves_clock_and_batch_as_they_were(monkeypatch):
+    made, market, listener, now = make()
+    exchange, batch = made.exchange, made._batch
+    keep(made, listener, market.change(NOW, top=True))
+    now[0] += 1
+    made.settle(NOW + 1_000)
+    monkeypatch.setattr(made, "_replay_settled", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        made.catch_up([market.tokens[0].token_id])
+
+    assert (made.exchange, made._batch) == (exchange, batch)
+    assert made.exchange is exchange
+    assert made._batch is batch
+
+
+def test_a_frame_that_cannot_be_kept_is_refused(monkeypatch):
+    receiver = Receiver(Settings(_env_file=None, live_standby_defers=True), "ws://127.0.0.1:9/", None, run_id="me")
+    monkeypatch.setattr(receiver.normalizer, "_may_keep", lambda _: 1 / 0)
+    market = Market(1, random.Random(1))
+    for each in market.tokens:
+        receiver.normalizer.follow(each, 10_000)
+    receiver.normalizer.defers = True
+
+    assert receiver.subscriptions._keep(Socket(), msgspec.json.encode(market.change(NOW, top=True)), 5.0)
+    (refusal,) = receiver.normalizer.cut_batch().refusals
+    assert refusal.reason.startswith("ZeroDivisionError")
 
 
 @pytest.mark.parametrize("defers", [False, True])

@@ -15,10 +15,10 @@ NOWHERE = "http://127.0.0.1:9"
 NO_CALLBACKS = dict.fromkeys(("on_messages", "on_opened", "on_lost"))
 
 
-def make_session():
+def make_session(**settings):
     """Return a session that nothing is called of yet."""
     return LiveSession(
-        Settings(_env_file=None),
+        Settings(_env_file=None, **settings),
         "postgresql://127.0.0.1:9/none",
         ExchangeClient(NOWHERE, NOWHERE, "ws://127.0.0.1:9/", NOWHERE),
         run_id="me",

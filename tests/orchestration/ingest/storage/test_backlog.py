@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 from orchestration.ingest.storage.backlog import Backlog
-from orchestration.ingest.storage.rows import BATCH_BYTES, TRADE_BYTES, WriteBatch
+from orchestration.ingest.storage.rows import BATCH_BYTES, TRADE_BYTES, Refusal, WriteBatch
 from tests.orchestration.ingest.builders import NOW, make_normalizer, token, trades
 from upstream.polymarket.market_channel.socket import parse
 
@@ -50,6 +50,26 @@ def test_beyond_its_capacity_the_oldest_go_and_their_span_is_known():
     assert (overflow.from_ms, overflow.to_ms, overflow.events) == (NOW, NOW + 203, 12)
     assert backlog.events == 8
     assert backlog.take_overflow() is None
+
+
+def test_dropped_refusals_are_no_span_of_a_market():
+    backlog = Backlog(100)
+    for _ in range(2):
+        backlog.add(WriteBatch(refusals=[Refusal("socket", "no trade", "{}")], received_ms=NOW))
+
+    assert (len(backlog), backlog.take_overflow()) == (1, None)
+
+
+def test_a_batch_that_tells_of_no_progress_has_a_span():
+    backlog = Backlog(100)
+    backlog.add(WriteBatch(received_ms=NOW, exchange_ms=NOW + 7))
+    for _ in range(2):  # two takeovers
+        backlog.withhold_progress()
+    assert backlog.head(CAPACITY)[0].exchange_ms == 0
+    backlog.add(batch())
+
+    overflow = backlog.take_overflow()
+    assert (overflow.from_ms, overflow.to_ms) == (NOW + 7, NOW + 7)
 
 
 def test_what_went_over_while_being_written_is_not_forgotten_twice():
