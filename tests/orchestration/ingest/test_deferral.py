@@ -634,6 +634,7 @@ def test_a_rebuild_begins_with_no_full_book_that_was_overtaken_in_transit(crosse
     made, market, listener, now = make()
     made.settle(NOW - 1_000)
     old = market.book(0, NOW + 5)
+    market.bids[500_000], market.asks[505_000] = 5 * ONE, 5 * ONE  # the best prices have moved since
     for at_ms in (NOW + 10, NOW + 1_000, NOW + 2_000):
         now[0] = at_ms / 1000 + 0.1
         made.settle(at_ms)
@@ -642,7 +643,7 @@ def test_a_rebuild_begins_with_no_full_book_that_was_overtaken_in_transit(crosse
         book = market.book(0, at_ms)
         if crossed:
             book.asks = [outgoing.OutgoingLevel("0.01", "5"), *book.asks]
-        keep(made, listener, first, second, old, later, market.book(1, at_ms), book)
+        keep(made, listener, first, second, old, later, book)
     assert made._markets[market.tokens[0].market_id.encode()].shortened
     made.settle(NOW + 10_000)
     made.catch_up([market.tokens[0].token_id])
