@@ -365,7 +365,7 @@ def use_webhooks(stack: Stack, receiver: Any, conn: psycopg.Connection[Any]) -> 
     stack.ask(f"{path}/rotate-secret", {"step": rotated["secret"]}, key=key)
     stack.ask(f"{path}/rotate-secret", f'{{"step": "{rotated["secret"]}', key=key)
     stack.ask(f"{path}/test", method="POST", key=key)
-    until(lambda: len(receiver.seen) > 2)
+    until(lambda: len(receiver.seen) > 1)  # the challenge, and this
     receiver.close()
     stack.ask(f"{path}/test", method="POST", key=key)
     failed = "select from webhook_deliveries, jsonb_array_elements(log) as each where each ->> 'error' is not null"
