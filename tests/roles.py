@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -9,6 +11,8 @@ from sql.roles import logins
 from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import psycopg
 
 PASSWORD = "of-the-tests"
@@ -26,3 +30,14 @@ def ensure(admin: psycopg.Connection, url: str) -> None:
     here = urlsplit(url)._replace(path=f"/{admin.info.dbname}").geturl()
     logins.ensure(admin, {role: login_url(here, role) for role in (PIPELINE, API, SITE)})
     admin.execute("select pg_advisory_unlock(hashtextextended('presage tests: logins', 0))")
+
+
+@contextmanager
+def temporary_role(admin: psycopg.Connection, options: str) -> Iterator[str]:
+    """Yield a role of the server with a name that no other test has."""
+    name = f"test_{secrets.token_hex(4)}"
+    admin.execute(f"create role {name} {options}")
+    try:
+        yield name
+    finally:
+        admin.execute(f"drop role {name}")
