@@ -210,10 +210,15 @@ def test_a_role_may_run_the_queries_of_its_processes(conn, role):
     if role == PIPELINE:
         for text in (text for _, text in named() if text.lower().startswith("create temp")):
             conn.execute(text)  # other queries read from it
+    conn.execute("set plan_cache_mode = force_generic_plan")
+    parameters = "select cardinality(parameter_types) from pg_prepared_statements where name = %s"
     for name in sorted(theirs):
         try:
             with conn.transaction():
-                conn.execute(f"explain (generic_plan) {texts[name]}".encode())
+                conn.execute(f'prepare "{name}" as {texts[name]}'.encode())
+                (count,) = conn.execute(parameters, [name]).fetchone()
+                given = f"({', '.join(['null'] * count)})" if count else ""
+                conn.execute(f'explain execute "{name}"{given}'.encode())
         except errors.InsufficientPrivilege as error:
             refused.append(f"{name}: {error}")
 
