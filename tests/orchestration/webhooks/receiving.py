@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import socket
 import threading
 import time
 from base64 import b64encode
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
@@ -53,6 +54,7 @@ class Receiver:
         self.answer = lambda _number, _seen: 200
         self.stray = b""
         self.connections = 0
+        self.sockets: list[socket.socket] = []
         lock = threading.Lock()
 
         class Handler(BaseHTTPRequestHandler):
@@ -87,6 +89,7 @@ class Receiver:
 
             def process_request(self, request, client_address):
                 receiver.connections += 1
+                receiver.sockets.append(request)
                 super().process_request(request, client_address)
 
             def handle_error(self, *_):  # a killed sender does not wait for the answer
@@ -101,9 +104,13 @@ class Receiver:
         return f"http://127.0.0.1:{self.server.server_port}/hook"
 
     def close(self):
+        """Close the port, and the connections that senders keep open: a thread would go on answering on each."""
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
+        for each in self.sockets:
+            with suppress(OSError):  # it is closed already
+                each.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
