@@ -69,8 +69,9 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
             # Ended when all is well: on another machine any time given by `--for` might be too short.
             until(lambda: run.poll() is not None or well(out), within_s=240)
             dagster = f"{json.loads(out.read_text())['urls']['dagster']}/graphql"
+            # Dagster is started last, after the first figures.
+            until(lambda: run.poll() is not None or (data_dir / "dagster.password").exists())
             password = (data_dir / "dagster.password").read_text()
-            # Started last, after the first figures.
             until(lambda: run.poll() is not None or fetch(dagster, password=password, body={"query": "{ version }"}))
             stranger = fetch(dagster, body={"query": "{ version }"})
             until(lambda: run.poll() is not None or (data_dir / control.NAME).exists())
