@@ -160,8 +160,9 @@ def migrate(
     from psycopg.conninfo import make_conninfo
 
     from cli import logins
+    from cli.stack.databases import create_beside
     from cli.stack.plan_builder import database
-    from cli.stack.stack import DAGSTER, create_beside
+    from cli.stack.stack import DAGSTER
     from config import settings
     from sql import migrate as migrations
 

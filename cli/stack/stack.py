@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli import logins
 from cli.stack import readiness, sources
+from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
@@ -21,7 +22,6 @@ from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from cli.stack.plan import Plan
     from cli.stack.processes import Report, Supervisor
@@ -417,76 +417,6 @@ class Stack:
             loaded = entry["locationOrLoadError"] or {}
             if loaded.get("__typename") == "PythonError":
                 raise StartError(f"Dagster could not load the definitions: {loaded['message']}")
-
-
-def create_beside(url: str, name: str) -> None:
-    """Create another database on the same server, if it is missing."""
-    from psycopg import errors, sql
-
-    from sql.database import connect
-
-    with connect(url, autocommit=True) as conn:
-        if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
-            with contextlib.suppress(errors.DuplicateDatabase):
-                conn.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
-
-
-def refuse_other_schema(url: str, *, made_now: bool) -> None:
-    """Refuse tables of another checkout: until the first release, the one migration is edited, not added to."""
-    import hashlib
-
-    from psycopg.types.json import Jsonb
-
-    from sql import database, migrate
-
-    with database.connect(url) as conn:
-        digest = hashlib.sha256(migrate.script(database.license(conn)).encode()).hexdigest()
-        if made_now:
-            conn.execute(
-                "insert into settings (name, value) values ('schema', %s)"
-                " on conflict (name) do update set value = excluded.value, updated_at = now()",
-                [Jsonb(digest)],
-            )
-            return
-        held = conn.execute("select value from settings where name = 'schema'").fetchone()
-    if held is not None and held[0] != digest:
-        raise StartError("the database was created by another version of the schema: start over with --fresh")
-
-
-def refuse_other_source(url: str, source: str) -> None:
-    """Refuse to mix simulated, replayed and real data: a database has one source."""
-    from sql.database import connect
-
-    with connect(url) as conn:
-        others = conn.execute("select distinct source from markets where source <> %s", [source]).fetchall()
-    if others:
-        held = ", ".join(str(row[0]) for row in others)
-        raise StartError(
-            f"the database holds data of another source ({held}), and {source} data must not be mixed with it: "
-            "set DATABASE_URL to another database, one for each source, or unset it: "
-            "the embedded server has a database for each"
-        )
-
-
-def refuse_other_tape(url: str, tape: Path | None) -> None:
-    """Refuse to mix recordings of two folders with the same name."""
-    from psycopg.types.json import Jsonb
-
-    from sql.database import connect
-
-    if tape is None:
-        return
-    with connect(url) as conn:
-        kept = conn.execute(
-            "insert into settings (name, value) values ('tape', %s)"
-            " on conflict (name) do update set value = settings.value returning value",
-            [Jsonb(str(tape))],
-        ).fetchone()
-    if kept is not None and kept[0] != str(tape):
-        raise StartError(
-            f"the database holds recordings of {kept[0]}, another folder of the same name: rename one of them, "
-            "or start over with --fresh"
-        )
 
 
 def daemon_alive_since(url: str, since: float) -> bool:

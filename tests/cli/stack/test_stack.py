@@ -9,10 +9,11 @@ from dataclasses import replace
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
+from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
 from cli.stack.processes import StartError, Supervisor
-from cli.stack.stack import Stack, create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from cli.stack.stack import Stack
 from sql.roles.rights import API, PIPELINE, SITE
 from upstream.sandbox.server import Sandbox
 
