@@ -9,7 +9,6 @@ from urllib.parse import quote, urlsplit
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from sqlalchemy import URL
 
 License = Literal["timescale", "apache"]
 
@@ -67,6 +66,8 @@ def without_password(url: str) -> str:
 
 def sqlalchemy_url(url: str, driver: str = "psycopg") -> str:
     """Convert a libpq URI, also of a Unix socket, into SQLAlchemy's form."""
+    from sqlalchemy import URL  # noqa: PLC0415 (a tenth of a second, which few processes need)
+
     parts = {key: str(value) for key, value in conninfo_to_dict(url).items() if value is not None}
     host, port = parts.pop("host", None), parts.pop("port", None)
     if host and (host.startswith("/") or "," in host):  # sockets and several hosts cannot be written before the slash

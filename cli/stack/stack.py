@@ -187,7 +187,8 @@ class Stack:
         with self._step("migration"):
             applied: list[str] = []
             migrate.upgrade(self.database_url, progress=applied.append)
-            for step in applied:
+            is_new = len(applied) == len(migrate.revisions())
+            for step in [f"tables made by {len(applied)} revisions"] if is_new else applied:
                 self.report(step)
             logins.create(self.database_url, self.logins, self.dagster_url)
             refuse_other_schema(self.database_url, made_now=bool(applied))

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import psycopg
 import pytest
-from aiosql.queries import Queries
 
 from sql import database, queries
 from tests.community import CommunityError
 
+ROOT = Path(__file__).parents[2]
 # Statements that a server parses only when it runs them.
 UTILITIES = ("analyze", "call", "copy", "create", "lock", "notify", "set", "truncate")
 
 
+TOPICS = sorted(file.stem for file in queries.FOLDER.glob("*.sql"))
+
+
+def every():
+    """Return every query by its name."""
+    for topic in TOPICS:
+        found = getattr(queries, topic)
+        for name in found.available_queries:
+            if not name.endswith("_cursor"):  # the same query again
+                yield f"{topic}.{name}", getattr(found, name)
+
+
 def named():
     """Return every query's name and text, its parameters numbered."""
-    for topic, found in vars(queries).items():
-        if isinstance(found, Queries):
-            for name in found.available_queries:
-                if not name.endswith("_cursor"):  # the same query again
-                    yield f"{topic}.{name}", numbered(getattr(found, name).sql)
+    return ((name, numbered(query.sql)) for name, query in every())
 
 
 def numbered(sql):
@@ -55,12 +66,22 @@ def test_every_query_is_understood(request, licence):
 
 
 def test_every_query_says_what_it_is_for():
-    silent = [
-        f"{topic}.{name}"
-        for topic, found in vars(queries).items()
-        if isinstance(found, Queries)
-        for name in found.available_queries
-        if not name.endswith("_cursor") and not (getattr(found, name).__doc__ or "").strip()
-    ]
+    silent = [name for name, query in every() if not (query.__doc__ or "").strip()]
 
     assert silent == []
+
+
+def test_a_topic_is_read_once_and_when_it_is_imported():
+    program = """
+import sys
+from sql.queries import feed, feed as again
+assert feed is again
+assert "markets" not in vars(sys.modules["sql.queries"])
+"""
+    subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
+
+
+@pytest.mark.parametrize("name", ["nothing", "../roles", "__path__x"])
+def test_what_is_no_topic_is_no_attribute(name):
+    with pytest.raises(AttributeError, match=re.escape(name)):
+        getattr(queries, name)

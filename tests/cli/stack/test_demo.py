@@ -87,6 +87,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     assert run.returncode == 0, said
     assert "problems" not in said
     assert "simulated" in said
+    assert "tables made by" in said
     assert f"user presage, password {password}" in said
     assert stranger is None
     assert restarted[0], restarted[1]
