@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup installed demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
+.PHONY: help setup installed collected demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -68,9 +68,14 @@ test test-hours test-load: export PYTHONDONTWRITEBYTECODE :=
 # One more than there are cores: tests wait for the servers that they start.
 WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
 
+# The tests' bytecode, once, while lint needs one core: each worker would compile them all. The tests themselves report
+# what cannot be imported.
+collected: $(VENV)/.installed
+	@$(BIN)/pytest --collect-only -qq > /dev/null || true
+
 # npm waits for its registry while lint computes.
 test: ## Lint and every test (below 10 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j3 -O installed lint .venv-exchange/.installed
+	@$(MAKE) --no-print-directory -j4 -O installed lint collected .venv-exchange/.installed
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
 test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days: ARGS="--at 'today 00:05'"
@@ -90,7 +95,7 @@ soak: setup browser ## Long proofs: kill -9 of everything under load
 SECONDS_EACH ?= 600
 
 fuzz: setup ## Long property tests, and ten minutes of search for each parser: SECONDS_EACH=60
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz" --timeout 3600 $(ARGS)
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/pytest -m "not soak" -k "property or fuzz or random_history" --timeout 3600 $(ARGS)
 	$(BIN)/uv pip install -q --python $(BIN)/python --require-hashes -r tests/fuzzing/atheris.lock
 	$(BIN)/python -m tests.fuzzing --seconds $(SECONDS_EACH)
 

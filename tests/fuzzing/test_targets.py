@@ -7,7 +7,7 @@ import pytest
 from tests.fuzzing import seeds
 from tests.fuzzing.targets import TARGETS
 
-VARIANTS = 200
+VARIANTS = 100
 
 
 def test_every_target_has_valid_inputs(recorded):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from api.endpoints.table import ENDPOINTS
 from tests.api.fuzz.schemathesis_run import run
+from tests.effort import LONG, examples
 
-LONG = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"  # `make fuzz`
-EXAMPLES, LEAST = (1_700, 100_000) if LONG else (5, 1_500)
+EXAMPLES, LEAST = examples(2, 1_700), examples(1_000, 100_000)
 # New questions are made up by `make fuzz`, and not for whoever changes something else.
 HOW = {"generation_database": "none"} if LONG else {"generation_deterministic": None}
 # A WebSocket is no answer for a fuzzer of HTTP, the document is what it has begun with, and no file's name is guessed.

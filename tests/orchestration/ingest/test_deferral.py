@@ -30,6 +30,7 @@ from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
 from sql import database
 from tests import stream_rows
+from tests.effort import examples
 from tests.orchestration.ingest.builders import NOW, make_normalizer, token, trade, trades
 from tests.orchestration.ingest.test_session import make_session
 from upstream.polymarket.market_channel import outgoing
@@ -326,8 +327,8 @@ def differences(one, other):
     }
 
 
-@pytest.mark.parametrize("seed", range(48))
-def test_what_is_stored_and_streamed_is_what_parsing_at_once_stores_and_streams(database_url_of_file, seed):
+@pytest.mark.parametrize("seed", range(examples(12, 48)))
+def test_after_a_random_history_the_same_is_stored_and_streamed_as_by_parsing_at_once(database_url_of_file, seed):
     with database.connect(database_url_of_file, autocommit=True) as conn:
         most = 20_000 if seed % 4 == 3 else ENOUGH  # bytes of frames: beyond it they are parsed
         at_once = play(database_url_of_file, conn, seed, defers=False)
