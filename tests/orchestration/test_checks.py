@@ -1,5 +1,6 @@
 """Results of the checks on data that is healthy, late, crossed, incomplete or refused."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -207,6 +208,7 @@ def test_passes_of_data_quality_that_stop_are_told_of_while_ingestion_runs(conn)
 
 
 def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
+    began = time.monotonic()
     beat(conn, "ingestion", 30)
     beat(conn, "aggregates", 1)
     insert(conn, "quarantine", {"source": "chain", "reason": "unknown event", "payload": "{}"})
@@ -221,6 +223,6 @@ def test_every_check_is_answered_in_dagsters_terms(database_url, conn):
     assert set(answered) == {(spec.asset_key, spec.name) for spec in SPECS}
     late = answered[dg.AssetKey("trades"), "ingestion_fresh"]
     assert (late.passed, late.severity) == (False, dg.AssetCheckSeverity.WARN)
-    assert late.metadata["lag_s"].value == pytest.approx(30, abs=2)
+    assert 30 <= late.metadata["lag_s"].value <= 30 + time.monotonic() - began
     assert answered[dg.AssetKey("market_rankings"), "aggregates_fresh"].passed
     assert answered[dg.AssetKey("markets"), "nothing_refused"].passed, "that was the chain's"

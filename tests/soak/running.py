@@ -93,6 +93,16 @@ class RunningDemo:
     def lease(self, role: str) -> LiveLease:
         return next(lease for lease in self.leases() if lease.role == role)
 
+    def committed_ms(self) -> int:
+        """Return the exchange time up to which every shard's leader has committed."""
+        with self.connect() as conn:
+            (written_ms,) = conn.execute(
+                """select min((detail ->> 'written_ms')::bigint) from feed_leases
+                where (feed = 'polymarket' or starts_with(feed, 'polymarket/'))
+                    and role = 'leader' and beat_at > now() - interval '5 s'"""
+            ).fetchone()
+        return written_ms or 0
+
     def whole(self) -> bool:
         """Return whether each shard has a leader and a ready standby, no other run exists, and every service runs."""
         leases = [lease for lease in self.leases() if guard.alive(lease.pid)]

@@ -86,7 +86,7 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
             table.add_row(name, f"{pause:.2f} s", f"{recovery:.1f} s")
             print(f"{nth}. {name}: no commit for {pause:.2f} s, whole again after {recovery:.1f} s", flush=True)
         ended_ms = demo.exchange()["clock_ms"] - 1
-        time.sleep(5)  # for the last of them to be committed
+        demo.wait_until(lambda: demo.committed_ms() > ended_ms, RECOVERY_S)
 
         runs = demo.graphql(RUNS)["runsOrError"]["results"]
         with demo.connect() as conn:

@@ -36,6 +36,7 @@ def test_nothing_is_lost_without_a_record_while_shards_change_and_runs_are_kille
             took = demo.wait_until(demo.whole, RECOVERY_S)
             print(f"{shards} shards, {killed.feed} {killed.role} killed: whole after {took:.1f} s", flush=True)
         ended_ms = demo.exchange()["clock_ms"] - 1
+        demo.wait_until(lambda: demo.committed_ms() > ended_ms, RECOVERY_S)
         url = demo.running()["database_url"]
         missing = (
             "select count(*) from coverage_gaps where kind = 'trades' and filled_at is null"

@@ -222,7 +222,10 @@ def test_a_key_that_was_tried_before_it_was_made_is_valid_at_once_in_every_worke
 
 
 def test_keys_are_found_also_while_no_changes_are_notified(database_url, conn):
-    ended = "select count(pg_terminate_backend(pid)) from pg_stat_activity where application_name = 'presage api keys'"
+    ended = """
+        select count(pg_terminate_backend(pid)) from pg_stat_activity
+        where application_name = 'presage api keys' and datname = current_database()
+    """
     with serving(database_url) as server:
         until(lambda: conn.execute(ended).fetchone() == (1,))
         key = generous(conn, "someone@example.com")

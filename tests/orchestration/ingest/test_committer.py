@@ -181,7 +181,10 @@ def test_the_lead_is_lost_with_the_connection_and_nothing_is_written_without_it(
     committer.leases = []
     tick(committer)
     assert committer.leading
-    conn.execute("select pg_terminate_backend(pid) from pg_stat_activity where application_name like '%leader'")
+    conn.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where application_name like '%leader' and datname = current_database()"
+    )
     normalizer.apply([book(YES, [(400_000, 1)], [])])
     tick(committer)
 

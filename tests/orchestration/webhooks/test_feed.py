@@ -130,7 +130,8 @@ def test_a_database_that_goes_away_is_come_back_to(conn, receiver, start):
     running = start("faithful")
     until(lambda: roles(conn).get("faithful") == "leader")
     conn.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'presage feed delivery%'"
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where application_name like 'presage feed delivery%' and datname = current_database()"
     )
     tell(conn, trade(1))
 
