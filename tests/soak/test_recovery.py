@@ -6,12 +6,16 @@ import datetime as dt
 import os
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sql.backup.base import recovery, taking
 from sql.embedded import Cluster
 from tests.archived import SETTINGS, archived, erase
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINUTES = float(os.environ.get("PRESAGE_SOAK_MINUTES", "10"))
 WRITERS = 3
@@ -56,6 +60,7 @@ def test_what_was_committed_by_the_second_before_a_table_was_dropped_is_there_an
             took = time.monotonic() - began
             with Cluster(into / "database", settings=SETTINGS) as copy:
                 rows = made.query("select trade_id from trades order by 1", copy.url("exchange"))
+                sizes_mb = [size_mb(folder) for folder in (copy.home, made.repository)]
         finally:
             erase(into)
 
@@ -63,7 +68,12 @@ def test_what_was_committed_by_the_second_before_a_table_was_dropped_is_there_an
         with capsys.disabled():
             print(
                 f"\n{len(commits):,} commits in {MINUTES} min, {len(by_then):,} by {moment}; full backup {full.label};"
-                f" from {done.backup.label} recovered in {took:.1f} s: {len(rows):,} rows"
+                f" from {done.backup.label} recovered in {took:.1f} s: {len(rows):,} rows;"
+                f" database {sizes_mb[0]:,} MB, repository {sizes_mb[1]:,} MB"
             )
         assert rows == by_then
         assert len(by_then) < len(commits)
+
+
+def size_mb(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()) // 1_000_000
