@@ -8,15 +8,29 @@ time, a dozen times in the first minute and several times in each minute after i
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
+import os
 import pkgutil
+import time
 from multiprocessing import forkserver
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dagster._cli.api import grpc_command
 from dagster._grpc import server
+from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from orchestration import assets as defs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+log = logging.getLogger(__name__)
+
+WAIT_S = 600.0  # as `presage up` waits for the database
+RETRY_S = 0.2
+USABLE = "select coalesce(has_table_privilege(to_regclass('runs'), 'insert'), has_schema_privilege('public', 'create'))"
 
 PRELOADED = [
     "orchestration.definitions",
@@ -39,9 +53,28 @@ def preload() -> None:
     forkserver.ensure_running()
 
 
+def wait_for_database(url: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Wait until our login can use the database; `presage up` creates it meanwhile. Dagster itself gives up soon."""
+    engine, began, reason = create_engine(url, poolclass=NullPool), time.monotonic(), ""
+    while time.monotonic() - began < WAIT_S:
+        before = reason
+        try:
+            with engine.connect() as conn:
+                if conn.scalar(text(USABLE)):
+                    return
+                reason = "it is not ours yet"
+        except OperationalError as error:
+            reason = str(error.orig)
+        if not before:
+            log.warning("waiting for the database: %s", reason)
+        sleep(RETRY_S)
+
+
 def main() -> None:
     """Serve until asked to stop."""
     preload()
+    if url := os.environ.get("DAGSTER_PG_URL"):
+        wait_for_database(url)
     server.DagsterApiServer = CodeServer  # type: ignore[misc]
     grpc_command()
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sql.embedded import Cluster
 
 DAGSTER = "dagster"  # its database on a server of yours
+DATABASE_READY_S = 600.0  # recovery after a crash replays the log
 LOGINS = ("pipeline_database_url", "api_database_url", "site_database_url")
 
 
@@ -38,7 +39,7 @@ class EmbeddedDatabase:
     cluster: Cluster
     started: Callable[[int], None]
     name: str = "database"
-    ready_within_s: float = 600.0  # recovery after a crash replays the log
+    ready_within_s: float = DATABASE_READY_S
     grace_s: float = 10.0
     tier: int = 0
 
@@ -324,6 +325,7 @@ class Stack:
             *("--location-name", "presage", "--use-python-environment-entry-point"),
             *("--log-format", self._dagster_format),
             is_ready=lambda: readiness.listens(port),  # it listens once it has loaded
+            ready_within_s=DATABASE_READY_S,  # it first waits for the database
             grace_s=2.0,  # on SIGTERM it keeps serving for minutes while its runs are alive
         )
 

@@ -13,7 +13,7 @@ from cli.stack.databases import create_beside, refuse_other_schema, refuse_other
 from cli.stack.plan import Plan
 from cli.stack.ports import Ports
 from cli.stack.processes import StartError, Supervisor
-from cli.stack.stack import Stack
+from cli.stack.stack import EmbeddedDatabase, Stack
 from sql.roles.rights import API, PIPELINE, SITE
 from upstream.sandbox.server import Sandbox
 
@@ -91,6 +91,10 @@ def test_the_real_exchange_is_left_to_the_settings(tmp_path):
     assert not [
         name for name in told if name.startswith(("PRESAGE_GAMMA", "PRESAGE_CLOB", "PRESAGE_DATA_API", "PRESAGE_CHAIN"))
     ]
+
+
+def test_the_code_server_may_wait_as_long_as_the_database_takes(tmp_path):
+    assert stack(tmp_path).code_server().ready_within_s >= EmbeddedDatabase.ready_within_s
 
 
 def test_dagster_is_told_its_driver_and_its_own_database(tmp_path):
