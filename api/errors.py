@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MEDIA_TYPE = "application/problem+json"
-KEY = re.compile(r"psg_[A-Za-z0-9_-]+")  # in a path or a value, where it does not belong
+# API keys and secrets of webhooks, in a path or a value, where they do not belong.
+SECRET = re.compile(r"psg_[A-Za-z0-9_-]{16,}|whsec_[A-Za-z0-9_+/=%-]{16,}")
 log = logging.getLogger("presage.api")
 
 # code: (usual status, title)
@@ -82,7 +83,7 @@ def document(
     errors: Sequence[Mapping[str, Any]] = (),
     more: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Encode a problem document. It may repeat what was sent, but no API key."""
+    """Encode a problem document. It may repeat what was sent, but no API key and no secret of a webhook."""
     usual, title = CATALOGUE[code]
     problem: dict[str, Any] = {
         "type": f"urn:presage:problem:{code}",
@@ -96,12 +97,12 @@ def document(
     if errors:
         problem["errors"] = list(errors)
     problem.update(more or {})
-    return without_keys(msgspec.json.encode(problem).decode()).encode()
+    return without_secrets(msgspec.json.encode(problem).decode()).encode()
 
 
-def without_keys(text: str) -> str:
-    """Return a text with the API keys in it redacted."""
-    return KEY.sub("psg_REDACTED", text)
+def without_secrets(text: str) -> str:
+    """Return a text with the API keys and secrets of webhooks in it redacted."""
+    return SECRET.sub(lambda found: f"{found[0].partition('_')[0]}_REDACTED", text)
 
 
 def on_the_wire(status: int, code: str, detail: str) -> bytes:
@@ -148,7 +149,7 @@ def serialize(req: falcon.Request, resp: falcon.Response, error: falcon.HTTPErro
 def unexpected(req: falcon.Request, resp: falcon.Response, error: Exception, params: dict[str, Any]) -> None:  # noqa: ARG001
     """Answer an unexpected error: the traceback is logged, the client gets a request id to quote."""
     request_id = getattr(req.context, "id", None)
-    log.error("%s %s failed (request %s)", req.method, without_keys(req.path), request_id, exc_info=error)
+    log.error("%s %s failed (request %s)", req.method, without_secrets(req.path), request_id, exc_info=error)
     raise Problem("internal", "The error was logged", hint="Quote the request_id when you report it")
 
 

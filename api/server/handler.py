@@ -268,7 +268,7 @@ class Handler(WebSocketHandler, PyWSGIHandler):  # type: ignore[misc]
                 "QUERY_STRING": (shown := redacted(query)),
                 "RAW_URI": f"{self.path.partition('?')[0]}?{shown}",
             }
-        env = {**env, **{name: errors.without_keys(env.get(name, "")) for name in ("PATH_INFO", "RAW_URI")}}
+        env = {**env, **{name: errors.without_secrets(env.get(name, "")) for name in ("PATH_INFO", "RAW_URI")}}
         status = self.status.decode() if isinstance(self.status, bytes) else self.status
         answer = GeventResponse(status, self.response_headers or [], self.response_length)
         asked: list[tuple[str, str]] = self.headers.items() if self.environ else []

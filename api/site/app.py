@@ -17,7 +17,14 @@ from starlette.routing import Route
 from api.site.feeds import DataRoutes, error_response
 from api.site.mcp.app import Mcp
 from api.site.mcp.sse import QueryHidden
-from api.site.middleware import NON_PAGE_PREFIXES, MarkdownSuffix, RateLimit, RequestId, SecurityHeaders
+from api.site.middleware import (
+    NON_PAGE_PREFIXES,
+    MarkdownSuffix,
+    RateLimit,
+    RequestId,
+    SecretsHidden,
+    SecurityHeaders,
+)
 from api.site.pages import PAGES, TEXTS
 from api.site.passes import Allowance
 from api.site.rendering import Renderer
@@ -88,6 +95,7 @@ def create_app(
         middleware=[
             Middleware(RequestId),
             Middleware(QueryHidden),
+            Middleware(SecretsHidden),
             Middleware(SecurityHeaders, api_url=site.api_url),
             Middleware(RateLimit, proxies=site.proxies, a_second=requests_a_second),
             Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5),

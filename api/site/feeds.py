@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from api.errors import without_secrets
 from api.site.live import LiveListener
 
 if TYPE_CHECKING:
@@ -193,8 +194,8 @@ def error_response(
     headers: dict[str, str] | None = None,
     **more: Any,
 ) -> Response:
-    """Return an error in the format of all the site's routes that are not pages."""
-    error = {"code": code, "message": message, "hint": hint, **more}
+    """Return an error in the format of all the site's routes that are not pages; it repeats no API key."""
+    error = {"code": code, "message": without_secrets(message), "hint": hint, **more}
     return JSONResponse({"error": error}, status, CORS_HEADERS | {"Cache-Control": "no-store"} | (headers or {}))
 
 

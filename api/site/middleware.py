@@ -1,4 +1,4 @@
-"""ASGI middleware for every request: rate limit, request id, security headers, and the `.md` suffix."""
+"""ASGI middleware for every request: rate limit, request id, security headers, the `.md` suffix, misplaced keys."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cachetools import LRUCache
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 
-from api.errors import new_id
+from api.errors import new_id, without_secrets
 from api.server.middleware import REQUEST_ID
 from config.logging import request_id
 
@@ -40,6 +40,20 @@ def content_security_policy(api_url: str, *, inline_styles: bool = False) -> str
         "frame-ancestors 'none'",
     )
     return "; ".join(directives)
+
+
+class SecretsHidden:
+    """Redacts API keys in a page's URL, where none belongs: pages repeat their URL, and look up what it names."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Redact path and query in the scope itself: the page of an internal error is made outside of this."""
+        if scope["type"] == "http" and not scope["path"].startswith(NON_PAGE_PREFIXES):
+            scope["path"] = without_secrets(scope["path"])
+            scope["query_string"] = without_secrets(scope["query_string"].decode("ascii")).encode()
+        await self._app(scope, receive, send)
 
 
 class MarkdownSuffix:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from api.errors import without_secrets
 from api.site.views.registration import fields, forwarded
 from api.site.visit import Page, Refusal
 
@@ -47,7 +48,8 @@ async def _posted(visit: Visit, template: str, title: str, path: str, name: str)
     if answer.ok:
         return _page(template, title, "", done=answer.data)
     if answer.status in {400, 404, 429}:
-        return _page(template, title, "", answer.status, wrong=_reason(answer), **{name: given})
+        kept = "" if name == "token" and answer.status != 429 else without_secrets(given)  # it is of no use any more
+        return _page(template, title, "", answer.status, wrong=_reason(answer), **{name: kept})
     raise Refusal(503, "Mail cannot be sent right now", "Try again in a moment.")
 
 

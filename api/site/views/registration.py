@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from api.errors import without_secrets
 from api.server.address import SITE_TOKEN
 from api.site.visit import Page, Refusal
 
@@ -56,7 +57,7 @@ def _page(visit: Visit, given: dict[str, str], said: str, wrong: dict[str, str],
         title="Get a key",
         description="A free API key, issued immediately and without a card.",
         data={
-            "given": dict.fromkeys(FIELDS, "") | given,
+            "given": dict.fromkeys(FIELDS, "") | {name: without_secrets(value) for name, value in given.items()},
             "said": said,
             "wrong": wrong,
             "free": free,

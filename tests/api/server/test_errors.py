@@ -13,6 +13,8 @@ from api.errors import CATALOGUE
 from api.service import Service
 from api.stream.hub import StreamHub
 
+NOBODY = "00000000-0000-0000-0000-000000000000"
+WEBHOOK_SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw+/=="
 # Codes that other tests produce, by file.
 ELSEWHERE = {
     "upstream_unavailable": "test_exchange",
@@ -83,12 +85,14 @@ def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, 
         client.simulate_post("/register", json={"app_name": key, "email": key, key: key}),
         client.simulate_post("/v1/webhooks", json={"url": key, "events": [key]}, headers=headers),
         client.simulate_post("/v1/webhooks", body=f'{{"url": "{key}', headers=headers),
+        client.simulate_post(f"/v1/webhooks/{NOBODY}/rotate-secret", json={"step": WEBHOOK_SECRET}, headers=headers),
     ]
     monkeypatch.setattr(service.markets, "of", lambda _given: 1 / 0)
     answers.append(client.ask(f"/v1/markets/{key}"))
 
-    assert [answer.status_code for answer in answers] == [404, 404, 400, 400, 400, 400, 400, 400, 500]
+    assert [answer.status_code for answer in answers] == [404, 404, 400, 400, 400, 400, 400, 400, 400, 500]
     assert answers[0].json["detail"] == "There is no endpoint /psg_REDACTED/v1"
+    assert "'whsec_REDACTED'" in answers[8].json["detail"]
     assert [answer.text for answer in answers if key in answer.text or key in str(answer.headers)] == []
     assert "/v1/markets/psg_REDACTED failed" in caplog.text
     assert key not in caplog.text

@@ -354,7 +354,27 @@ def test_a_lost_key_is_recovered_by_mail(site, made_site, monkeypatch):
     assert asked[-1] == ("POST", "/confirm", {"token": "abc"})
     answers["/confirm"] = (400, {"detail": "x", "hint": None, "errors": [{"name": "token", "detail": "It was used"}]})
     assert site.post("/confirm", data={"token": "abc"}).status_code == 400
-    assert "It was used" in site.post("/confirm", data={"token": "abc"}).text
+    used = site.post("/confirm", data={"token": "abc"}).text
+    assert ("It was used" in used, 'value="abc"' in used) == (True, False)
+    answers["/confirm"] = (429, {"detail": "Too many", "hint": None})
+    assert 'value="abc"' in site.post("/confirm", data={"token": "abc"}).text
+
+
+@pytest.mark.parametrize("secret", ["psg_" + "k-_" * 14 + "k", "whsec_" + "aB3" * 14 + "="])
+def test_a_key_where_none_belongs_is_not_repeated(made_site, api, monkeypatch, secret):
+    site = TestClient(create_app(made_site, requests_a_second=1000), raise_server_exceptions=False)
+    paths = [f"/market/{secret}", f"/markets?q={secret}", f"/markets?key={secret}", f"/{secret}", f"/guides/{secret}"]
+    answers = [site.get(path + more) for path in paths for more in ("", "&x=1" if "?" in path else ".md")]
+    others = (f"/wallets/{secret}", f"/reference/{secret}", f"/udf/symbols?symbol={secret}", f"/api/{secret}")
+    answers += [site.get(path) for path in (*others, f"/static/{secret}/site.css", f"/register?{secret}=1")]
+    answers.append(site.post("/register", data={"app_name": secret, "email": secret}))
+    answers.append(site.post("/recover", data={"email": secret}))
+    monkeypatch.setattr(type(made_site.backend), "get", None)
+    answers.append(site.get(f"/markets?key={secret}"))
+
+    assert {answer.status_code for answer in answers} == {200, 400, 403, 404, 500}
+    assert [answer.url for answer in answers if secret in f"{answer.text}{answer.headers}".replace("%3D", "=")] == []
+    assert not [request.url for request in api.asked if secret in str(request.url)]
 
 
 def test_a_form_that_is_none_is_refused(site):
