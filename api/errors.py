@@ -105,6 +105,12 @@ def without_secrets(text: str) -> str:
     return SECRET.sub(lambda found: f"{found[0].partition('_')[0]}_REDACTED", text)
 
 
+def refuse_secrets(name: str, value: str) -> None:
+    """Refuse a value that has an API key or a webhook's secret in it: the database may log what it is asked."""
+    if ("psg_" in value or "whsec_" in value) and SECRET.search(value):
+        raise Problem("invalid_parameter", f"`{name[:50]}` contains a secret", hint="Send an API key as X-API-Key")
+
+
 def on_the_wire(status: int, code: str, detail: str) -> bytes:
     """Return a complete HTTP response, for a request that could not be parsed."""
     request_id = new_id()

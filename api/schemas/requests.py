@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from api.errors import Problem
+from api.errors import Problem, refuse_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,8 @@ def parse(kind: type[P], given: Mapping[str, Any]) -> P:
     for name, value in given.items():
         if "\0" in name or "\0" in value:  # also in a list: PostgreSQL's text type cannot hold it
             raise Problem("invalid_parameter", f"`{name[:50]}` contains a NUL character".replace("\0", ""))
+        if isinstance(value, str) and name != "api_key":
+            refuse_secrets(name, value)
     try:
         asked = msgspec.convert(given, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:

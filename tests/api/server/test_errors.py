@@ -74,6 +74,18 @@ def test_an_unknown_route_is_not_found_whatever_is_asked_of_it(client, path, met
     assert path in problem["detail"]
 
 
+def test_a_key_where_none_belongs_is_not_looked_up(client, service, monkeypatch):
+    client.ask("/v1/time")  # the key is known from now on
+    monkeypatch.setattr(service.reads, "read", None)
+    paths = [f"/v1/markets/{client.key}", f"/v1/markets/{client.key}/price", f"/v1/events/{client.key}/markets"]
+    answers = [client.ask(path) for path in paths]
+    answers.append(client.ask("/v1/markets/search", q=f"a {client.key}"))
+    answers.append(client.ask("/v1/markets", category=WEBHOOK_SECRET))
+
+    for answer in answers:
+        check(answer, 400, "invalid_parameter")
+
+
 def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, caplog):
     key, headers = client.key, {"X-API-Key": client.key}
     answers = [
@@ -87,10 +99,10 @@ def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, 
         client.simulate_post("/v1/webhooks", body=f'{{"url": "{key}', headers=headers),
         client.simulate_post(f"/v1/webhooks/{NOBODY}/rotate-secret", json={"step": WEBHOOK_SECRET}, headers=headers),
     ]
-    monkeypatch.setattr(service.markets, "of", lambda _given: 1 / 0)
+    monkeypatch.setattr(service.keys, "of", lambda *_given: 1 / 0)
     answers.append(client.ask(f"/v1/markets/{key}"))
 
-    assert [answer.status_code for answer in answers] == [404, 404, 400, 400, 400, 400, 400, 400, 400, 500]
+    assert [answer.status_code for answer in answers] == [404, 400, 400, 400, 400, 400, 400, 400, 400, 500]
     assert answers[0].json["detail"] == "There is no endpoint /psg_REDACTED/v1"
     assert "'whsec_REDACTED'" in answers[8].json["detail"]
     assert [answer.text for answer in answers if key in answer.text or key in str(answer.headers)] == []
