@@ -27,6 +27,8 @@ class Debug(ReadResource):
         token, sent = self.service.debug_token, req.get_header("X-Debug-Token") or ""
         if not token or not hmac.compare_digest(sent.encode(), token.encode()):
             raise Problem("forbidden", "debug endpoints disabled")
+        if token in req.relative_uri:  # the database may log what it is asked
+            raise Problem("invalid_parameter", "The address contains the token", hint="Send it as X-Debug-Token")
         return self.parse(req)
 
     def answer(self, given: Parameters, **path: str) -> bytes:

@@ -49,6 +49,16 @@ def test_when_none_is_set_they_are_closed_to_all(client, add_market, path):
         assert client.simulate_get(path, headers=headers).status_code == 403
 
 
+def test_a_token_in_the_address_is_not_looked_up_and_not_repeated(ask, service, monkeypatch):
+    monkeypatch.setattr(service.reads, "read", None)
+
+    paths = [f"/debug/orderbook/{TOKEN}", f"/debug/trades?x={TOKEN}", f"/debug/trades?{TOKEN}"]
+    answers = [ask(path) for path in paths]
+
+    assert [(answer.status_code, answer.json["code"]) for answer in answers] == [(400, "invalid_parameter")] * 3
+    assert [answer.text for answer in answers if TOKEN in answer.text] == []
+
+
 def test_a_token_has_at_least_32_characters():
     assert Settings(debug_token=TOKEN).debug_token.get_secret_value() == TOKEN
     with pytest.raises(ValidationError):
