@@ -8,6 +8,7 @@ and commits each statement, so that the others see what the factories add.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import re
 import shutil
@@ -56,6 +57,10 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default")
 
 pytest_plugins = ["tests.licences"]
 
+# The imports and the tests themselves are millions of objects that stay: looking through them for garbage again and
+# again took a third of the time in which tests are collected.
+gc.set_threshold(100_000, 50, 50)
+
 # Tests that read the clock: through the schema's queries, the simulated exchange, or in their own source.
 CLOCKED = {"cluster", "conn", "community", "sandbox"}
 READS_CLOCK = re.compile(r"\bnow\(|\butcnow\(|\btoday\(|\btime\(\)|\bnow_ms\(|\bcurrent_date\b|\bSandbox\(")
@@ -84,6 +89,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         if CLOCKED.intersection(getattr(item, "fixturenames", ())) or reads(item.path):
             item.add_marker(pytest.mark.clock)
+
+
+def pytest_collection_finish() -> None:
+    """Exempt what is loaded from garbage collection."""
+    gc.freeze()
 
 
 class GivenServer:
