@@ -36,7 +36,7 @@ def message(type_: str, ts: int, market_id: str | None, data: Any, wallet: bytes
 def outcome_message(type_: str, ts: int, market_key: int, outcome: int, data: Any) -> StreamMessage:
     """Build a message of an outcome; `data` has `stream_blocks.MARKET` and `TOKEN` in the place of its IDs."""
     rest = _encode(_Rest(ts, stream_blocks.MARKET, data))[1:]
-    return StreamMessage(type_, ts, market_key, rest, outcome=outcome)
+    return StreamMessage(type_, ts, market_key, rest, None, outcome)
 
 
 def publish(conn: psycopg.Connection[Any], messages: Sequence[StreamMessage], now_ms: int) -> int:

@@ -1,16 +1,26 @@
 """Row ids that do not depend on which run wrote a row, or when (docs/decisions/0001)."""
 
-from upstream.polymarket.identity import ASSIGNED, digest
+from hashlib import blake2b
+
+from upstream.polymarket.identity import ASSIGNED, DIGEST_BYTES, digest, signed
 
 ORDINAL_BITS = 20
 LAST = (1 << ORDINAL_BITS) - 1  # sorts after every other event of its instant
 
 
-def change_id(  # noqa: PLR0917 (called for each message)
+def change_digest(  # noqa: PLR0917 (called for each message)
+    token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
+) -> bytes:
+    """Return the id of a level change in eight bytes, as it is written."""
+    text = f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}"
+    return blake2b(text.encode(), digest_size=DIGEST_BYTES).digest()
+
+
+def change_id(  # noqa: PLR0917
     token_id: str, ts_ms: int, hash_: str, side: int, price: int, size: int, n: int = 0
 ) -> int:
     """Return the id of a level change."""
-    return digest(f"{token_id}|{ts_ms}|{hash_}|L|{side}|{price}|{size}|{n}")
+    return signed(change_digest(token_id, ts_ms, hash_, side, price, size, n))
 
 
 def snapshot_id(token_id: str, ts_ms: int, content: str) -> int:

@@ -13,7 +13,8 @@ from orchestration.ingest.storage.rows import LiveBook, Refusal, Token, WriteBat
 from orchestration.ingest.storage.writer import Writer, WriteResult
 from sql.queries import feed as queries
 
-REFUSED = (psycopg.DataError, psycopg.errors.CheckViolation, struct.error)  # rejected by the database, or not encodable
+# Rejected by the database, or not encodable.
+REFUSED = psycopg.DataError, psycopg.errors.CheckViolation, struct.error, OverflowError
 
 
 class LeaderConnection:

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, TradeRow, mid
+from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, TradeRow
 from orchestration.stream import outcome_message
 from sql.database import MICRO
 from sql.stream_blocks import MARKET, TOKEN, StreamMessage
@@ -97,29 +97,25 @@ def trade(row: TradeRow) -> StreamMessage:
 
 def price(row: LivePrice, now_ms: int) -> StreamMessage:
     """Return the message of a price."""
-    token = row.token
-    return outcome_message(
-        "price",
-        row.ts_ms,
-        token.market_key,
+    token, ts_ms, bid, ask = row.token, row.ts_ms, row.bid, row.ask
+    mid, spread = _mid_and_spread(bid, ask)
+    data = PriceData(
+        MARKET,
         token.outcome,
-        PriceData(
-            MARKET,
-            token.outcome,
-            TOKEN,
-            _number(mid(row.bid, row.ask)),
-            _number(row.bid),
-            _number(row.ask),
-            _spread(row.bid, row.ask),
-            _number(row.bid_size),
-            _number(row.ask_size),
-            _number(row.last),
-            row.last_ms,
-            _number(row.volume_24h_usd),
-            row.ts_ms,
-            max(0, now_ms - row.ts_ms),
-        ),
+        TOKEN,
+        mid,
+        None if bid is None else bid / MICRO,
+        None if ask is None else ask / MICRO,
+        spread,
+        _number(row.bid_size),
+        _number(row.ask_size),
+        _number(row.last),
+        row.last_ms,
+        _number(row.volume_24h_usd),
+        ts_ms,
+        max(0, now_ms - ts_ms),
     )
+    return outcome_message("price", ts_ms, token.market_key, token.outcome, data)
 
 
 def snapshot(row: LiveBook) -> StreamMessage:
@@ -133,19 +129,32 @@ def snapshot(row: LiveBook) -> StreamMessage:
 
 def deltas(rows: Iterable[Change]) -> list[StreamMessage]:
     """Return messages of changed levels: one per token, with the final totals."""
-    last: dict[str, Change] = {}
-    levels: dict[str, dict[int, int]] = {}
+    groups: dict[str, list[Change]] = {}
     for row in rows:
         token_id = row.token.token_id
-        last[token_id] = row
-        levels.setdefault(token_id, {})[row.side * row.price] = row.size
-    messages = []
-    for token_id, row in last.items():
-        totals = levels[token_id]
-        bids = [BookLevel(at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at > 0]
-        asks = [BookLevel(-at / MICRO, totals[at] / MICRO) for at in sorted(totals, reverse=True) if at < 0]
-        messages.append(_book(row, "delta", bids, asks, row.bid, row.ask))
-    return messages
+        group = groups.get(token_id)
+        if group is None:
+            groups[token_id] = [row]
+        else:
+            group.append(row)
+    return [_delta(group) for group in groups.values()]
+
+
+def _delta(rows: list[Change]) -> StreamMessage:
+    """Return the message of one token's changes."""
+    last = rows[-1]
+    bids: list[BookLevel] = []
+    asks: list[BookLevel] = []
+    if len(rows) == 1 and last.price:  # as most are
+        (bids if last.side > 0 else asks).append(BookLevel(last.price / MICRO, last.size / MICRO))
+    else:
+        totals = {row.side * row.price: row.size for row in rows}
+        for at in sorted(totals, reverse=True):
+            if at > 0:
+                bids.append(BookLevel(at / MICRO, totals[at] / MICRO))
+            elif at < 0:
+                asks.append(BookLevel(-at / MICRO, totals[at] / MICRO))
+    return _book(last, "delta", bids, asks, last.bid, last.ask)
 
 
 def _book(  # noqa: PLR0917 (private to this module)
@@ -156,35 +165,32 @@ def _book(  # noqa: PLR0917 (private to this module)
     bid: int | None,
     ask: int | None,
 ) -> StreamMessage:
-    token = row.token
-    return outcome_message(
-        "orderbook",
-        row.ts_ms,
-        token.market_key,
-        token.outcome,
-        BookData(
-            MARKET,
-            token.outcome,
-            TOKEN,
-            kind,
-            bids,
-            asks,
-            _number(bid),
-            _number(ask),
-            _number(mid(bid, ask)),
-            _spread(bid, ask),
-            row.depth // MICRO / MICRO,
-            _number(row.tick_size),
-            row.hash or None,
-            str(row.seq),
-            row.ts_ms,
-        ),
+    token, ts_ms, tick_size = row.token, row.ts_ms, row.tick_size
+    outcome = token.outcome
+    mid, spread = _mid_and_spread(bid, ask)
+    data = BookData(
+        MARKET,
+        outcome,
+        TOKEN,
+        kind,
+        bids,
+        asks,
+        None if bid is None else bid / MICRO,
+        None if ask is None else ask / MICRO,
+        mid,
+        spread,
+        row.depth // MICRO / MICRO,
+        None if tick_size is None else tick_size / MICRO,
+        row.hash or None,
+        str(row.seq),
+        ts_ms,
     )
+    return outcome_message("orderbook", ts_ms, token.market_key, outcome, data)
 
 
 def _number(micro: int | None) -> float | None:
     return None if micro is None else micro / MICRO
 
 
-def _spread(bid: int | None, ask: int | None) -> float | None:
-    return None if bid is None or ask is None else (ask - bid) / MICRO
+def _mid_and_spread(bid: int | None, ask: int | None) -> tuple[float | None, float | None]:
+    return (None, None) if bid is None or ask is None else ((bid + ask) // 2 / MICRO, (ask - bid) / MICRO)

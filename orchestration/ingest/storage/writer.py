@@ -118,12 +118,12 @@ class Writer:
             changes = self._changes(cursor, batch.changes, direct=direct)
             snapshots, quoted, shown = self._state(cursor, batch, books, unverified, fill=fill)
             if not fill:
-                whole = shown | {_outcome_key(book.token) for book in books if book.needs_snapshot}
-                outgoing += [messages.snapshot(book) for book in books if _outcome_key(book.token) in whole]
+                whole = {
+                    book.token.token_id for book in books if book.needs_snapshot or _outcome_key(book.token) in shown
+                }
+                outgoing += [messages.snapshot(book) for book in books if book.token.token_id in whole]
                 current = changes if direct else self._current(batch.changes, changes)
-                outgoing += messages.deltas(
-                    row for row in current if row.published and _outcome_key(row.token) not in whole
-                )
+                outgoing += messages.deltas(row for row in current if row.published and row.token.token_id not in whole)
                 moved = {_outcome_key(row.token) for row in trades}.union(quoted)
                 outgoing += [
                     messages.price(row, now_ms) for row in batch.prices.values() if _outcome_key(row.token) in moved

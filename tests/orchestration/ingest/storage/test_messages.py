@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from orchestration.ingest.storage import messages
 from orchestration.ingest.storage.rows import Change, LiveBook, LivePrice, Token, TradeRow
 from sql import stream_blocks
@@ -80,3 +82,12 @@ def test_changed_levels_are_one_message_with_the_last_totals():
         b'"asks":[{"price":0.42,"size":0.0}],"best_bid":0.4,"best_ask":null,"mid":null,"spread":null,'
         b'"depth_usd":0.0,"tick_size":null,"hash":null,"seq":"3","ts":1790000000000}}'
     )
+
+
+@pytest.mark.parametrize("changes", [1, 2])
+def test_a_level_without_a_price_is_not_sent(changes):
+    row = Change(TOKEN, AT, 1, 3, 1, 0, 5_000_000, "", True, None, None, 0, None)
+
+    (message,) = messages.deltas([row] * changes)
+
+    assert b'"bids":[],"asks":[]' in served(message)
