@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from upstream.polymarket.fields import Number, digest, level_price, level_size, named, optional, optional_price
+from upstream.polymarket.fields import PRICES, SIZES, Number, digest, named, optional, optional_price
 from upstream.transport.numbers import milliseconds
 
 Level = tuple[int, int]
@@ -36,7 +36,7 @@ class WireLevel(msgspec.Struct, gc=False):
     size: Number
 
 
-class WireBook(msgspec.Struct, tag_field="event_type", tag="book"):
+class WireBook(msgspec.Struct, gc=False, tag_field="event_type", tag="book"):
     """{"market":"0x…","asset_id":"7132…","timestamp":"1778997825875","hash":"8fb9…","bids":[{"price":"0.001","size":"5579792.8"},…],
     "asks":[…],"min_order_size":"5","tick_size":"0.001","neg_risk":true,"last_trade_price":"0.5"}
 
@@ -78,8 +78,8 @@ class WireBook(msgspec.Struct, tag_field="event_type", tag="book"):
 
 def side(levels: list[WireLevel], *, best_first_descends: bool) -> list[Level]:
     """Return one side sorted, as no order can be relied upon; of two entries for one price the later wins."""
-    prices, sizes = [level.price for level in levels], [level.size for level in levels]
-    totals = dict(zip(map(level_price, prices), map(level_size, sizes), strict=True))
-    listed = [level for level in totals.items() if level[1]]
+    prices, sizes = PRICES, SIZES
+    totals = {prices[level.price]: sizes[level.size] for level in levels}
+    listed = [level for level in totals.items() if level[1]] if 0 in totals.values() else [*totals.items()]
     listed.sort(reverse=best_first_descends)
     return listed

@@ -1,29 +1,55 @@
 """Field parsers shared by all messages of the exchange."""
 
-from functools import lru_cache
+from collections.abc import Callable
 
 from upstream.transport.numbers import micro, price
 
 Number = str | int | float
 """Amounts are strings by the protocol; plain numbers are accepted too."""
 
-level_price = lru_cache(maxsize=16_384)(price)
-"""`price` of a `Number`, cached: there are fewer prices, at the smallest tick."""
-level_size = lru_cache(maxsize=2048)(micro)
-"""`micro` of a `Number`, cached: round sizes come again. A larger cache costs more in memory traffic than it saves."""
 
-SIDES = {"BUY": 1, "SELL": -1, "buy": 1, "sell": -1, "Buy": 1, "Sell": -1}
+class Converted(dict[Number, int]):
+    """Amounts by the text they were sent as, converted once; all are forgotten when there are too many.
+
+    Looking a text up costs half of a call, so the parser of changes does it by itself.
+    """
+
+    def __init__(self, convert: Callable[[Number], int], most: int) -> None:
+        self._convert = convert
+        self._most = most
+
+    def __missing__(self, value: Number) -> int:
+        amount = self._convert(value)
+        if len(self) >= self._most:
+            self.clear()
+        self[value] = amount
+        return amount
+
+
+PRICES = Converted(price, 16_384)
+"""There are fewer prices, at the smallest tick."""
+SIZES = Converted(micro, 16_384)
+"""Round sizes come again, and a book repeats those of its last one."""
+
+
+class Sides(dict[str, int]):
+    """Sides by how they are written: 1 for BUY, -1 for SELL; ValueError for anything else."""
+
+    def __missing__(self, text: str) -> int:
+        raise ValueError(f"neither BUY nor SELL: {text!r:.80}")
+
+
+SIDES = Sides({"BUY": 1, "SELL": -1, "buy": 1, "sell": -1, "Buy": 1, "Sell": -1})
 
 
 def optional(value: Number | None) -> int | None:
     """Convert an amount; None for a missing field or an empty string."""
-    return None if value is None or value == "" else micro(value)
+    return None if value is None or value == "" else SIZES[value]
 
 
-@lru_cache(maxsize=16_384)
 def optional_price(value: Number | None) -> int | None:
     """Convert a price; None for a missing field or an empty string."""
-    return None if value is None or value == "" else price(value)
+    return None if value is None or value == "" else PRICES[value]
 
 
 def named(asset_id: str) -> str:
@@ -42,14 +68,6 @@ def digest(text: str | None) -> str:
     except ValueError:
         return ""
     return text
-
-
-def side_of(text: str) -> int:
-    """Parse a side: 1 for BUY, -1 for SELL."""
-    try:
-        return SIDES[text]
-    except KeyError:
-        raise ValueError(f"neither BUY nor SELL: {text!r:.80}") from None
 
 
 def transaction(text: str | None) -> str | None:

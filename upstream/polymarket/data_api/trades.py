@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from upstream.polymarket.fields import Number, named, outcome_place, side_of, transaction
+from upstream.polymarket.fields import SIDES, Number, named, outcome_place, transaction
 from upstream.transport.numbers import micro, of_seconds, price
 
 MAX_REMEMBERED_TRANSACTIONS = 10_000
@@ -100,7 +100,7 @@ def _trade(sent: _V1 | _V2, token_id: str) -> DataApiTrade:
         token_id=named(token_id),
         market=sent.condition_id.lower(),
         ts=of_seconds(sent.timestamp),
-        side=side_of(sent.side),
+        side=SIDES[sent.side],
         price=price(sent.price),
         size=micro(sent.size),
         tx_hash=transaction(sent.transaction_hash),

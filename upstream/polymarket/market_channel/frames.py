@@ -9,13 +9,12 @@ import msgspec
 
 from upstream.polymarket.book import WireBook
 from upstream.polymarket.fields import (
-    digest,
-    level_price,
-    level_size,
+    PRICES,
+    SIDES,
+    SIZES,
     named,
     optional,
     optional_price,
-    side_of,
     transaction,
 )
 from upstream.polymarket.gamma.events import tag_slugs
@@ -46,6 +45,8 @@ from upstream.transport.errors import FAULTS, RefusedObject, refused
 from upstream.transport.numbers import MICRO, micro, milliseconds, price
 
 SOURCE = "market_socket"
+PRICE_CHANGE = b'"event_type":"price_change"}'
+"""Most frames end so; of others the decoder has to look for the kind before it reads them."""
 
 
 class _Kind(msgspec.Struct):
@@ -58,8 +59,10 @@ class _Entries(msgspec.Struct):
     market: str = ""
 
 
+_unhex = bytes.fromhex
 _frame = msgspec.json.Decoder(list[Wire] | Wire)
 _object = msgspec.json.Decoder(Wire)
+_price_change = msgspec.json.Decoder(WirePriceChange)
 _pieces = msgspec.json.Decoder(list[msgspec.Raw])
 _kind = msgspec.json.Decoder(_Kind)
 _entries = msgspec.json.Decoder(_Entries)
@@ -70,7 +73,10 @@ def parse(frame: str | bytes) -> list[ChannelMessage | RefusedObject]:
     """Parse all messages of one frame, in order; unreadable ones become `RefusedObject`, and nothing raises."""
     read: list[ChannelMessage | RefusedObject] = []
     try:
-        wires = _frame.decode(frame)
+        if isinstance(frame, bytes) and frame.endswith(PRICE_CHANGE):
+            wires = _price_change.decode(frame)
+        else:
+            wires = _frame.decode(frame)
         if isinstance(wires, list):
             for wire in wires:
                 _convert(wire, read)
@@ -99,8 +105,8 @@ def _convert(wire: Wire, read: list[ChannelMessage | RefusedObject]) -> None:
     if type(wire) is WirePriceChange:
         ts_ms = milliseconds(wire.timestamp)
         market = wire.market.lower()
-        for entry in wire.entries():
-            read.append(_level(entry, market, ts_ms))  # noqa: PERF401  # what precedes a fault must be undone
+        for entry in wire.price_changes or wire.entries():
+            read.append(_level(entry, market, ts_ms))  # noqa: PERF401 (a list of its own takes longer)
     elif type(wire) is WireBook:
         read.append(wire.book())
     elif type(wire) is WireLastTrade:
@@ -124,16 +130,22 @@ def _convert(wire: Wire, read: list[ChannelMessage | RefusedObject]) -> None:
 
 
 def _level(entry: WireChange, market: str, ts_ms: int) -> LevelChange:
+    # Most of what the exchange sends comes by here: functions are called only for what is rare.
+    asset_id, hash_, bid, ask = entry.asset_id, entry.hash or "", entry.best_bid, entry.best_ask
+    try:
+        _unhex(hash_)
+    except ValueError:
+        hash_ = ""
     return LevelChange(
-        named(entry.asset_id),
+        asset_id or named(asset_id),
         market,
         ts_ms,
-        digest(entry.hash),
-        side_of(entry.side),
-        level_price(entry.price),
-        level_size(entry.size),
-        optional_price(entry.best_bid),
-        optional_price(entry.best_ask),
+        hash_,
+        SIDES[entry.side],
+        PRICES[entry.price],
+        SIZES[entry.size],
+        PRICES[bid] if bid else optional_price(bid),
+        PRICES[ask] if ask else optional_price(ask),
     )
 
 
@@ -142,7 +154,7 @@ def _trade(wire: WireLastTrade) -> LastTrade:
         named(wire.asset_id),
         wire.market.lower(),
         milliseconds(wire.timestamp),
-        side_of(wire.side),
+        SIDES[wire.side],
         price(wire.price),
         micro(wire.size),
         transaction(wire.transaction_hash),

@@ -28,7 +28,7 @@ class WireOldChange(msgspec.Struct, gc=False):
     side: str
 
 
-class WirePriceChange(msgspec.Struct, tag_field="event_type", tag="price_change"):
+class WirePriceChange(msgspec.Struct, gc=False, tag_field="event_type", tag="price_change"):
     """Since September 2025, both tokens of a market together:
     {"market":"0x5f65…","price_changes":[{"asset_id":"5211…","price":"0.6","size":"3300","side":"BUY","hash":"bf32…",
     "best_bid":"0.6","best_ask":"0.7"},…],"timestamp":"1729084877448","event_type":"price_change"}
@@ -59,7 +59,7 @@ class WirePriceChange(msgspec.Struct, tag_field="event_type", tag="price_change"
         return [WireChange(token, self.price, self.size, self.side, self.hash)]
 
 
-class WireLastTrade(msgspec.Struct, tag_field="event_type", tag="last_trade_price"):
+class WireLastTrade(msgspec.Struct, gc=False, tag_field="event_type", tag="last_trade_price"):
     """{"asset_id":"2174…","event_type":"last_trade_price","fee_rate_bps":"0","market":"0xdd22…","price":"0.491","side":"SELL",
     "size":"85.36","timestamp":"1724564136087"}, and since 2026 "transaction_hash":"0x…"
     """  # noqa: D205
@@ -86,7 +86,7 @@ class WireTickSize(msgspec.Struct, tag_field="event_type", tag="tick_size_change
     market: str = ""
 
 
-class WireBestBidAsk(msgspec.Struct, tag_field="event_type", tag="best_bid_ask"):
+class WireBestBidAsk(msgspec.Struct, gc=False, tag_field="event_type", tag="best_bid_ask"):
     """{"event_type":"best_bid_ask","market":"0x0005…","asset_id":"8535…","best_bid":"0.73","best_ask":"0.77","spread":"0.04",
     "timestamp":"1766789469958"}
     """  # noqa: D205
