@@ -1,5 +1,7 @@
 """Normalizes the exchange's messages into rows: order, identity, best prices, and which books need a new snapshot."""
 
+# ruff: noqa: PLR1730 (a call of max costs as much as applying a change to a book)
+
 from collections.abc import Callable, Iterable, Sequence
 from time import time
 
@@ -42,6 +44,7 @@ REFRESH_MS = 60_000  # a live price that does not change is confirmed at most th
 MAX_UNKNOWN_TOKENS = 10_000  # remembered until the catalogue is read again
 MAX_PENDING_MESSAGES = 5_000  # buffered for one token
 MAX_REFUSALS_PER_BATCH = 1_000  # stored; the rest are only counted
+OF_A_TOKEN = BestBidAsk, Book, LastTrade, TickSize
 
 
 class NormalizerCounts(msgspec.Struct):
@@ -136,7 +139,9 @@ class Normalizer:
     def settle(self, before_ms: int) -> None:
         """Produce no rows of what was kept before an instant of our clock."""
 
-    def apply(self, messages: Sequence[ChannelMessage | RefusedObject]) -> int:
+    def apply(  # noqa: C901, PLR0912 (kept flat, like `_changes`)
+        self, messages: Sequence[ChannelMessage | RefusedObject]
+    ) -> int:
         """Apply the messages of one frame; return their newest timestamp, capped at the exchange's time, or 0."""
         exchange = self.exchange
         self._now_ms, self._local_ms = int(self._clock() * 1000), exchange.local_ms()
@@ -145,14 +150,14 @@ class Normalizer:
         for message in messages:
             if type(message) is LevelChange:
                 ts_ms = pushed = message.ts_ms
-                group = groups.get(message.asset_id)
-                if group is None:
-                    groups[message.asset_id] = [message]
-                elif group[-1].ts_ms == ts_ms:
+                asset_id = message.asset_id
+                if asset_id not in groups:
+                    groups[asset_id] = [message]
+                elif (group := groups[asset_id])[-1].ts_ms == ts_ms:
                     group.append(message)
                 else:
                     self._changes(group)
-                    groups[message.asset_id] = [message]
+                    groups[asset_id] = [message]
             else:
                 for group in groups.values():
                     self._changes(group)
@@ -160,13 +165,17 @@ class Normalizer:
                 ts_ms = self._other(message)
                 if type(message) is LastTrade:
                     pushed = ts_ms
-            newest = max(newest, ts_ms)
+            if ts_ms > newest:
+                newest = ts_ms
         for group in groups.values():
             self._changes(group)
         if 0 < pushed < self._now_ms + MAX_AHEAD_MS:
             exchange.observe(pushed, self._local_ms)
-        newest = min(newest, self._local_ms - exchange.ahead_ms)
-        self._newest_ms = max(self._newest_ms, newest)
+        latest = self._local_ms - exchange.ahead_ms
+        if newest > latest:
+            newest = latest
+        if newest > self._newest_ms:
+            self._newest_ms = newest
         return newest
 
     def cut_batch(self) -> WriteBatch:
@@ -190,18 +199,18 @@ class Normalizer:
         self._refuse(SOURCE, reason, payload)
 
     def _other(self, message: ChannelMessage | RefusedObject) -> int:
-        if isinstance(message, Book | LastTrade | BestBidAsk | TickSize):
+        if isinstance(message, OF_A_TOKEN):
             state = self.states.get(message.asset_id)
             if state is None:
                 self._unknown_token(message.asset_id, [message])
                 return message.ts_ms
             self.counts.messages += 1
-            if isinstance(message, LastTrade):
-                self._trade(state, message)
+            if isinstance(message, BestBidAsk):
+                self._disagreements.compare(state, message, self._now_ms)
             elif isinstance(message, Book):
                 self.anchor(message)
-            elif isinstance(message, BestBidAsk):
-                self._disagreements.compare(state, message, self._now_ms)
+            elif isinstance(message, LastTrade):
+                self._trade(state, message)
             elif fault := instant_fault(message.ts_ms, self._now_ms):
                 self._refuse(SOURCE, fault, message)
             else:
@@ -218,7 +227,7 @@ class Normalizer:
             self.counts.unknown_kinds += 1
         return 0
 
-    def _changes(  # noqa: C901, PLR0912 (kept flat: this is the busiest code in the project)
+    def _changes(  # noqa: C901, PLR0912, PLR0915 (kept flat: this is the busiest code in the project)
         self, group: list[LevelChange]
     ) -> None:
         """Apply one token's changes from one message; its best prices hold after the last change."""
@@ -250,23 +259,29 @@ class Normalizer:
                 continue
             previous = what
             hash_, side, price, size = what
-            nth = state.nth(what, ts_ms)
-            state.seq = seq = state.next_seq(ts_ms)
+            if ts_ms > state.eff_ms:
+                nth, seq = 0, state.begin(what, ts_ms)
+            else:
+                nth, seq = state.nth(what, ts_ms), state.next_seq(ts_ms)
             placed.append((what, nth, seq, book.change(side, price, size, ts_ms, hash_)))
-        state.book_ms = max(state.book_ms, ts_ms)
+        state.seq = seq
+        if ts_ms > state.book_ms:
+            state.book_ms = ts_ms
         bid, ask = book.best_bid, book.best_ask
-        if book.state == "verified":
-            if book.verify(final.best_bid, final.best_ask):
+        publish = book.state == "verified"
+        if publish:
+            publish = book.verify(final.best_bid, final.best_ask)
+            if publish:
                 state.verified_ms = ts_ms
                 self.live_books.changed(state, len(group), self._local_ms)
             else:
                 self._mark_mismatched(state)
-        publish, depth, tick_size = book.state == "verified", book.depth, state.tick_size
-        add = batch.changes.append
+        depth, tick_size, add = book.depth, state.tick_size, batch.changes.append
         for (hash_, side, price, size), nth, seq, applied in placed:
             shown = publish and applied
             add(Change(token, ts_ms, nth, seq, side, price, size, hash_, shown, bid, ask, depth, tick_size))
-        batch.newest_ms = max(batch.newest_ms, ts_ms)
+        if ts_ms > batch.newest_ms:
+            batch.newest_ms = ts_ms
         if publish:
             bid_size = None if bid is None else book.bids[bid]
             ask_size = None if ask is None else book.asks[ask]
@@ -369,7 +384,8 @@ class Normalizer:
         elif bid_size == state.bid_size and ask_size == state.ask_size and ts_ms < state.priced_ms + REFRESH_MS:
             return
         state.bid_size, state.ask_size = bid_size, ask_size
-        state.priced_ms = max(state.priced_ms, ts_ms)
+        if ts_ms > state.priced_ms:
+            state.priced_ms = ts_ms
         self._priced[token_id] = state
 
     def _mark_mismatched(self, state: TokenState) -> None:

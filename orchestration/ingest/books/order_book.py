@@ -57,16 +57,16 @@ class OrderBook:
             return False  # overtaken in transit by changes already applied
         if self.state != "verified" and len(self.pending) >= MAX_PENDING_CHANGES and ts_ms < self.pending[0][3]:
             return False  # changes between this snapshot and the first buffered one are lost
-        new_bids = {price: size for price, size in bids if size > 0}
-        new_asks = {price: size for price, size in asks if size > 0}
+        new_bids, new_asks = _levels(bids), _levels(asks)
         changed = new_bids != self.bids or new_asks != self.asks
         is_new = self.state != "verified" or changed
         if self.state != "verified" and (changed or not (ts_ms == self.ts_ms or (hash_ and hash_ == self.hash))):
             self.moved_at = monotonic()
-        self.bids, self.asks = new_bids, new_asks
-        self.best_bid = max(new_bids, default=None)
-        self.best_ask = min(new_asks, default=None)
-        self.depth = sum(sum(map(mul, side.keys(), side.values())) for side in (new_bids, new_asks))
+        if changed:
+            self.bids, self.asks = new_bids, new_asks
+            self.best_bid = max(new_bids, default=None)
+            self.best_ask = min(new_asks, default=None)
+            self.depth = sum(map(mul, new_bids, new_bids.values())) + sum(map(mul, new_asks, new_asks.values()))
         self.hash, self.ts_ms, self.anchored_ms, self.state = hash_, ts_ms, ts_ms, "verified"
         self._touched = {}
         pending, self.pending = self.pending, []
@@ -167,3 +167,9 @@ class OrderBook:
         bid_prices = sorted(self.bids, reverse=True)
         ask_prices = sorted(self.asks)
         return bid_prices, [self.bids[p] for p in bid_prices], ask_prices, [self.asks[p] for p in ask_prices]
+
+
+def _levels(side: Sequence[PriceSize]) -> dict[int, int]:
+    """Return a side's levels by price, without empty ones."""
+    levels = dict(side)
+    return {price: size for price, size in levels.items() if size} if 0 in levels.values() else levels

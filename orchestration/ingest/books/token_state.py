@@ -75,6 +75,12 @@ class TokenState:
         self.fetch_attempts = 0  # fetches of its book without success
         self.due_at = 0.0  # monotonic, when to fetch it
 
+    def begin(self, what: object, ts_ms: int) -> int:
+        """Return the `seq` of a change that is the first event of a new instant."""
+        self.eff_ms = self.seen_ms = ts_ms
+        self.ordinal, self.first_seen, self.seen = 0, what, None
+        return ts_ms << ids.ORDINAL_BITS
+
     def next_seq(self, ts_ms: int) -> int:
         """Return the `seq` of this token's next event."""
         if ts_ms > self.eff_ms:
