@@ -146,19 +146,20 @@ class MarketSocket:
         self._heard_at += self._clock() - self._busy_since
         self._listening = True
         try:
-            frame = await self._receive()
-            self._heard_at = self._clock()
-            while self._keep is not None and self._keep(frame, self._heard_at):
+            while True:
+                if self._connection is None:
+                    raise SocketLost(self._lost or "not open")
+                frame = cast("bytes", await self._connection.recv(decode=False))
+                received = self._heard_at = self._clock()
                 self.frames += 1
                 self.bytes += len(frame)
-                frame = await self._receive()
-                self._heard_at = self._clock()
+                if self._keep is None or not self._keep(frame, received):
+                    break
+        except ConnectionClosed as closed:
+            raise SocketLost(self._lost or _reason(closed)) from closed
         finally:
             self._listening = False
             self._busy_since = self._clock()
-        received = self._heard_at
-        self.frames += 1
-        self.bytes += len(frame)
         if len(frame) > LARGE_FRAME:
             return received, await parse_incrementally(frame)
         return received, parse(frame)
@@ -181,14 +182,6 @@ class MarketSocket:
 
     async def _operate(self, operation: str, assets: list[str]) -> None:
         await self._send({"operation": operation, "assets_ids": assets, "custom_feature_enabled": True})
-
-    async def _receive(self) -> bytes:
-        if self._connection is None:
-            raise SocketLost(self._lost or "not open")
-        try:
-            return cast("bytes", await self._connection.recv(decode=False))
-        except ConnectionClosed as closed:
-            raise SocketLost(self._lost or _reason(closed)) from closed
 
     async def _send(self, what: dict[str, object] | str) -> None:
         if self._connection is None:
