@@ -47,19 +47,19 @@ def lease_of(run_id, role, silent_s=1.0, age_s=1.0):
     [
         (None, False),
         ([], False),
-        ([lease_of("other", "leader")], True),
-        ([lease_of("other", "leader", silent_s=60.0)], False),
-        ([lease_of("other", "standby"), lease_of("another", "gone")], False),
-        ([lease_of("me", "leader")], False),
-        ([lease_of("other", "leader", age_s=WINDOW_S - 30)], True),
-        ([lease_of("other", "leader", age_s=WINDOW_S - 3)], False),
-        ([lease_of("other", "leader", age_s=WINDOW_S + 30)], False),
+        ([("other", "leader")], True),
+        ([("other", "leader", 60.0)], False),
+        ([("other", "standby"), ("another", "gone")], False),
+        ([("me", "leader")], False),
+        ([("other", "leader", 1.0, WINDOW_S - 30)], True),
+        ([("other", "leader", 1.0, WINDOW_S - 3)], False),
+        ([("other", "leader", 1.0, WINDOW_S + 30)], False),
     ],
 )
 def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers):
     async def deferring(**settings):
         session = make_session(**settings)
-        session.committer.leases = leases
+        session.committer.leases = leases and [lease_of(*lease) for lease in leases]
         session._run_in = AsyncMock(side_effect=psycopg.OperationalError)
         with pytest.raises(psycopg.OperationalError):
             await session._beat()
