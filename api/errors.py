@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 MEDIA_TYPE = "application/problem+json"
-# API keys and secrets of webhooks, in a path or a value, where they do not belong.
-SECRET = re.compile(r"psg_[A-Za-z0-9_-]{16,}|whsec_[A-Za-z0-9_+/=%-]{16,}")
+# API keys and secrets of webhooks, in a path or a value, where they do not belong: whole ones, and what may be a part.
+SECRETS = "(psg)(?:_|%5[Ff])[A-Za-z0-9_-]{{{0},}}|(whsec)(?:_|%5[Ff])[A-Za-z0-9_+/=%-]{{{0},}}"
+SECRET, PART_OF_SECRET = re.compile(SECRETS.format(32)), re.compile(SECRETS.format(1))
 log = logging.getLogger("presage.api")
 
 # code: (usual status, title)
@@ -100,9 +101,9 @@ def document(
     return without_secrets(msgspec.json.encode(problem).decode()).encode()
 
 
-def without_secrets(text: str) -> str:
-    """Return a text with the API keys and secrets of webhooks in it redacted."""
-    return SECRET.sub(lambda found: f"{found[0].partition('_')[0]}_REDACTED", text)
+def without_secrets(text: str, *, parts: bool = True) -> str:
+    """Return a text with the API keys and secrets of webhooks in it redacted, and what may be a part of one."""
+    return (PART_OF_SECRET if parts else SECRET).sub(lambda found: f"{found[1] or found[2]}_REDACTED", text)
 
 
 def refuse_secrets(name: str, value: str) -> None:

@@ -65,7 +65,7 @@ def wait_for_database(url: str, sleep: Callable[[float], None] = time.sleep) -> 
                 reason = "it is not ours yet"
         except OperationalError as error:
             reason = str(error.orig)
-        if not before:
+        if reason != before:
             log.warning("waiting for the database: %s", reason)
         sleep(RETRY_S)
 

@@ -51,8 +51,8 @@ class SecretsHidden:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Redact path and query in the scope itself: the page of an internal error is made outside of this."""
         if scope["type"] == "http" and not scope["path"].startswith(NON_PAGE_PREFIXES):
-            scope["path"] = without_secrets(scope["path"])
-            scope["query_string"] = without_secrets(scope["query_string"].decode("ascii")).encode()
+            scope["path"] = without_secrets(scope["path"], parts=False)
+            scope["query_string"] = without_secrets(scope["query_string"].decode("ascii"), parts=False).encode()
         await self._app(scope, receive, send)
 
 

@@ -15,7 +15,6 @@ from config.settings import Settings
 from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, FeedLease, another_ready, progress, successor
 from orchestration.feeds.shards import Shard
 from orchestration.ingest.committer import Committer
-from orchestration.ingest.deferral import catch_up
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.figures import LiveFigures
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
@@ -43,7 +42,6 @@ NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the la
 GAPS_S = 1.0
 FETCH_S = 5.0
 GC_THRESHOLDS = 20_000, 20, 20
-HANDOVER_S, HANDOVER_SHARE = 15.0, 0.1  # of a leader's window, in which a standby prepares to take over
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
 
@@ -185,7 +183,7 @@ class LiveSession:
         self._freeze_states()
         committer, exchange = self.committer, self.receiver.normalizer.exchange
         self.receiver.find_busy()
-        await self._defer()
+        self.receiver.normalizer.defers = self._defers()
         if committer.leading:
             self._written_ms = committer.committed_ms()  # never past a loss that is not written yet
         committer.leases = await self._run_in(
@@ -228,23 +226,13 @@ class LiveSession:
             self._observed_at = now
             self._observed(self.figures.observation())
 
-    async def _defer(self) -> None:
-        """Leave frames unparsed while another run leads: this one needs few of them.
-
-        Shortly before that run's window is over all are parsed: otherwise the hand-over would wait for it.
-        """
-        committer, normalizer = self.committer, self.receiver.normalizer
+    def _defers(self) -> bool:
+        """Return whether to leave frames unparsed: while another run leads, this one needs few of them."""
+        committer = self.committer
         if not self._standby_defers or committer.leading or committer.taking_over:
-            normalizer.defers = False
-            return
+            return False
         others = (lease for lease in committer.leases or () if lease.run_id != self._lease.run_id)
-        leaders = [lease for lease in others if lease.alive and lease.role == "leader"]
-        window_s = self._lease.window_s
-        led_s = window_s - min(HANDOVER_S, HANDOVER_SHARE * window_s)
-        prepares = any(self._lease.database_ms() / 1000 - lease.started_at >= led_s for lease in leaders)
-        normalizer.defers = bool(leaders) and not prepares
-        if prepares and normalizer.kept_bytes:
-            await catch_up(normalizer, self.backlog, list(normalizer.states))
+        return any(lease.alive and lease.role == "leader" for lease in others)
 
     def _committed_ms(self) -> int:
         """Return how far the shard's leader has committed or, where it has none, whoever led its markets."""

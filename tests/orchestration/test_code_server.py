@@ -43,5 +43,5 @@ def test_it_waits_for_its_login(database_url, caplog):
         wait(lambda _seconds: conn.execute(f"grant insert on runs to {name}"))
         conn.execute(f"drop owned by {name}")
 
-    assert caplog.text.count("waiting for the database") == 2  # once for each wait
+    assert caplog.text.count("waiting for the database") == 3  # once for each reason
     assert PASSWORD not in caplog.text

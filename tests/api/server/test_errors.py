@@ -9,7 +9,7 @@ from falcon import testing
 from api import errors
 from api.app import create_app
 from api.data.pool import Pool, overloaded
-from api.errors import CATALOGUE
+from api.errors import CATALOGUE, without_secrets
 from api.service import Service
 from api.stream.hub import StreamHub
 
@@ -84,6 +84,20 @@ def test_a_key_where_none_belongs_is_not_looked_up(client, service, monkeypatch)
 
     for answer in answers:
         check(answer, 400, "invalid_parameter")
+
+
+def test_a_text_and_a_cursor_that_look_like_a_secret_are_none(client):
+    assert client.ask("/v1/markets/search", q="the psg_marseille_final_2026").status_code == 200
+    assert "secret" not in client.ask("/v1/markets", cursor=f"psg_{'a' * 60}").text
+
+
+@pytest.mark.parametrize("parts", [True, False])
+def test_secrets_are_redacted_also_when_encoded_and_their_parts_if_wanted(parts):
+    key = "a" * 43
+
+    assert without_secrets(f"/psg_{key}/x?q=psg%5F{key}&r=psg_{key[:9]}", parts=parts) == (
+        "/psg_REDACTED/x?q=psg_REDACTED&r=psg_REDACTED" if parts else f"/psg_REDACTED/x?q=psg_REDACTED&r=psg_{key[:9]}"
+    )
 
 
 def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, caplog):

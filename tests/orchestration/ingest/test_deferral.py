@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from time import monotonic, time
+from time import monotonic
 from unittest.mock import AsyncMock
 
 import msgspec
@@ -35,11 +35,8 @@ def database_url_of_file(new_database):
 # --- When a run leaves frames unparsed ---
 
 
-WINDOW_S = 60.0  # of the sessions here
-
-
-def lease_of(run_id, role, silent_s=1.0, age_s=1.0):
-    return LeaseRow(run_id, role, True, time() - age_s, silent_s, {})
+def lease_of(run_id, role, silent_s=1.0):
+    return LeaseRow(run_id, role, True, 0.0, silent_s, {})
 
 
 @pytest.mark.parametrize(
@@ -47,19 +44,16 @@ def lease_of(run_id, role, silent_s=1.0, age_s=1.0):
     [
         (None, False),
         ([], False),
-        ([("other", "leader")], True),
-        ([("other", "leader", 60.0)], False),
-        ([("other", "standby"), ("another", "gone")], False),
-        ([("me", "leader")], False),
-        ([("other", "leader", 1.0, WINDOW_S - 30)], True),
-        ([("other", "leader", 1.0, WINDOW_S - 3)], False),
-        ([("other", "leader", 1.0, WINDOW_S + 30)], False),
+        ([lease_of("other", "leader")], True),
+        ([lease_of("other", "leader", silent_s=60.0)], False),
+        ([lease_of("other", "standby"), lease_of("another", "gone")], False),
+        ([lease_of("me", "leader")], False),
     ],
 )
 def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers):
     async def deferring(**settings):
         session = make_session(**settings)
-        session.committer.leases = leases and [lease_of(*lease) for lease in leases]
+        session.committer.leases = leases
         session._run_in = AsyncMock(side_effect=psycopg.OperationalError)
         with pytest.raises(psycopg.OperationalError):
             await session._beat()
@@ -67,24 +61,6 @@ def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers
 
     assert asyncio.run(deferring(live_standby_defers=True)) is defers
     assert not asyncio.run(deferring())
-
-
-@pytest.mark.parametrize(("age_s", "prepares"), [(1.0, False), (WINDOW_S, True)])
-def test_all_is_parsed_before_the_leaders_window_is_over(monkeypatch, age_s, prepares):
-    caught_up = AsyncMock()
-    monkeypatch.setattr(session_module, "catch_up", caught_up)
-
-    async def beat():
-        session = make_session(live_standby_defers=True)
-        session.committer.leases = [lease_of("other", "leader", age_s=age_s)]
-        session.receiver.normalizer.kept_bytes = 1
-        session._run_in = AsyncMock(side_effect=psycopg.OperationalError)
-        with pytest.raises(psycopg.OperationalError):
-            await session._beat()
-
-    asyncio.run(beat())
-
-    assert bool(caught_up.await_count) is prepares
 
 
 @pytest.mark.parametrize("ready", [False, True])
