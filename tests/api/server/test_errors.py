@@ -82,8 +82,7 @@ def test_a_key_where_none_belongs_is_not_looked_up(client, service, monkeypatch)
     answers.append(client.ask("/v1/markets/search", q=f"a {client.key}"))
     answers.append(client.ask("/v1/markets", category=WEBHOOK_SECRET))
 
-    for answer in answers:
-        check(answer, 400, "invalid_parameter")
+    assert [(answer.status_code, answer.json["code"]) for answer in answers] == [(400, "invalid_parameter")] * 5
 
 
 def test_a_text_and_a_cursor_that_look_like_a_secret_are_none(client):
