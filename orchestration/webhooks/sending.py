@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 from orchestration.webhooks.schedule import Outcome
 from upstream.transport import addresses
 from upstream.transport.addresses import ForbiddenAddress
+from upstream.transport.http import tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -88,7 +89,7 @@ class Sender:
     ) -> None:
         self._timeout_s, self._clock = timeout_s, clock
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=context or httpx.create_ssl_context(),
+            ssl_context=context or tls_context(),
             max_connections=MAX_CONNECTIONS,
             keepalive_expiry=KEEPALIVE_S,
             network_backend=VerifiedBackend(allowed, resolve),

@@ -13,6 +13,7 @@ import websockets
 from tests.patience import until
 from tests.upstream.sandbox.cuts import RECORDED
 from upstream.sandbox.server import Sandbox
+from upstream.transport.http import tls_context
 
 START_MS = 1_795_000_000_000
 
@@ -36,7 +37,7 @@ def still(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=60, trust_env=False) as client:
+    with httpx.Client(timeout=60, trust_env=False, verify=tls_context()) as client:
         yield client
 
 
