@@ -23,11 +23,13 @@ class Community:
         self._process = subprocess.Popen(
             ["node", FOLDER / "server.mjs"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-
-    def fresh(self) -> None:
-        """Start over with an empty schema."""
         self._ask({"fresh": True})
         self.execute(migrate.script("timescale"))
+        self._ask({"keep": True})
+
+    def fresh(self) -> None:
+        """Start over with empty tables: a copy of the first schema takes half the time of another migration."""
+        self._ask({"fresh": True})
 
     def execute(self, sql: str) -> list[tuple[Any, ...]]:
         """Run statements and return the rows of the last one; integers beyond 2⁵³ and times come as text."""
