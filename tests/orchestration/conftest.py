@@ -13,7 +13,7 @@ from tests.roles import login_url
 
 @pytest.fixture(scope="module")
 def instance():
-    with dg.instance_for_test() as running:
+    with dg.DagsterInstance.ephemeral() as running:
         yield running
 
 
