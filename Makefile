@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup installed collected demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
+.PHONY: help setup installed collected tested demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -65,18 +65,20 @@ client: setup ## Regenerate the Python client's records and operations from the 
 # Tests start hundreds of processes that import the same modules: their bytecode is kept, also where the environment says not to.
 test test-hours test-load: export PYTHONDONTWRITEBYTECODE :=
 
-# One more than there are cores: tests wait for the servers that they start.
-WORKERS := $(shell cores=$$(nproc); [ $$cores -gt 3 ] && echo 4 || echo $$((cores + 1)))
+# Tests wait for the servers that they start: two workers for each of two cores.
+WORKERS ?= 4
 
-# The tests' bytecode, once, while lint needs one core: each worker would compile them all. The tests themselves report
-# what cannot be imported.
+# The tests' bytecode, once: each worker would compile them all. The tests themselves report what cannot be imported.
 collected: $(VENV)/.installed
 	@$(BIN)/pytest --collect-only -qq > /dev/null || true
 
-# npm waits for its registry while lint computes.
-test: ## Lint and every test (below 10 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j4 -O installed lint collected .venv-exchange/.installed
+tested: collected
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
+
+# npm waits for its registry while Python's packages are compiled; lint, of which most runs on one core, begins with the tests.
+test: ## Lint and every test (below 10 minutes on 2 cores)
+	@$(MAKE) --no-print-directory -j3 -O installed .venv-exchange/.installed
+	@$(MAKE) --no-print-directory -j2 lint tested
 
 test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days: ARGS="--at 'today 00:05'"
 	$(BIN)/python -m tests.hours --workers $(WORKERS) $(ARGS)
