@@ -304,6 +304,7 @@ def dagster_database(cluster, named_databases):
         admin.execute("drop database if exists dagster with (force)")
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(450)
 def test_each_service_comes_up_by_its_own_command_in_the_root_of_its_image_and_runs_start(
     config, database_url, dagster_database, tmp_path

@@ -7,7 +7,7 @@ import pytest
 from tests.fuzzing import seeds
 from tests.fuzzing.targets import TARGETS
 
-VARIANTS = 100
+VARIANTS = 25
 
 
 def test_every_target_has_valid_inputs(recorded):

@@ -1,4 +1,7 @@
-"""Replay is exact: after a tape, books and candles match the recordings, on both licences."""
+"""Replay is exact: after a tape, books and candles match the recordings, on both licences.
+
+`make test` plays every fourth of the socket's captures, and all other recordings; `make soak` plays all of them.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,24 @@ class Replayed(NamedTuple):
 
     url: str
     truth: Path
+
+
+@pytest.fixture(scope="module", params=[4, pytest.param(1, marks=pytest.mark.soak)], ids=["every-fourth", "all"])
+def every(request) -> int:
+    """Which of the captures are played: each n-th."""
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def recorded(recorded, every, tmp_path_factory) -> Path:
+    """The folder of recordings, with the captures that are played."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "ws_market").mkdir()
+    captures = sorted(recorded.glob("ws_market/20*"))
+    others = [path for path in recorded.glob("ws_market/*") if path not in captures]
+    for path in [*captures[::every], *others, *(path for path in recorded.iterdir() if path.name != "ws_market")]:
+        (folder / path.relative_to(recorded)).symlink_to(path)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +165,7 @@ def test_every_market_of_the_tape_is_listed_and_every_capture_was_played(replaye
     assert played == len(captured)
 
 
-def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, captured):
+def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, captured, every):
     expected = {
         token: (rebuilt.levels(book[0], best_is_high=True), rebuilt.levels(book[1], best_is_high=False), True)
         for token, book in captured.items()
@@ -153,7 +174,7 @@ def test_every_stored_book_equals_the_last_one_of_its_capture(replayed, captured
 
     stored = stored_books(replayed.url, list(expected))
 
-    assert len(expected) >= 40
+    assert len(expected) >= 40 / every
     assert {token: stored.get(token) for token in expected if stored.get(token) != expected[token]} == {}
 
 
@@ -179,7 +200,7 @@ def stored_books(url: str, tokens: list[str]) -> dict[str, tuple[list, list, boo
     }
 
 
-def test_every_trade_of_the_tape_is_stored_once(replayed, sent):
+def test_every_trade_of_the_tape_is_stored_once(replayed, sent, every):
     with database.connect(replayed.url) as conn:
         rows = conn.execute(
             """select token_id, (extract(epoch from ts) * 1000)::bigint, side, price, size
@@ -189,7 +210,7 @@ def test_every_trade_of_the_tape_is_stored_once(replayed, sent):
     expected = sorted(
         zip(sent.token, sent.ts_ms, sent.side.map({"BUY": 1, "SELL": -1}), sent.price, sent["size"], strict=True)
     )
-    assert len(expected) > 5000
+    assert len(expected) > 5000 / every
     assert sorted(rows) == expected
 
 
@@ -246,15 +267,15 @@ def book_histories(replayed, recorded) -> Histories:
     return histories(recorded, replayed.truth)
 
 
-def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, book_histories):
-    differing, statuses = compared(replayed.url, book_histories, moments=1000)
+def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, book_histories, every):
+    differing, statuses = compared(replayed.url, book_histories, moments=1000 // every)
 
     assert differing == {}
-    assert statuses["verified"] > 800, statuses
+    assert statuses["verified"] > 800 / every, statuses
 
 
 @pytest.fixture(scope="module")
-def packed(replayed) -> Replayed:
+def packed(replayed, every) -> Replayed:
     """The same, all packed except the instant of the newest snapshot of each outcome."""
     with pytest.MonkeyPatch.context() as patch, database.connect(replayed.url, autocommit=True) as conn:
         patch.setattr(packs, "horizon", lambda now: now + timedelta(days=1))
@@ -262,18 +283,18 @@ def packed(replayed) -> Replayed:
         if database.license(conn) == "timescale":  # the columnstore replaces packs
             assert packed == packs.PackingResult()
             return replayed
-        assert packed.events > 50_000
+        assert packed.events > 50_000 / every
         instants = "select market_key, outcome, count(distinct ts) from book_events group by 1, 2"
         assert {count for *_, count in conn.execute(instants)} == {1}
     return replayed
 
 
 @pytest.mark.license("apache")
-def test_packed_books_of_any_moment_equal_those_rebuilt_message_by_message(packed, book_histories):
-    differing, statuses = compared(packed.url, book_histories, moments=1000)
+def test_packed_books_of_any_moment_equal_those_rebuilt_message_by_message(packed, book_histories, every):
+    differing, statuses = compared(packed.url, book_histories, moments=1000 // every)
 
     assert differing == {}
-    assert statuses["verified"] > 800, statuses
+    assert statuses["verified"] > 800 / every, statuses
 
 
 def test_a_replay_of_the_captures_leads_to_their_last_books(packed, captured):

@@ -31,12 +31,11 @@ def test_everything_the_document_allows_is_answered_as_it_says(api, tmp_path):
 
 @pytest.mark.timeout(3600 if LONG else 900)
 def test_without_a_key_nothing_is_answered_that_needs_one(api, tmp_path):
-    report = run(
-        api, tmp_path, keyed=False, checks="all", phases="coverage,fuzzing", max_examples=max(1, EXAMPLES // 20), **HOW
-    )
+    phases = "coverage,fuzzing" if LONG else "fuzzing"
+    report = run(api, tmp_path, keyed=False, checks="all", phases=phases, max_examples=max(2, EXAMPLES // 20), **HOW)
 
     assert report.passed, report.output
     assert report.operations(500, 599) == set()
     to_all = {f"{each.method} {each.path}" for each in ENDPOINTS if each.key == "none"}
     assert report.operations(200, 299) <= to_all
-    assert report.requests >= 500
+    assert report.requests >= len(ENDPOINTS)

@@ -29,7 +29,7 @@ from tests.api.metering.test_unauthenticated import guess
 from tests.patience import PATIENCE_S, until
 
 MINUTE = 1_795_176_000 // 60 * 60
-ADDRESSES, REQUESTS = 20, 500
+ADDRESSES, REQUESTS = 20, 100
 STORED = """
     select action, result, address, times from audit_log
     union all select action, result, address, times from audit_counts

@@ -13,7 +13,7 @@ def database_url_of_file(new_database):
         yield url
 
 
-@pytest.mark.parametrize("seed", range(examples(12, 48)))
+@pytest.mark.parametrize("seed", range(examples(6, 48)))
 def test_after_a_random_history_the_same_is_stored_and_streamed_as_by_parsing_at_once(database_url_of_file, seed):
     with database.connect(database_url_of_file, autocommit=True) as conn:
         most = 20_000 if seed % 4 == 3 else ENOUGH  # bytes of frames: beyond it they are parsed
