@@ -77,8 +77,9 @@ are `application/problem+json` (RFC 9457); programs should check `code`.
 """
 
 
+@cache
 def document() -> dict[str, Any]:
-    """Return the document."""
+    """Return the document, made once a process; readers do not change it."""
     paths: dict[str, dict[str, Any]] = {}
     for endpoint in ENDPOINTS:
         paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = _operation(endpoint)
