@@ -62,6 +62,7 @@ def folder_of(progress):
     return Path(re.search(r"database in (\S+)", progress).group(1))
 
 
+@pytest.mark.soak
 def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
     running = start("--json", str(tmp_path / "out.json"))
     table, progress = running.communicate(timeout=280)
@@ -81,6 +82,7 @@ def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
     assert not folder_of(progress).exists()
 
 
+@pytest.mark.soak
 def test_an_interrupted_run_ends_all_that_it_started():
     running = start()
     progress = ""

@@ -25,6 +25,7 @@ from tests.api.conftest import generous, serving
 from tests.patience import PATIENCE_S, until
 
 CLIENTS = 64
+QUOTA = 600
 
 
 @dataclass
@@ -121,10 +122,10 @@ def ledger_in(monkeypatch, tmp_path):
 
 
 def test_at_the_edge_of_the_month_exactly_the_quota_is_served_also_when_a_worker_is_killed(database_url, conn):
-    calm, struck = (generous(conn, f"{name}@example.com", credits_month=1500) for name in ("calm", "struck"))
+    calm, struck = (generous(conn, f"{name}@example.com", credits_month=QUOTA) for name in ("calm", "struck"))
     with serving(database_url, workers=2) as server:
         answers = all_at_once(server, lambda asker: asked_until(asker, calm, 402))
-        assert numbers(answers) == list(range(1, 1501))
+        assert numbers(answers) == list(range(1, QUOTA + 1))
         assert {answer.status for answer in answers} == {200, 402}
 
         victim, other = server.workers()
@@ -132,7 +133,7 @@ def test_at_the_edge_of_the_month_exactly_the_quota_is_served_also_when_a_worker
 
         def work(asker):
             for answer in asked_until(asker, struck, 402):
-                if next(asked) == 500:  # all of them are under way, and much is left to be asked for
+                if next(asked) == QUOTA // 3:  # all of them are under way, and much is left to be asked for
                     os.kill(victim, signal.SIGKILL)
                 yield answer
 
@@ -141,10 +142,10 @@ def test_at_the_edge_of_the_month_exactly_the_quota_is_served_also_when_a_worker
         served = numbers(answers)
         assert lost >= 1
         assert len(set(served)) == len(served)
-        assert 1500 - min(lost, CLIENTS) <= len(served) <= 1500
+        assert QUOTA - min(lost, CLIENTS) <= len(served) <= QUOTA
         assert other in server.workers()
 
-    assert (used(conn, calm), used(conn, struck)) == (1500, 1500)
+    assert (used(conn, calm), used(conn, struck)) == (QUOTA, QUOTA)
 
 
 def test_at_the_edge_of_the_second_exactly_the_burst_is_served(database_url, conn):
