@@ -49,7 +49,7 @@ MEMORY_NEEDED = 2 << 30
 SLOW = [hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture]
 # The same examples each time: only `make fuzz` searches for new ones.
 hypothesis.settings.register_profile(
-    "default", deadline=None, max_examples=50, derandomize=True, suppress_health_check=SLOW
+    "default", deadline=None, max_examples=25, derandomize=True, suppress_health_check=SLOW
 )
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=5000, suppress_health_check=SLOW)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))

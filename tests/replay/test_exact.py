@@ -37,7 +37,7 @@ from tests.replay import rebuilt
 from upstream.polymarket.gamma.client import Gamma
 from upstream.polymarket.market_channel.socket import parse
 from upstream.sandbox.server import Sandbox
-from upstream.transport.http import Client
+from upstream.transport.http import Client, tls_context
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ def leads(conn) -> bool:
 
 
 def ended(sandbox: Sandbox) -> bool:
-    return httpx.get(f"{sandbox.url}/sandbox/status", timeout=PATIENCE_S).json()["ended"]
+    return httpx.get(f"{sandbox.url}/sandbox/status", timeout=PATIENCE_S, verify=tls_context()).json()["ended"]
 
 
 def wait_until_written(conn, feed, quiet_s: float = 3.0) -> None:

@@ -26,7 +26,7 @@ from tests.roles import login_url
 from tests.soak import truth
 from upstream.polymarket.gamma.client import Gamma
 from upstream.sandbox.simulation import simulation
-from upstream.transport.http import Client
+from upstream.transport.http import Client, tls_context
 
 ROOT = Path(__file__).parents[3]
 
@@ -117,12 +117,12 @@ class World:
         return self.leases().get(feed.run_id, ("", False, {}))[1]
 
     def fault(self, **fault):
-        response = httpx.post(f"{self.sandbox.url}/sandbox/faults", json=fault)
+        response = httpx.post(f"{self.sandbox.url}/sandbox/faults", json=fault, verify=tls_context())
         response.raise_for_status()
         return response.json()
 
     def end_faults(self):
-        httpx.delete(f"{self.sandbox.url}/sandbox/faults").raise_for_status()
+        httpx.delete(f"{self.sandbox.url}/sandbox/faults", verify=tls_context()).raise_for_status()
 
     def sent(self, from_ms, to_ms):
         """Return what the exchange's log says it sent in a span."""
