@@ -14,7 +14,7 @@ import re
 import shutil
 import signal
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -163,22 +163,57 @@ def _shared_url(new_database: Callable[[], AbstractContextManager[str]]) -> Iter
         yield url
 
 
+class KeptConnection:
+    """A connection that one test after the other uses: its server process knows the catalogue already.
+
+    What a test does is rolled back, with its settings and roles; the session's locks and the object's own settings are
+    reset. One that a test has closed or broken is replaced.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._conn: psycopg.Connection[Any] | None = None
+
+    def begin(self) -> psycopg.Connection[Any]:
+        if self._conn is None or self._conn.closed:
+            self._conn = database.connect(self._url, name="presage test")
+        # Psycopg would drop all prepared statements after a rollback, the application's own too.
+        self._conn.prepare_threshold, self._conn.row_factory = None, psycopg.rows.tuple_row
+        # Begun: a `conn.transaction()` of the code under test is a savepoint, not a commit.
+        self._conn.execute("select")
+        return self._conn
+
+    def end(self) -> None:
+        if self._conn is not None and not self._conn.closed:
+            self._conn.rollback()
+            self._conn.execute("select pg_advisory_unlock_all()")
+            self._conn.rollback()
+
+    def close(self) -> None:
+        if self._conn is not None:
+            self._conn.close()
+
+
+@pytest.fixture(scope="session")
+def _kept_connection(_shared_url: str) -> Iterator[KeptConnection]:
+    kept = KeptConnection(_shared_url)
+    yield kept
+    kept.close()
+
+
 @pytest.fixture
 def conn(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection that is rolled back after the test; see the module docstring for use with `database_url`."""
-    own = "database_url" in request.fixturenames
-    url = request.getfixturevalue("database_url" if own else "_shared_url")
-    connection = database.connect(url, autocommit=own, name="presage test")
-    if not own:
-        connection.execute(
-            "select"
-        )  # begun: a `conn.transaction()` of the code under test is a savepoint, not a commit
+    if "database_url" in request.fixturenames:
+        url = request.getfixturevalue("database_url")
+        with closing(database.connect(url, autocommit=True, name="presage test")) as connection:
+            yield connection
+            return
+    kept = request.getfixturevalue("_kept_connection")
     try:
-        yield connection
+        yield kept.begin()
     finally:
-        if not connection.closed:
-            connection.rollback()
-            connection.close()
+        kept.end()
 
 
 @pytest.fixture(scope="session")

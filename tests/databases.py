@@ -39,8 +39,7 @@ def new_database(server: Server, template: str = "template0") -> Iterator[str]:
         admin.execute(
             sql.SQL("create database {} template {} strategy file_copy").format(name, sql.Identifier(template))
         )
-    try:
-        yield server.url(made)
-    finally:
-        with administering(server) as admin:
+        try:
+            yield server.url(made)
+        finally:
             admin.execute(sql.SQL("drop database {} with (force)").format(name))

@@ -215,10 +215,10 @@ def test_a_role_may_run_the_queries_of_its_processes(conn, role):
     for name in sorted(theirs):
         try:
             with conn.transaction():
-                conn.execute(f'prepare "{name}" as {texts[name]}'.encode())
-                (count,) = conn.execute(parameters, [name]).fetchone()
+                conn.execute(f'prepare "{role}.{name}" as {texts[name]}'.encode())
+                (count,) = conn.execute(parameters, [f"{role}.{name}"]).fetchone()
                 given = f"({', '.join(['null'] * count)})" if count else ""
-                conn.execute(f'explain execute "{name}"{given}'.encode())
+                conn.execute(f'explain execute "{role}.{name}"{given}'.encode())
         except errors.InsufficientPrivilege as error:
             refused.append(f"{name}: {error}")
 
