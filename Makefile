@@ -72,13 +72,12 @@ WORKERS ?= 4
 collected: $(VENV)/.installed
 	@$(BIN)/pytest --collect-only -qq > /dev/null || true
 
-tested: collected
+tested: collected installed .venv-exchange/.installed
 	$(BIN)/pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0 $(ARGS)
 
-# npm waits for its registry while Python's packages are compiled; lint, of which most runs on one core, begins with the tests.
+# At once: npm mostly waits for its registry, and most of lint runs on one core.
 test: ## Lint and every test (below 10 minutes on 2 cores)
-	@$(MAKE) --no-print-directory -j3 -O installed .venv-exchange/.installed
-	@$(MAKE) --no-print-directory -j2 lint tested
+	@$(MAKE) --no-print-directory -j4 lint tested
 
 test-hours: setup .venv-exchange/.installed compiler ## Every test that reads the clock, at eight hours and days: ARGS="--at 'today 00:05'"
 	$(BIN)/python -m tests.hours --workers $(WORKERS) $(ARGS)

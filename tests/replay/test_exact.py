@@ -65,9 +65,9 @@ def recorded(recorded, every, tmp_path_factory) -> Path:
     """The folder of recordings, with the captures that are played."""
     folder = tmp_path_factory.mktemp("recorded")
     (folder / "ws_market").mkdir()
-    captures = sorted(recorded.glob("ws_market/20*"))
-    others = [path for path in recorded.glob("ws_market/*") if path not in captures]
-    for path in [*captures[::every], *others, *(path for path in recorded.iterdir() if path.name != "ws_market")]:
+    whole = {path for path in recorded.glob("ws_market/*") if path.name.startswith("old_shape") or every == 1}
+    captures = {*sorted(recorded.glob("ws_market/20*"))[::every], *whole}
+    for path in [*captures, *(path for path in recorded.iterdir() if path.name != "ws_market")]:
         (folder / path.relative_to(recorded)).symlink_to(path)
     return folder
 

@@ -70,6 +70,7 @@ def after(origin, seconds=1.0):
     until(lambda: dt.datetime.now(dt.UTC) > origin.archiving.stanza_info().backups[-1].restores_from)
 
 
+@pytest.mark.soak
 def test_every_row_committed_by_the_moment_is_there_again_and_none_after(origin, presage):
     after(origin)
     origin.commit(origin.market, 20)

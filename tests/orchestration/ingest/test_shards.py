@@ -136,6 +136,7 @@ def test_runs_of_another_number_of_shards_wait_until_all_are_ready(world):
     assert world.gaps() == []
 
 
+@pytest.mark.soak
 def test_whatever_is_killed_while_the_number_of_shards_changes_nothing_is_lost_without_a_record(world):
     queries.want_shards(world.conn, shards=1)
     old = world.process()
