@@ -1,6 +1,6 @@
 # Commands for working on Presage; plain `make` lists them. Targets that run the project install its dependencies first
-# (`setup`); `test` also installs the exchange's own client, `soak` and `screenshots` a browser. `lock` needs only uv, and
-# so also works when an outdated lock file makes `setup` fail.
+# (`setup`); `test` also installs the exchange's own client, `soak` MCP's clients and a browser, `screenshots` a browser.
+# `lock` needs only uv, and so also works when an outdated lock file makes `setup` fail.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 VENV := .venv
@@ -28,6 +28,12 @@ $(VENV)/.installed: requirements-dev.lock pyproject.toml clients/python/pyprojec
 
 node_modules/.installed: package.json
 	npm install --no-audit --no-fund --no-package-lock --loglevel=error
+	@touch $@
+
+# MCP's own clients, in a folder of their own: most of the packages, and wanted by make soak alone.
+MCP := tests/clients/mcp
+$(MCP)/node_modules/.installed: $(MCP)/package.json
+	npm install --prefix $(MCP) --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
 # The exchange's own client wants older libraries than ours: for the tests alone, in an environment of its own.
@@ -90,7 +96,7 @@ test-load: setup ## Live, settlement, delivery and stream, 20 times beside a bus
 bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 	$(BIN)/presage bench $(ARGS)
 
-soak: setup browser ## Long proofs: kill -9 of everything under load
+soak: setup browser $(MCP)/node_modules/.installed ## Long proofs: kill -9 of everything under load
 	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
 
 SECONDS_EACH ?= 600
@@ -128,5 +134,5 @@ sbom: setup ## List what Presage is shipped with, and its licences, in dist/sbom
 	$(BIN)/python -m cli.sbom dist/sbom
 
 clean: ## Remove what was built here (not the database's data: presage demo --fresh)
-	rm -rf $(VENV) .venv-exchange node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
+	rm -rf $(VENV) .venv-exchange node_modules $(MCP)/node_modules .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis .import_linter_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""Third-party MCP clients: the inspector, the conformance tests, and version 1 of the Python SDK."""
+"""Third-party MCP clients, in `make soak`: the inspector, the conformance tests, and version 1 of the Python SDK."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 from tests.api.site import mcp_fixture
 from tests.api.site.asking import serving, site
 
+pytestmark = pytest.mark.soak  # `make test` asks with version 2 of the SDK: test_mcp_endpoints.py
+
 ROOT = Path(__file__).parents[3]
-MODULES = ROOT / "node_modules"
+MODULES = ROOT / "tests/clients/mcp/node_modules"
 NODE = MODULES / "node/bin/node"  # newer than the machine's may be
 INSPECTOR = MODULES / "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
 CONFORMANCE = MODULES / "@modelcontextprotocol/conformance/dist/index.js"
@@ -170,7 +172,6 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.mark.soak
 def test_the_python_client_of_the_older_kind_speaks_to_both_endpoints(backend, client, add_market, tmp_path):
     """Version 1 of the SDK, in its own environment: this one has version 2."""
     add_market("rain")
