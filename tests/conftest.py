@@ -42,6 +42,8 @@ ROOT = Path(__file__).parent.parent
 NO_DURABILITY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 # No TimescaleDB workers: each database would get one, and none can be copied or dropped while its worker is connected.
 NO_WORKERS = {"timescaledb.max_background_workers": "0"}
+# Each database that is dropped is looked for in all buffers: in the product's gigabytes that took a tenth of its time.
+FEW_BUFFERS = {"shared_buffers": "128MB"}
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 << 30
 
@@ -116,7 +118,7 @@ def cluster() -> Iterator[Server]:
     in_memory = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
     with tempfile.TemporaryDirectory(prefix="presage-", dir=MEMORY if in_memory else None) as folder:
         Path(folder).chmod(0o755)  # as root the server runs as another user
-        with Cluster(Path(folder) / "database", settings=NO_DURABILITY | NO_WORKERS) as server:
+        with Cluster(Path(folder) / "database", settings=NO_DURABILITY | NO_WORKERS | FEW_BUFFERS) as server:
             yield server
 
 

@@ -54,7 +54,7 @@ class Validator:
         address = database.sqlalchemy_url(url)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # its own PostgreSQL data source does not accept a socket's address
-            self._source = context.data_sources.add_sql("presage", connection_string=address, kwargs=SINGLE_CONNECTION)  # type: ignore[call-arg]
+            self._source = context.data_sources.add_sql("presage", connection_string=address, kwargs=SINGLE_CONNECTION)
         self._source.get_engine().dispose()  # its own engine, used only to test the address
         self._engine = self._source.get_execution_engine().engine
         # Great Expectations retries after a fault, and hides the original exception.

@@ -1,6 +1,6 @@
 """Replay is exact: after a tape, books and candles match the recordings, on both licences.
 
-`make test` plays every fourth of the socket's captures, and all other recordings; `make soak` plays all of them.
+`make test` plays every tenth of the socket's captures, and all other recordings; `make soak` plays all of them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Replayed(NamedTuple):
     truth: Path
 
 
-@pytest.fixture(scope="module", params=[4, pytest.param(1, marks=pytest.mark.soak)], ids=["every-fourth", "all"])
+@pytest.fixture(scope="module", params=[10, pytest.param(1, marks=pytest.mark.soak)], ids=["every-tenth", "all"])
 def every(request) -> int:
     """Which of the captures are played: each n-th."""
     return request.param
@@ -161,7 +161,7 @@ def test_every_market_of_the_tape_is_listed_and_every_capture_was_played(replaye
         ).fetchone()
 
     assert markets >= 1000
-    assert len(list(recorded.glob("ws_market/*.csv.gz"))) >= 5
+    assert len(list(recorded.glob("ws_market/*.csv.gz"))) >= 2
     assert played == len(captured)
 
 

@@ -8,7 +8,7 @@ from api.endpoints.table import ENDPOINTS
 from tests.api.fuzz.schemathesis_run import run
 from tests.effort import LONG, examples
 
-EXAMPLES, LEAST = examples(6, 1_700), examples(500, 100_000)
+EXAMPLES, LEAST = examples(4, 1_700), examples(300, 100_000)
 # All the bounds of all parameters are asked for by `make fuzz`.
 PHASES = "examples,coverage,fuzzing,stateful" if LONG else "examples,fuzzing"
 # New questions are made up by `make fuzz`, and not for whoever changes something else.

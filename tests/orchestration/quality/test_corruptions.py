@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from orchestration.quality import judging, passes
+from orchestration.quality import passes
 from orchestration.quality.suites import SUITES
 from sql import database
 from tests.orchestration.quality import world
@@ -23,6 +23,8 @@ OF_CANDLES = {name for name, each in EVERY.items() if re.match(r"(update|delete 
 @pytest.fixture(scope="module")
 def spoiled(new_database):
     """Findings of a pass over healthy data, and of one after each market and block has been corrupted in its way."""
+    from orchestration.quality import judging  # Great Expectations takes seconds to import: not in every worker
+
     with (
         pytest.MonkeyPatch.context() as patch,
         new_database() as url,
