@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tests.hours.__main__ import ROOT, UNDER_LOAD
 from tests.hours.moments import moments
 
 CLOSE = dt.timedelta(seconds=30)
@@ -35,3 +36,8 @@ def test_the_moments_are_five_hours_and_the_ends_of_a_february_a_month_and_a_yea
     assert any((day + dt.timedelta(days=1)).day == 1 for day in days)
     assert (12, 31) in {(at.month, at.day) for at in found.values()}
     assert min(at.date() for at in found.values()) >= today
+
+
+@pytest.mark.parametrize("path", UNDER_LOAD)
+def test_what_is_run_under_load_is_there(path):
+    assert (ROOT / path).exists()
