@@ -1,4 +1,4 @@
-"""Middleware that adds the request id, credit and CORS headers to every response, and counts requests."""
+"""Middleware: refuses secrets in paths, adds each response's request id, credit and CORS headers, counts requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import falcon
 
-from api.errors import new_id
+from api.errors import new_id, refuse_secrets
 from api.metrics.counts import Counter
 from api.metrics.slots import CODE_SLOT
 from config.logging import request_id
@@ -56,6 +56,14 @@ class ResponseMiddleware:
         context.grant = context.problem = None  # `problem` is an error code
         request_id.set(context.id)
         self._counts.add(Counter.IN_FLIGHT)
+
+    def process_resource(
+        self, _req: falcon.Request, _resp: falcon.Response, _resource: Any, params: dict[str, Any]
+    ) -> None:
+        """Refuse a path with a secret in it, before anything is asked with it."""
+        for name, value in params.items():
+            if isinstance(value, str):
+                refuse_secrets(name, value)
 
     def process_response(self, req: falcon.Request, resp: ApiResponse, resource: Any, succeeded: bool) -> None:  # noqa: FBT001
         """Add the headers; refund a request that returned no data."""

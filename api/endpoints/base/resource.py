@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import xxhash
 
 from api.data.statements import run
-from api.errors import Problem, refuse_secrets
+from api.errors import Problem
 from api.metering.meter import CannotPay, StaleKey
 from api.metrics.counts import Counter
 from api.schemas.requests import OutcomeParameters, Parameters, parse
@@ -116,8 +116,6 @@ class ReadResource(Resource, ABC):
 
     def reply(self, req: falcon.Request, resp: ApiResponse, given: Any, path: dict[str, str]) -> None:
         """Send the answer to an admitted request, from the cache if possible."""
-        for name, value in path.items():
-            refuse_secrets(name, value)
         if self.endpoint.cache_s:
             question = (self.endpoint.name, given, *path.values())
             body, tag = self.service.cache.get(question, self.endpoint.cache_s, self._with_etag, given, path)

@@ -81,8 +81,9 @@ def test_a_key_where_none_belongs_is_not_looked_up(client, service, monkeypatch)
     answers = [client.ask(path) for path in paths]
     answers.append(client.ask("/v1/markets/search", q=f"a {client.key}"))
     answers.append(client.ask("/v1/markets", category=WEBHOOK_SECRET))
+    answers.append(client.ask(f"/v1/exports/trades/2026-11-20/{client.key}"))
 
-    assert [(answer.status_code, answer.json["code"]) for answer in answers] == [(400, "invalid_parameter")] * 5
+    assert [(answer.status_code, answer.json["code"]) for answer in answers] == [(400, "invalid_parameter")] * 6
 
 
 def test_a_text_and_a_cursor_that_look_like_a_secret_are_none(client):
@@ -113,14 +114,14 @@ def test_a_key_where_none_belongs_is_not_repeated(client, service, monkeypatch, 
         client.simulate_post(f"/v1/webhooks/{NOBODY}/rotate-secret", json={"step": WEBHOOK_SECRET}, headers=headers),
     ]
     monkeypatch.setattr(service.keys, "of", lambda *_given: 1 / 0)
-    answers.append(client.ask(f"/v1/markets/{key}"))
+    answers.append(client.ask(f"/v1/markets/{key[:20]}"))
 
     assert [answer.status_code for answer in answers] == [404, 400, 400, 400, 400, 400, 400, 400, 400, 500]
     assert answers[0].json["detail"] == "There is no endpoint /psg_REDACTED/v1"
     assert "'whsec_REDACTED'" in answers[8].json["detail"]
-    assert [answer.text for answer in answers if key in answer.text or key in str(answer.headers)] == []
+    assert [answer.text for answer in answers if key[:20] in answer.text or key[:20] in str(answer.headers)] == []
     assert "/v1/markets/psg_REDACTED failed" in caplog.text
-    assert key not in caplog.text
+    assert key[:20] not in caplog.text
 
 
 def test_an_unknown_method_is_no_server_error(client):
