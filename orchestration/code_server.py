@@ -68,6 +68,7 @@ def wait_for_database(url: str, sleep: Callable[[float], None] = time.sleep) -> 
         if reason != before:
             log.warning("waiting for the database: %s", reason)
         sleep(RETRY_S)
+    log.error("the database cannot be used after %.0f s; Dagster tries it and then gives up: %s", WAIT_S, reason)
 
 
 def main() -> None:

@@ -7,6 +7,7 @@ from functools import partial
 
 from psycopg.conninfo import make_conninfo
 
+from orchestration import code_server
 from orchestration.code_server import wait_for_database
 from sql import database
 from tests.roles import PASSWORD, temporary_role
@@ -45,3 +46,11 @@ def test_it_waits_for_its_login(database_url, caplog):
 
     assert caplog.text.count("waiting for the database") == 3  # once for each reason
     assert PASSWORD not in caplog.text
+
+
+def test_the_end_of_its_patience_is_said(monkeypatch, caplog):
+    monkeypatch.setattr(code_server, "WAIT_S", 0.0)
+
+    wait_for_database("postgresql+psycopg2://nobody@127.0.0.1:1/nowhere")
+
+    assert "cannot be used after 0 s" in caplog.text
