@@ -61,6 +61,8 @@ def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
     changes: Counter[Any] = Counter()
     with file.open("rb") as lines:
         for text in lines:
+            if not text.endswith(b"\n"):  # the exchange is writing it
+                break
             line = decode(text)
             if line.kind == "new_market" and line.detail:
                 listed |= dict.fromkeys(line.detail["tokens"], line.ts_ms)
