@@ -1,6 +1,7 @@
 """Replay is exact: after a tape, books and candles match the recordings, on both licences.
 
-`make test` plays every tenth of the socket's captures, and all other recordings; `make soak` plays all of them.
+`make test` plays every tenth of the socket's captures, those of the old shape, and all recordings but the socket's;
+`make soak` plays everything.
 """
 
 from __future__ import annotations
