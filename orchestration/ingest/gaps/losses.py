@@ -9,7 +9,6 @@ import msgspec
 import psycopg
 
 from orchestration.feeds.shards import WHOLE, Shard
-from orchestration.ingest.clock import steady_s
 from orchestration.ingest.storage.rows import Token
 from sql.queries import feed as queries
 
@@ -101,9 +100,8 @@ class Losses:
         """Drop, on a standby, losses that ended before an instant: the leader committed that span."""
         self.all = self.since(before_ms)
 
-    def begin_saving(self, now_ms: int | None = None) -> Saving:
+    def begin_saving(self, now_ms: int) -> Saving:
         """Return what to write by now (exchange time); closed losses that are no gap are dropped."""
-        now_ms = int(steady_s() * 1000) if now_ms is None else now_ms
         self.all = [loss for loss in self.all if loss.gap_ids or loss.to_ms is None or loss.is_gap(loss.to_ms)]
         saving = Saving()
         for loss in self.all:
@@ -154,11 +152,6 @@ class Losses:
         self.all = [loss for loss in self.all if not loss.closed_in_database]
         for loss in self.all:
             loss.saving = bool(loss.gap_ids)
-
-    def save(self, conn: psycopg.Connection[Any]) -> None:
-        """Write what is new, as the leader, and drop losses that are closed and written."""
-        self.write(conn, self.begin_saving())
-        self.end_saving()
 
     def unsaved_ms(self) -> int | None:
         """Return the start of the earliest loss that is not closed and written; None: all are."""

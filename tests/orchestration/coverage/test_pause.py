@@ -98,6 +98,7 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
         with following(sandbox, database_url, first):
             after = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == after.run_id)
+            wait_until(lambda: {closed for *_, closed, _ in world.gaps()} == {True})  # when it has recorded the pause
             resumed = now_ms()
             world.wait_until_sent(resumed, more_than=MIN_COMPARED)
             world.wait_until_sent(began, more_than=MIN_COMPARED_BY_HASH, ago_ms=2000)

@@ -46,3 +46,9 @@ def make_normalizer(*tokens, clock=lambda: NOW / 1000 + 1):
     for each in tokens:
         made.follow(each)
     return made
+
+
+def save(losses, conn, now_ms=NOW):
+    """Write a leader's losses, as its session does from time to time."""
+    losses.write(conn, losses.begin_saving(now_ms))
+    losses.end_saving()

@@ -20,7 +20,7 @@ from orchestration.ingest.sockets.pulse import Pulse
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from tests import stream_rows
-from tests.orchestration.ingest.builders import NOW, token
+from tests.orchestration.ingest.builders import NOW, save, token
 from upstream.polymarket.market_channel import outgoing
 from upstream.polymarket.market_channel.socket import parse
 from upstream.transport.micro import ONE, text
@@ -240,7 +240,7 @@ def play(url, conn, seed, *, defers, max_kept_bytes=ENOUGH):  # noqa: C901 (one 
                 standby.receive(array(m.book(outcome, now_ms) for m in markets[1:3] for outcome in (0, 1)))
             if leads and dice.random() < 0.2:
                 leader.tick(may_lead=True)
-                leader.losses.save(conn)
+                save(leader.losses, conn, now_ms)
                 lease.touch("leader", {"written_ms": leader.committer.committed_ms()}, ready=True)
             if dice.random() < 0.3:
                 standby.tick(may_lead=not leads)

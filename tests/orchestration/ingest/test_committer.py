@@ -1,6 +1,5 @@
 import asyncio
 import datetime as dt
-import time
 from contextlib import contextmanager
 
 import msgspec
@@ -17,7 +16,7 @@ from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import BATCH_BYTES, CHANGE_BYTES, WriteBatch
 from orchestration.ingest.storage.writer import Writer
 from tests.factories import insert
-from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, token, trades
+from tests.orchestration.ingest.builders import NOW, book, change, make_normalizer, save, token, trades
 
 YES = token(7, 0)
 
@@ -250,12 +249,10 @@ def test_books_not_synced_when_recording_begins_are_a_gap_from_then_on(leader, c
     committer.leases = []
     tick(committer)
     (loss,) = losses.all
-    loss.from_ms = int(time.time() * 1000)
-    losses.save(conn)
+    save(losses, conn, loss.from_ms + BEGINNING_MS - 1)
     assert not loss.gap_ids, "they may be synced within moments, before recording counts"
 
-    loss.from_ms -= BEGINNING_MS
-    losses.save(conn)
+    save(losses, conn, loss.from_ms + BEGINNING_MS)
     assert conn.execute("select count(*), min(cause) from coverage_gaps").fetchone() == (2, BEGINNING)
 
 
@@ -264,7 +261,7 @@ def test_books_synced_before_recording_counts_leave_no_gap(leader, conn):
     committer.leases = []
     tick(committer)
     losses.all[0].to_ms = losses.all[0].from_ms + 1_000
-    losses.save(conn)
+    save(losses, conn)
 
     assert losses.all == []
     assert conn.execute("select count(*) from coverage_gaps").fetchone() == (0,)
@@ -280,12 +277,12 @@ def test_progress_is_not_reported_beyond_a_loss_that_is_not_written(leader, conn
     assert committer.committed_ms() >= NOW
 
     losses.extend("database away", NOW - 9_000, NOW - 5_000)
-    saving = losses.begin_saving()
+    saving = losses.begin_saving(NOW)
     assert committer.committed_ms() == NOW - 9_000
     losses.end_saving()  # as if the database had been lost again
     assert committer.committed_ms() == NOW - 9_000
 
-    losses.save(conn)
+    save(losses, conn)
     assert committer.committed_ms() >= NOW
     assert len(saving.new) == 1
 

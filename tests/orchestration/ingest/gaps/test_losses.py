@@ -3,7 +3,7 @@ import pytest
 from orchestration.ingest.gaps import losses as module
 from orchestration.ingest.gaps.losses import MAX_UNSAVED, UNCHANGED, Loss, Losses
 from sql.queries import feed as queries
-from tests.orchestration.ingest.builders import NOW, token
+from tests.orchestration.ingest.builders import NOW, save, token
 
 
 @pytest.fixture
@@ -20,22 +20,22 @@ def gaps(conn):
 
 def test_a_loss_of_everything_is_a_gap_of_each_kind(losses, conn):
     loss = losses.add(Loss("silent", NOW, None, None))
-    losses.save(conn)
+    save(losses, conn)
     assert gaps(conn) == [
         ("books", None, NOW, None, "silent", "run-1", None),
         ("trades", None, NOW, None, "silent", "run-1", None),
     ]
 
     loss.to_ms = NOW + 700
-    losses.save(conn)
-    losses.save(conn)
+    save(losses, conn)
+    save(losses, conn)
     assert [gap[3] for gap in gaps(conn)] == [NOW + 700, NOW + 700]
     assert losses.all == []
 
 
 def test_a_loss_of_some_markets_names_them(losses, conn):
     losses.add(Loss.of("mismatch", [token(5, 0), token(5, 1), token(6, 0)], NOW, NOW + 5, kinds=("books",)))
-    losses.save(conn)
+    save(losses, conn)
 
     assert [(gap[0], gap[1], gap[3]) for gap in gaps(conn)] == [("books", 5, NOW + 5), ("books", 6, NOW + 5)]
 
@@ -44,9 +44,9 @@ def test_a_loss_in_which_nothing_happened_is_no_gap(losses, conn):
     short = losses.add(Loss("closed", NOW, None, None))
     short.to_ms, short.missed = NOW + 300, False
     long = losses.add(Loss("silent", NOW, None, None))
-    losses.save(conn)
+    save(losses, conn)
     long.to_ms, long.missed = NOW + 9000, False
-    losses.save(conn)
+    save(losses, conn)
 
     assert {(gap[4], gap[6]) for gap in gaps(conn)} == {("silent", UNCHANGED)}
 
@@ -75,7 +75,7 @@ def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
     for nth in range(300):
         losses.add(Loss.of("mismatch", [token(1 + nth, 0)], NOW + nth, NOW + nth + 5))
     still = losses.add(Loss("silent", NOW, None, None))
-    losses.save(conn)
+    save(losses, conn)
 
     assert statements == ["open_gaps"]
     assert len(gaps(conn)) == 602
@@ -88,21 +88,21 @@ def test_many_losses_are_written_in_one_statement(losses, conn, monkeypatch):
 def test_what_goes_on_while_it_is_being_written_is_another_loss(losses, conn):
     losses.extend("database away", NOW, NOW + 5)
     losses.extend("database away", NOW + 5, NOW + 9)
-    saving = losses.begin_saving()
+    saving = losses.begin_saving(NOW)
     losses.extend("database away", NOW + 20, NOW + 30)
     losses.write(conn, saving)
     losses.end_saving()
-    losses.save(conn)
+    save(losses, conn)
 
     assert [gap[2:4] for gap in gaps(conn) if gap[0] == "books"] == [(NOW, NOW + 9), (NOW + 20, NOW + 30)]
 
 
 def test_what_could_not_be_written_is_written_the_next_time(losses, conn):
     losses.extend("database away", NOW, NOW + 5)
-    losses.begin_saving()
+    losses.begin_saving(NOW)
     losses.end_saving()
     losses.extend("database away", NOW + 5, NOW + 9)
-    losses.save(conn)
+    save(losses, conn)
 
     assert [gap[2:4] for gap in gaps(conn)] == [(NOW, NOW + 9)] * 2
     assert losses.all == []

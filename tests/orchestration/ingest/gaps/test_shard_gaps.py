@@ -9,6 +9,7 @@ from orchestration.ingest.gaps.losses import Loss, Losses
 from sql.queries import books, coverage
 from sql.queries import feed as queries
 from tests.factories import add_market, insert
+from tests.orchestration.ingest.builders import save
 
 BEGAN = dt.datetime(2026, 11, 3, 12, tzinfo=dt.UTC)
 SPAN = {"from_ts": BEGAN, "to_ts": BEGAN + dt.timedelta(minutes=1)}
@@ -31,7 +32,7 @@ def test_a_loss_of_everything_in_a_shard_is_one_of_its_markets_only(conn, market
     losses = Losses("run", Shard(2, 2))
     losses.add(Loss("closed", 1_000, None, None, to_ms=2_000))
     losses.add(Loss("closed", 1_000, frozenset(), frozenset({7}), to_ms=2_000))
-    losses.save(conn)
+    save(losses, conn)
 
     rows = conn.execute("select distinct market_key, shard, shards from coverage_gaps order by 1").fetchall()
     assert rows == [(7, None, None), (None, 2, 2)]
