@@ -87,8 +87,8 @@ class Settings(BaseSettings):
     live_flush_ms: int = Field(150, ge=10, description="Milliseconds between two commits of the live feed.")
     live_ring_s: int = Field(15, ge=1, description="Seconds of messages that a standby keeps for its takeover.")
     live_standby_defers: bool = Field(
-        default=False,
-        description="Whether a standby leaves messages unparsed until it needs them: it costs a fraction, and takes "
+        default=True,
+        description="Whether a standby leaves messages unparsed until it needs them: it costs a third, and takes "
         "over a second or two later.",
     )
     live_silence_s: float = Field(

@@ -4,7 +4,7 @@ import asyncio
 import selectors
 import time
 
-GATHER_S = 0.02  # little beside the flush; a turn of the loop costs as much as several messages
+GATHER_S = 0.05  # little beside the flush; a turn of the loop costs as much as several messages
 DEFERRING_GATHER_S = 0.1  # while a standby leaves frames unparsed: reading them is most of what it does
 
 

@@ -60,7 +60,7 @@ def test_a_standby_leaves_frames_unparsed_while_another_run_leads(leases, defers
         return session.receiver.normalizer.defers
 
     assert asyncio.run(deferring(live_standby_defers=True)) is defers
-    assert not asyncio.run(deferring())
+    assert not asyncio.run(deferring(live_standby_defers=False))
 
 
 @pytest.mark.parametrize("ready", [False, True])
