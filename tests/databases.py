@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psycopg
 from psycopg import sql
@@ -43,3 +44,15 @@ def new_database(server: Server, template: str = "template0") -> Iterator[str]:
             yield server.url(made)
         finally:
             admin.execute(sql.SQL("drop database {} with (force)").format(name))
+
+
+def start_jobs(conn: psycopg.Connection[Any]) -> None:
+    """Have the Community licence's jobs run in a copied database, which TimescaleDB would notice within a minute."""
+    if database.license(conn) == "apache":
+        return
+    conn.execute("select _timescaledb_functions.start_background_workers()")
+    scheduler = "select from pg_stat_activity where datname = %s and backend_type like 'TimescaleDB%%Scheduler'"
+    began = time.monotonic()
+    while not conn.execute(scheduler, [conn.info.dbname]).fetchall():
+        assert time.monotonic() - began < 60, "TimescaleDB has started no scheduler"
+        time.sleep(0.05)

@@ -107,21 +107,28 @@ def features(conn: psycopg.Connection[Any]) -> Finding:
 
 
 def jobs(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
-    """Check TimescaleDB's own jobs (policies), if there are any."""
+    """Check TimescaleDB's own jobs, if there are any: policies, and the one that refreshes candles."""
     (there,) = _row(conn, "select to_regclass('timescaledb_information.job_stats') is not null")
     if not there or _row(conn, "select current_setting('timescaledb.license', true)") != ("timescale",):
         return
+    scheduled = _row(
+        conn,
+        "select exists (select from pg_stat_activity"
+        " where datname = current_database() and backend_type = 'TimescaleDB Background Worker Scheduler')",
+    )
     failing = conn.execute(
-        "select format('%s (%s)', coalesce(hypertable_name::text, 'job'), job_id)"
-        " from timescaledb_information.job_stats where last_run_status = 'Failed' order by job_id"
+        "select format('%s (%s)', coalesce(s.hypertable_name::text, proc_name::text), job_id)"
+        " from timescaledb_information.job_stats s join timescaledb_information.jobs using (job_id)"
+        " where last_run_status = 'Failed' order by job_id"
     ).fetchall()
-    if failing:
+    if scheduled == (False,):
+        remedy = "raise timescaledb.max_background_workers and max_worker_processes; see the server's log"
+        yield Finding("jobs", "fail", "TimescaleDB runs no jobs in this database: candles are not refreshed", remedy)
+    elif failing:
         found = "last run failed: " + ", ".join(name for (name,) in failing)
-        yield Finding(
-            "jobs", "warn", found, "see timescaledb_information.job_errors; Dagster refreshes the aggregates meanwhile"
-        )
+        yield Finding("jobs", "warn", found, "see timescaledb_information.job_errors")
     else:
-        yield Finding("jobs", "ok", "no policy's last run failed")
+        yield Finding("jobs", "ok", "no job's last run failed")
 
 
 def migration(conn: psycopg.Connection[Any]) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,17 @@ SETTLE_TIME = timedelta(minutes=2)
 # recorded in `candles_due`, however old they are.
 LATE_WINDOW = timedelta(hours=2)
 GENERATIONS_KEPT = HOUR
+START_TIMEOUT_S = 30.0  # TimescaleDB looks at its jobs every five seconds, and needs a free worker for one
+RETRY_S = 1.0
+MAX_POLL_S = 0.1
+LOOK_AT = (
+    "look at timescaledb_information.job_errors and the server's log, and whether timescaledb.max_background_workers"
+    " and max_worker_processes leave a worker free"
+)
+
+
+class RefreshError(Exception):
+    """Candles that were not refreshed, and what to look at."""
 
 
 @dataclass(frozen=True)
@@ -68,12 +80,12 @@ def refresh_candles(
 ) -> list[tuple[str, datetime, datetime]]:
     """Refresh the continuous aggregates, and return the refreshed windows.
 
-    Takes an autocommit connection, as a refresh commits on its own. Trigger-kept candles need nothing. A window never
+    Takes an autocommit connection, as another process refreshes. Trigger-kept candles need nothing. A window never
     begins before the trades that are `kept`: refreshing hours that retention has emptied would delete their candles.
+    RefreshError: a window could not be refreshed.
     """
     if database.license(conn) == "apache":
         return []
-    refresh = _refresh(conn)
     last = queries.last_pass(conn)
     # Buckets before the first window are no longer computed when read.
     since = min(last, now) - LATE_WINDOW if last is not None else queries.oldest_trade(conn) or now
@@ -82,7 +94,7 @@ def refresh_candles(
         end = floor(now - SETTLE_TIME, bucket)
         start = max(floor(min(since, end - bucket), bucket), floor(now - kept, bucket) + bucket)
         for first, until in _days(start, end):
-            refresh(conn, candles=name, start=first, until=until, force=False)
+            _refresh(conn, name, first, until)
         refreshed.append((name, start, end))
     return refreshed
 
@@ -97,17 +109,17 @@ def refresh_due(
     """
     if database.license(conn) == "apache":
         return LateHours()
-    refresh, done, due = _refresh(conn), 0, list(queries.due(conn, settled=floor(now - SETTLE_TIME, MINUTE)))
+    done, due = 0, list(queries.due(conn, settled=floor(now - SETTLE_TIME, MINUTE)))
     emptied, last_hour = floor(now - kept, HOUR) + HOUR, floor(now - SETTLE_TIME, HOUR)
     for hour, since, until, due_ids in due:
         if should_stop():
             break
         if hour >= emptied:
             first, end = floor(since, MINUTE), floor(until, MINUTE) + MINUTE
-            refresh(conn, candles="candles_1m", start=first, until=end, force=True)
+            _refresh(conn, "candles_1m", first, end, forced=True)
             if hour < last_hour:  # the running hour is not materialised yet
                 # A forced refresh also materialises the bucket behind the window: never force the running hour.
-                refresh(conn, candles="candles_1h", start=hour, until=hour + HOUR, force=hour + HOUR < last_hour)
+                _refresh(conn, "candles_1h", hour, hour + HOUR, forced=hour + HOUR < last_hour)
         queries.forget_due(conn, due_ids=due_ids)
         done += 1
     return LateHours(done, len(due) - done)
@@ -121,9 +133,33 @@ def _days(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]
         start = until
 
 
-def _refresh(conn: psycopg.Connection[Any]) -> Callable[..., Any]:
-    refresh: Callable[..., Any] = queries.refresh_whole if queries.refresh_takes_options(conn) else queries.refresh
-    return refresh
+def _refresh(
+    conn: psycopg.Connection[Any], candles: str, since: datetime, until: datetime, *, forced: bool = False
+) -> None:
+    """Have a window refreshed by the job that has the owner's rights, and wait for it.
+
+    The job is asked for each second, as its process may be killed while it refreshes.
+    """
+    refresh_id = queries.request_refresh(conn, candles=candles, since=since, until=until, forced=forced)
+    began = start_at = time.monotonic()
+    pause = 0.005  # grows: a job that runs is done in a moment, one that does not is started within seconds
+    try:
+        while True:
+            started, ended, error = queries.refresh_state(conn, refresh_id=refresh_id)
+            if error is not None:
+                raise RefreshError(f"{candles} {since} … {until}: {error}; see timescaledb_information.job_errors")
+            if ended:
+                return
+            now = time.monotonic()
+            if not started and now - began > START_TIMEOUT_S:
+                raise RefreshError(f"TimescaleDB has not run its job refresh_candles: {LOOK_AT}")
+            if now >= start_at:
+                queries.start_refresh(conn)
+                start_at = now + RETRY_S
+            time.sleep(pause)
+            pause = min(pause * 1.5, MAX_POLL_S)
+    finally:
+        queries.forget_refresh(conn, refresh_id=refresh_id)
 
 
 def compute_stats(conn: psycopg.Connection[Any], now: datetime) -> StatsPass:

@@ -1,19 +1,18 @@
--- name: refresh_takes_options()$
--- Whether this TimescaleDB lets a refresh be told not to split itself into batches.
-select exists (
-    select from pg_proc where proname = 'refresh_continuous_aggregate' and 'options' = any(proargnames)
-);
+-- name: request_refresh(candles, since, until, forced)$
+-- Asks the owner's job to materialise a window of a continuous aggregate: what TimescaleDB knows to have changed, or all of it if forced.
+insert into candle_refreshes (candles, since, until, forced) values (:candles, :since, :until, :forced) returning refresh_id;
 
--- name: refresh(candles, start, until, force)!
--- Materialises a window of a continuous aggregate: what TimescaleDB knows to have changed, or all of it if forced. Commits by itself,
--- so outside any transaction.
-call refresh_continuous_aggregate(:candles::regclass, :start::timestamptz, :until::timestamptz, force => :force);
+-- name: start_refresh()!
+-- Has the job run, unless it does already.
+select start_candles_refresh();
 
--- name: refresh_whole(candles, start, until, force)!
--- The same in one piece: in some releases a refresh in batches passes over the newest bucket.
-call refresh_continuous_aggregate(
-    :candles::regclass, :start::timestamptz, :until::timestamptz, force => :force, options => '{"buckets_per_batch": 0}'::jsonb
-);
+-- name: refresh_state(refresh_id)^
+-- Whether a refresh has started and ended, and why it failed.
+select started_at is not null, ended_at is not null, error from candle_refreshes where refresh_id = :refresh_id;
+
+-- name: forget_refresh(refresh_id)!
+-- Deletes a request: nobody waits for it any more.
+delete from candle_refreshes where refresh_id = :refresh_id;
 
 -- name: due(settled)
 -- Hours in which trades were written late, newest first: from the first to the last of these, and the notes' ids.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple
 import psycopg
 from psycopg import errors, sql
 
-from sql.roles.rights import ANALYST, API, COLUMNS, FUNCTIONS, PIPELINE, REFRESHED, RELATIONS, ROLES, SITE, Rights
+from sql.roles.rights import ANALYST, API, COLUMNS, FUNCTIONS, PIPELINE, RELATIONS, ROLES, SITE, Rights
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,9 +46,9 @@ HELD = """
     where (grantee = 0 or rolname = any(%s)) and grantee <> owner
         and not exists (select from pg_depend d where d.classid = class and d.objid = granted.oid and d.deptype = 'e')
 """
-# Our relations: name, kind, schema, owner, and the sequence that numbers its rows.
+# Our relations: name, kind, schema, and the sequence that numbers its rows.
 THERE = """
-    select c.oid::regclass::text, relkind::text, relnamespace::regnamespace::text, relowner::regrole::text,
+    select c.oid::regclass::text, relkind::text, relnamespace::regnamespace::text,
            (select d.objid::regclass::text from pg_depend d join pg_class s on s.oid = d.objid and s.relkind = 'S'
             where d.refobjid = c.oid and d.classid = 'pg_class'::regclass and d.deptype in ('a', 'i') limit 1)
     from pg_class c
@@ -94,7 +94,6 @@ def apply(conn: Connection) -> None:
     with conn.transaction():
         conn.execute("select pg_advisory_xact_lock(hashtextextended('presage.roles', 0))")
         _create(conn)
-        _give_aggregates(conn)
         lacking, extra = differences(conn)
         for grants, statement in ((extra, "revoke {} on {} {} from {}"), (lacking, "grant {} on {} {} to {}")):
             for each, privileges in _by_object(grants):
@@ -118,34 +117,13 @@ def _create(conn: Connection) -> None:
             continue
 
 
-def _give_aggregates(conn: Connection) -> None:
-    """Give the pipeline what only its owner can refresh."""
-    due = [
-        name
-        for name, kind, _, owner, _ in conn.execute(THERE)
-        if name in REFRESHED and kind == "v" and owner != PIPELINE
-    ]
-    if not due:
-        return
-    become_member(conn, PIPELINE)
-    role = sql.Identifier(PIPELINE)
-    conn.execute(sql.SQL("grant create on schema public to {}").format(role))  # needed while it becomes an owner there
-    for name in due:
-        conn.execute(sql.SQL("alter materialized view {} owner to {}").format(sql.Identifier(name), role))
-    conn.execute(sql.SQL("revoke create on schema public from {}").format(role))
-
-
 def _wanted(conn: Connection) -> Iterator[Grant]:
     """Yield what is declared of the objects that there are."""
     there = {name: rest for name, *rest in conn.execute(THERE)}
     without = "m" if conn.info.server_version < MAINTAIN_SINCE else ""
-    for name, (_, schema, owner, sequence) in there.items():
-        declared = [*_each(RELATIONS.get(name, Rights()))]
-        yield from (
-            Grant("table", name, PRIVILEGES[letter], role)
-            for role, letter in declared
-            if role != owner and letter != without
-        )
+    for name, (kind, schema, sequence) in there.items():
+        declared = [each for each in _each(RELATIONS.get(name, Rights())) if kind != "v" or each[1] == "r"]
+        yield from (Grant("table", name, PRIVILEGES[letter], role) for role, letter in declared if letter != without)
         if sequence:
             yield from (Grant("sequence", sequence, "USAGE", role) for role, letter in declared if letter == "a")
         if schema == "analytics":

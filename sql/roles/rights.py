@@ -10,6 +10,7 @@ PIPELINE, API, SITE, ANALYST = ROLES = ("presage_pipeline", "presage_api", "pres
 class Rights(NamedTuple):
     """What roles may do, in PostgreSQL's letters: r select, a insert, w update, d delete, m vacuum and analyse.
 
+    Of a view only r counts: under the Community licence, candles are views.
     Analysts have no rights on tables: they read the schema `analytics`.
     """
 
@@ -48,6 +49,7 @@ RELATIONS = {
     "book_anchors": Rights("ra", "r"),
     "book_events": Rights("radm", "r"),
     "book_packs": Rights("rad", "r"),
+    "candle_refreshes": Rights("rad"),
     "candles_1h": Rights("rawd", "r"),
     "candles_1m": Rights("rawd", "r"),
     "candles_due": Rights("rad"),
@@ -128,6 +130,5 @@ FUNCTIONS = {
     "renew_site_key(bytea,text)": (SITE,),
     "drop_chunks_before(regclass,timestamp with time zone)": (PIPELINE,),
     "drop_stream_before(bigint)": (PIPELINE,),
+    "start_candles_refresh()": (PIPELINE,),
 }
-# Continuous aggregates (Community licence): only their owner may refresh them, and not within a function.
-REFRESHED = ("candles_1m", "candles_1h")

@@ -39,6 +39,7 @@ from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quaranti
 from sql.tables.quality import quality_checks, quality_results, quality_suites
 from sql.tables.series import (
     book_events,
+    candle_refreshes,
     candles_1h,
     candles_1m,
     candles_due,
@@ -72,6 +73,7 @@ __all__ = [
     "book_anchors",
     "book_events",
     "book_packs",
+    "candle_refreshes",
     "candles_1h",
     "candles_1m",
     "candles_due",

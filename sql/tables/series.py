@@ -14,6 +14,7 @@ from sqlalchemy import (
     LargeBinary,
     SmallInteger,
     Table,
+    Text,
     text,
 )
 
@@ -117,6 +118,24 @@ candles_due = Table(
     Column("until", Time, nullable=False, comment="The last trade touched; within the hour of `since`"),
     comment="Stretches of time whose candles are to be refreshed: trades were written there a minute late or more. A "
     "stretch may be there several times, so that who adds one waits for nobody. Empty on the Apache licence",
+)
+
+candle_refreshes = Table(
+    "candle_refreshes",
+    metadata,
+    Column("refresh_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("candles", Text, nullable=False),
+    Column("since", Time, nullable=False),
+    Column("until", Time, nullable=False),
+    Column("forced", Boolean, nullable=False, comment="All of the window, not only what TimescaleDB knows to be stale"),
+    Column("requested_at", Time, nullable=False, server_default=text("now()")),
+    Column("started_at", Time),
+    Column("ended_at", Time),
+    Column("error", Text, comment="Why it failed"),
+    CheckConstraint("candles in ('candles_1m', 'candles_1h')", name="candles"),
+    CheckConstraint("until - since between interval '1 minute' and interval '1 day'", name="window"),
+    comment="Windows of candles that the pipeline asks to be refreshed: a job of the owner's does it, as only an "
+    "aggregate's owner may. Whoever asked waits for the end and deletes the row. Empty on the Apache licence",
 )
 
 stream_blocks = Table(

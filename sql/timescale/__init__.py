@@ -67,6 +67,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
     for path in sorted(VIEWS.glob("*.sql"), reverse=True):
         yield f"drop view {path.stem}"
     if license == "timescale":
+        yield "select delete_job(job_id) from timescaledb_information.jobs where proc_name = 'refresh_candles'"
         yield from ("drop materialized view candles_1h", "drop materialized view candles_1m")
     yield from (_text(DropTable(table)) for table in reversed(_tables(license)))
     for path in (
@@ -87,8 +88,8 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
 
 
 def functions(path: Path) -> list[str]:
-    """Return the functions and aggregates that a file creates, with their arguments, dependent ones first."""
-    made = re.findall(r"^create ((?:function|aggregate) \w+\s*\([^)]*\))", path.read_text(), re.MULTILINE)
+    """Return the functions, procedures and aggregates of a file, with their arguments, dependent ones first."""
+    made = re.findall(r"^create ((?:function|procedure|aggregate) \w+\s*\([^)]*\))", path.read_text(), re.MULTILINE)
     return made[::-1]
 
 

@@ -44,3 +44,53 @@ $$;
 
 create trigger candles_due_added after insert on trades referencing new table as changed
 for each statement execute function note_candles_due();
+
+-- Refreshes the windows in candle_refreshes, one after the other, until none has come for a while. A job of TimescaleDB runs it with the
+-- owner's rights (see start_candles_refresh); what a row says is compared, never executed. A refresh commits in between, which
+-- forbids an exception handler and a fixed search path: names are written out, and the next run notes why the last one failed.
+create procedure refresh_candles(job_id integer, config jsonb) language plpgsql as $$
+declare
+    asked public.candle_refreshes;
+    idle interval := make_interval(secs => (config ->> 'idle_s')::float8);
+    gives_up_at timestamptz := clock_timestamp() + idle;
+begin
+    update public.candle_refreshes
+    set ended_at = clock_timestamp(), error = coalesce(
+        (
+            select e.err_message from timescaledb_information.job_errors e
+            where e.job_id = refresh_candles.job_id and e.finish_time >= started_at
+            order by e.finish_time desc limit 1
+        ),
+        'its process ended'
+    )
+    where started_at is not null and ended_at is null;
+    delete from public.candle_refreshes where requested_at < now() - interval '1 hour';
+    commit;
+    loop
+        update public.candle_refreshes set started_at = clock_timestamp()
+        where refresh_id = (select refresh_id from public.candle_refreshes where started_at is null order by refresh_id limit 1)
+        returning * into asked;
+        commit;
+        if asked.refresh_id is null then
+            exit when clock_timestamp() >= gives_up_at;
+            perform pg_sleep(0.01);
+            continue;
+        end if;
+        -- In one piece where TimescaleDB can be told so: in some releases a refresh in batches passes over the newest bucket.
+        if exists (select from pg_proc where proname = 'refresh_continuous_aggregate' and 'options' = any (proargnames)) then
+            call public.refresh_continuous_aggregate(
+                case asked.candles when 'candles_1m' then 'public.candles_1m'::regclass else 'public.candles_1h'::regclass end,
+                asked.since, asked.until, force => asked.forced, options => '{"buckets_per_batch": 0}'::jsonb
+            );
+        else
+            call public.refresh_continuous_aggregate(
+                case asked.candles when 'candles_1m' then 'public.candles_1m'::regclass else 'public.candles_1h'::regclass end,
+                asked.since, asked.until, force => asked.forced
+            );
+        end if;
+        update public.candle_refreshes set ended_at = clock_timestamp() where refresh_id = asked.refresh_id;
+        commit;
+        gives_up_at := clock_timestamp() + idle;
+    end loop;
+end
+$$;

@@ -83,9 +83,39 @@ create function drop_stream_before(seq bigint) returns bigint
 language sql security definer set search_path = pg_catalog, public, pg_temp
 as $$ select count(*) from public.drop_chunks('stream_blocks', older_than => seq) $$;
 
+-- Has the job run that refreshes the windows in candle_refreshes, within TimescaleDB's next look at its jobs (five seconds); one that
+-- runs already sees new windows by itself. A job whose process was killed is made anew: TimescaleDB would let five minutes pass.
+-- Community licence only.
+create function start_candles_refresh() returns void
+language plpgsql security definer set search_path = pg_catalog, public, pg_temp
+as $$
+declare
+    job record;
+begin
+    select job_id, job_status, isfinite(last_run_started_at) and last_run_status is null
+        and last_run_started_at < now() - interval '10 seconds' as killed
+    into job
+    from timescaledb_information.jobs
+    left join timescaledb_information.job_stats using (job_id)
+    where proc_schema = 'public' and proc_name = 'refresh_candles' and owner = quote_ident(current_user)::regrole;
+    if job.job_status = 'Running' then
+        return;
+    end if;
+    if job.killed then
+        perform public.delete_job(job.job_id);
+    end if;
+    if job.job_id is null or job.killed then  -- a new one is run at once
+        perform public.add_job('public.refresh_candles', interval '1 day', config => '{"idle_s": 2}', fixed_schedule => false);
+    else
+        perform public.alter_job(job.job_id, next_start => now());
+    end if;
+end
+$$;
+
 revoke execute on function cursor_secrets() from public;
 revoke execute on function page_pass_secrets() from public;
 revoke execute on function database_identity() from public;
 revoke execute on function renew_site_key(bytea, text) from public;
 revoke execute on function drop_chunks_before(regclass, timestamptz) from public;
 revoke execute on function drop_stream_before(bigint) from public;
+revoke execute on function start_candles_refresh() from public;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -40,6 +41,11 @@ class Community:
         start = f"'{since}'" if since else "null"
         for aggregate in ("candles_1m", "candles_1h"):  # hours are computed from minutes
             self.execute(f"call refresh_continuous_aggregate('{aggregate}', {start}, null)")
+
+    def run_job(self) -> None:
+        """Run the job that refreshes what was asked for, as a background worker would: nobody hears of its error."""
+        with suppress(CommunityError):
+            self.execute("""call refresh_candles(0, '{"idle_s": 0}')""")
 
     def close(self) -> None:
         assert self._process.stdin is not None

@@ -45,7 +45,7 @@ EVERYTHING = {
     "functions": """
         select proname, pg_get_functiondef(oid)
         from pg_proc
-        where pronamespace = 'public'::regnamespace and prokind = 'f'
+        where pronamespace = 'public'::regnamespace and prokind in ('f', 'p')
             and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
         order by 1, 2
     """,

@@ -21,7 +21,7 @@ from config.settings import Settings
 from sql.database import connect
 from sql.embedded import Cluster, installation
 from sql.roles import grants
-from tests.databases import new_database
+from tests.databases import new_database, start_jobs
 from tests.ports import free_port
 
 
@@ -88,7 +88,9 @@ def of(findings: list[Finding], topic: str) -> Finding:
     return found
 
 
-def test_a_migrated_database_is_well(settings, database_url):
+def test_a_migrated_database_is_well(settings, conn, database_url):
+    start_jobs(conn)
+
     findings = diagnose(settings(database_url=SecretStr(database_url)))
 
     assert [finding for finding in findings if finding.status == "fail"] == []
@@ -124,7 +126,9 @@ def test_the_community_edition_is_told_and_its_jobs_looked_at(community):
         "timescale (Community): continuous aggregates yes, columnstore yes, policies yes; "
         "candles by continuous aggregates"
     )
-    assert [finding.topic for finding in database.jobs(Rows(community))] == ["jobs"]
+    (jobs,) = database.jobs(Rows(community))
+    assert (jobs.status, jobs.topic) == ("fail", "jobs")
+    assert "max_background_workers" in jobs.remedy  # this server has none
     assert database.timescaledb(Rows(community)).status == "ok"
 
 
@@ -358,7 +362,9 @@ def run(monkeypatch, settings):
     return command
 
 
-def test_the_command_ends_well_when_nothing_fails(run, database_url, named_databases):
+def test_the_command_ends_well_when_nothing_fails(run, conn, database_url, named_databases):
+    start_jobs(conn)
+
     result = run(DATABASE_URL=database_url)
 
     assert "0 failed" in result.output

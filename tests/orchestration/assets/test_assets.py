@@ -7,6 +7,7 @@ from orchestration.assets import candles, maintenance, markets, pipeline
 from orchestration.assets import ingest as live
 from orchestration.assets import signals as analysis
 from orchestration.feeds.reporter import Reporter
+from tests.databases import start_jobs
 from upstream.sandbox.server import Sandbox
 
 
@@ -22,6 +23,7 @@ def metadata(run, asset):
 
 
 def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
+    start_jobs(conn)
     catalogue = make(markets.markets, markets.closed_markets)
     recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # no successor comes: it stays for three windows
     analysed = make(analysis.signals)

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from orchestration.candles import aggregates
-from orchestration.candles.aggregates import LateHours, Window
+from orchestration.candles.aggregates import LateHours, RefreshError, Window
 from tests.sql import candles
 from tests.sql.candles import START, Trade
 
@@ -25,7 +25,10 @@ def instant(value):
 
 
 class CommunityConnection:
-    """The Community database behind the few calls of a connection that queries make."""
+    """The Community database behind the few calls of a connection that queries make.
+
+    It has no background workers: what they would run is called.
+    """
 
     def __init__(self, community, conn):
         self.community = community
@@ -39,7 +42,10 @@ class CommunityConnection:
         pass
 
     def execute(self, statement, parameters=()):
-        self.rows = self.community.execute(self.writing.mogrify(statement, parameters))
+        if "start_candles_refresh" in statement:
+            self.community.run_job()
+        else:
+            self.rows = self.community.execute(self.writing.mogrify(statement, parameters))
         return self
 
     def fetchone(self):
@@ -164,5 +170,37 @@ def test_the_last_24_hours_equal_a_plain_group_by(spoken, community):
     assert community.execute(held) == community.execute(plain)
 
 
-def test_a_refresh_in_one_piece_is_asked_for_where_it_can_be(spoken):
-    assert aggregates.queries.refresh_takes_options(spoken) is True
+def test_a_refresh_that_fails_fails_the_pass_with_its_reason_and_the_next_ones_go_on(spoken, community):
+    now = START + timedelta(hours=1)
+    community.execute(candles.insert(candles.random_trades(seed=6, count=100, hours=1)))
+    community.execute("alter materialized view candles_1m rename to candles_away")
+
+    with pytest.raises(RefreshError, match=r"candles_1m .*its process ended; see timescaledb_information.job_errors"):
+        aggregates.refresh_candles(spoken, now)
+    community.execute("alter materialized view candles_away rename to candles_1m")
+    aggregates.refresh_candles(spoken, now)
+
+    assert kept(community) == computed(community)
+    assert community.execute("select from candle_refreshes") == []
+
+
+def test_a_job_that_does_not_run_fails_the_pass_and_is_told_of(spoken, community, monkeypatch):
+    monkeypatch.setattr(community, "run_job", lambda: None)
+    monkeypatch.setattr(aggregates, "START_TIMEOUT_S", 0)
+    community.execute(candles.insert(candles.random_trades(seed=6, count=100, hours=1)))
+
+    with pytest.raises(RefreshError, match=r"not run its job refresh_candles: .* timescaledb\.max_background_workers"):
+        aggregates.refresh_candles(spoken, START + timedelta(hours=1))
+
+    assert community.execute("select from candle_refreshes") == []
+
+
+def test_whoever_died_while_waiting_leaves_nothing_that_stays(spoken, community):
+    old = "insert into candle_refreshes (candles, since, until, forced, requested_at) values "
+    community.execute(
+        f"{old} ('candles_1m', '{START}', '{START + timedelta(hours=1)}', false, now() - interval '2 hours')"
+    )
+
+    community.run_job()
+
+    assert community.execute("select from candle_refreshes") == []

@@ -30,6 +30,7 @@ WITHOUT = {
     "audit_counts": OWN,
     "audit_log": OWN,
     "book_packs": MADE,
+    "candle_refreshes": OWN,
     "candles_due": OWN,
     "chain_contracts": NAMES,
     "chain_heads": OWN,
