@@ -281,6 +281,14 @@ from feed_leases
 where feed = :feed and beat_at > now() - interval '1 day'
 order by started_at;
 
+-- name: lease_of(host)^
+-- The lease that a run on a host took last: feed, whether it is alive, whether it could lead.
+select feed, role <> 'gone' and beat_at > now() - interval '10 seconds', ready
+from feed_leases
+where host = :host
+order by started_at desc
+limit 1;
+
 -- name: progress(family, run_id)
 -- Each shard's last leader but this run, however long ago it led: shard, shards, when it took the lead (ms), and up to when (ms) what it
 -- heard is committed. What the stage's clock says is the last row, of every market and before all: leases are forgotten some day.

@@ -24,6 +24,11 @@ def test_two_alive_runs_are_enough():
     assert decide([lease("a", role="leader"), lease("b")], [run("a"), run("b")], NOW).start == 0
 
 
+def test_runs_outside_of_dagster_count_and_are_replaced_by_runs_of_dagster_when_they_are_gone():
+    assert decide([lease("cli-a", role="leader"), lease("cli-b")], [], NOW).start == 0
+    assert decide([lease("cli-a", role="leader"), lease("cli-b", role="gone")], [], NOW).windows == (1.0,)
+
+
 def test_a_run_on_its_way_counts():
     for coming in (run("b", "QUEUED", 900), run("b", "STARTING", 5), run("b", "NOT_STARTED", 5), run("b", age=5)):
         decision = decide([lease("a")], [run("a"), coming], NOW)
