@@ -117,6 +117,7 @@ lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and
 	$(PIN) pyproject.toml --all-extras --constraint requirements.lock --output-file requirements-dev.lock
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
 	$(PIN) tests/fuzzing/atheris.in --output-file tests/fuzzing/atheris.lock
+	$(PIN) --no-deps tests/deployment/kubernetes.in --output-file tests/deployment/kubernetes.lock
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)
 	@command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium fonts-dejavu-core)
