@@ -18,7 +18,7 @@ from tests.orchestration.ingest.live_world import World, wait_until
 from tests.roles import login_url
 from upstream.sandbox.server import Sandbox
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0  # each probe is a start of Python
 
 
 def container(values, kind, name):
@@ -87,18 +87,18 @@ def leads(world, pod):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(1800)
 def test_a_pod_that_dies_or_hangs_hands_the_lead_over_and_is_ready_again_once_it_is_replaced(pods):
     world, pair = pods
     for end in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
-        wait_until(lambda: all(pod.probe("readiness") for pod in pair), PATIENCE_S)
-        assert all(pod.probe("liveness") for pod in pair)
-        leader = next(pod for pod in pair if leads(world, pod))
+        wait_until(lambda: all(pod.probe("readiness") and pod.probe("liveness") for pod in pair), PATIENCE_S)
+        leader = wait_until(lambda: next((pod for pod in pair if leads(world, pod)), None), PATIENCE_S)
         (standby,) = (pod for pod in pair if pod is not leader)
 
         leader.process.send_signal(end)
 
         wait_until(lambda leader=leader: not leader.probe("liveness"), PATIENCE_S)
-        assert standby.probe("liveness")
+        wait_until(lambda standby=standby: standby.probe("liveness"), PATIENCE_S)
         if end == signal.SIGSTOP:
             assert not leads(world, standby), "the lock is its process's, until the probe has it ended"
             leader.end()
