@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 GAPS_OF = {"trades": "trades", "level changes": "books"}
 AROUND_MS = 2_000  # the Data API gives trades in whole seconds
+FIRST_BOOKS = """
+    select token_id, as_ms(min(ts)) from book_events join tokens using (market_key, outcome)
+    where side is null group by token_id
+"""
 
 
 class Report(NamedTuple):
@@ -29,6 +33,8 @@ class Report(NamedTuple):
     """Not stored, and in no recorded gap."""
     missing: Counter[str]
     """Not stored, in a gap that is not filled; by kind."""
+    in_first_book: Counter[Any]
+    """Changes of a book in the millisecond of its first snapshot, which has them; see docs/coverage.md."""
 
     def __str__(self) -> str:
         compared = ", ".join(f"{count:,} {kind}" for kind, count in self.compared.items())
@@ -37,7 +43,10 @@ class Report(NamedTuple):
             f"{len(rows) and rows.total():,} {name}"
             for name, rows in (("lost", self.lost), ("doubled", self.doubled), ("unrecorded", self.unrecorded))
         )
-        return f"{compared} compared: {', '.join(figures)}; in unfilled gaps: {known}"
+        return (
+            f"{compared} compared: {', '.join(figures)}; in unfilled gaps: {known};"
+            f" in first books: {self.in_first_book.total()}"
+        )
 
     def assert_clean(self) -> None:
         """Assert that nothing is lost, doubled or missing without a gap, and that something was compared."""
@@ -83,10 +92,11 @@ def audit(database_url: str, log: Path, *, from_ms: int | None = None, to_ms: in
         # Nothing later: it may be stored before the sandbox has flushed its log.
         stored = truth.stored(conn, from_ms=from_ms - AROUND_MS, to_ms=to_ms)
         gaps = {kind: Gaps(conn, of) for kind, of in GAPS_OF.items()}
+        first_book_ms = dict(conn.execute(FIRST_BOOKS).fetchall())
     events = truth.sent(log, from_ms=from_ms, to_ms=to_ms).rows
     around = truth.sent(log, from_ms=from_ms - 2 * AROUND_MS, to_ms=to_ms + 2 * AROUND_MS).rows
     report = Report(
-        Counter({kind: rows.total() for kind, rows in events.items()}), Counter(), Counter(), Counter(), Counter()
+        Counter({kind: rows.total() for kind, rows in events.items()}), *(Counter() for _ in Report._fields[1:])
     )
     for kind in GAPS_OF:
         bare = _without_instants if kind == "trades" else _as_they_are
@@ -101,7 +111,9 @@ def audit(database_url: str, log: Path, *, from_ms: int | None = None, to_ms: in
             taken = min(count, absent[name])
             absent[name] -= taken
             filled = gaps[kind].around(row[0], row[1])
-            if not filled:
+            if kind == "level changes" and row[1] == first_book_ms.get(row[0]):
+                report.in_first_book[kind, *row] += taken
+            elif not filled:
                 report.unrecorded[kind, *row] += taken
             elif all(filled):
                 report.lost[kind, *row] += taken

@@ -71,6 +71,18 @@ def test_what_is_missing_and_in_no_gap_is_unrecorded(audited, gap):
         report.assert_clean()
 
 
+def test_a_change_in_the_millisecond_of_the_first_book_is_in_that_book(audited, conn, market):
+    for at in (1_000, 2_000):
+        ts = NOW + dt.timedelta(milliseconds=at)
+        row = {"market_key": market["market_key"], "outcome": 0, "event_id": at, "seq": at}
+        insert(conn, "book_events", {"ts": ts, **row})
+
+    report = audited(levels=[1_000, 2_000])
+
+    assert [row[2] for row in report.in_first_book] == [MS + 1_000]
+    assert [row[2] for row in report.unrecorded] == [MS + 2_000], "a later book follows changes that were received"
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_what_a_gap_says_is_missing_is_neither_lost_nor_unrecorded(audited, gap, own):
     gap("books", 500, 2_000, own=own)

@@ -160,7 +160,10 @@ class StartGaps:
         return left
 
     def _unchanged(self, start: StartGap) -> bool:
-        """Return whether the first books are as old as the listing: then nothing happened before them."""
+        """Return whether the first books are as old as the listing: then nothing happened in an earlier millisecond.
+
+        What happened in the same one is in the books.
+        """
         return start.market_key is not None and all(
             state is not None and state.first_ms is not None and state.first_ms <= start.from_ms
             for state in self._states(start)
