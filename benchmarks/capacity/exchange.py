@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from upstream.polymarket.gamma.client import GammaMarket, GammaPage
+    from upstream.polymarket.gamma.client import GammaMarket
+    from upstream.transport.pages import Page
 
 ANSWER_S = 60.0
 PACED = ("price_change", "last_trade_price")  # the messages that its rate is about: others follow from them
@@ -117,7 +118,7 @@ class _WatchedGamma(Gamma):
         super().__init__(Client(), url)
         self._read = read
 
-    def market_pages(self, cursor: str | None = None, **filters: Any) -> Iterator[GammaPage[GammaMarket]]:
+    def market_pages(self, cursor: str | None = None, **filters: Any) -> Iterator[Page[GammaMarket]]:
         for page in super().market_pages(cursor, **filters):
             yield page
             self._read(len(page.items))

@@ -45,7 +45,7 @@ from upstream.transport.errors import FAULTS, UpstreamError
 from upstream.transport.http import Client, retry_after
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 URL = "http://127.0.0.1"
 MAX_PAGES = 3
@@ -59,7 +59,7 @@ class Answering(Client):
         super().__init__(attempts=1)
         self.data = data
 
-    def _body(self, method: str, url: str, **how: Any) -> bytes:
+    def _body(self, method: str, url: str, answers: Collection[int], **how: Any) -> bytes:
         return self.data
 
 

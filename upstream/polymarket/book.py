@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from upstream.polymarket.fields import PRICES, SIZES, Number, digest, named, optional, optional_price
-from upstream.transport.numbers import milliseconds
+from upstream.polymarket.fields import PRICES, SIZES, digest, named, optional, optional_price
+from upstream.transport.numbers import Number, milliseconds
 
 Level = tuple[int, int]
 """Price and total size, in micro-units."""

@@ -1,30 +1,6 @@
 """Field parsers shared by all messages of the exchange."""
 
-from collections.abc import Callable
-
-from upstream.transport.numbers import micro, price
-
-Number = str | int | float
-"""Amounts are strings by the protocol; plain numbers are accepted too."""
-
-
-class Converted(dict[Number, int]):
-    """Amounts by the text they were sent as, converted once; all are forgotten when there are too many.
-
-    Looking a text up costs half of a call, so the parser of changes does it by itself.
-    """
-
-    def __init__(self, convert: Callable[[Number], int], most: int) -> None:
-        self._convert = convert
-        self._most = most
-
-    def __missing__(self, value: Number) -> int:
-        amount = self._convert(value)
-        if len(self) >= self._most:
-            self.clear()
-        self[value] = amount
-        return amount
-
+from upstream.transport.numbers import Converted, Number, micro, price
 
 PRICES = Converted(price, 16_384)
 """There are fewer prices, at the smallest tick."""

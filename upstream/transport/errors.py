@@ -5,6 +5,7 @@
     ├── RateLimited      429 after every retry; `retry_after_s` when the server sent one
     ├── Rejected         another 4xx, or a redirect: the request itself is at fault
     ├── NotFound         404: no such object
+    ├── Unauthenticated  a call that needs a key, and there is no usable one, or the exchange refuses it
     ├── Malformed        a response that breaks the protocol (HTML, cut-off JSON, wrong types)
     ├── TooLarge         a response beyond the size limit
     ├── Incomplete       pagination that cannot finish: a repeated page or cursor, or the offset cap
@@ -28,6 +29,9 @@ MAX_PAYLOAD = 64 * 1024
 
 class UpstreamError(Exception):
     """The upstream could not be read; base class of all client errors."""
+
+    body: bytes = b""
+    """The beginning of an HTTP error's body, for clients that know its format."""
 
 
 class Unavailable(UpstreamError):
@@ -56,6 +60,10 @@ class Rejected(UpstreamError):
 
 class NotFound(UpstreamError):
     """The requested object does not exist."""
+
+
+class Unauthenticated(UpstreamError):
+    """There is no usable key: the message says what is missing or wrong, and never what the key is."""
 
 
 class Malformed(UpstreamError):

@@ -7,7 +7,7 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -35,6 +35,8 @@ Value = str | int | float | bool | datetime | None | Sequence[str | int]
 
 MAX_BODY = 32 << 20
 """Bytes after decompression: ten times the largest page."""
+MAX_ERROR_BODY = 4096
+"""Bytes kept of an error's body."""
 MAX_WAIT_S = 60.0
 """Upper bound of any wait, whatever Retry-After says."""
 
@@ -123,9 +125,22 @@ class Client:
         """Close the connections."""
         self._http.close()
 
-    def get(self, url: str, decoder: msgspec.json.Decoder[T], params: Mapping[str, Value] | None = None) -> T:
-        """GET `url`; list parameters become repeated keys, booleans `true`/`false`, None is left out."""
-        return self._request("GET", url, decoder, params=query(params or {}))
+    def get(
+        self,
+        url: str,
+        decoder: msgspec.json.Decoder[T],
+        params: Mapping[str, Value] | None = None,
+        *,
+        tokens: float = 1,
+        answers: Collection[int] = (),
+        **how: Any,
+    ) -> T:
+        """GET `url`; list parameters become repeated keys, booleans `true`/`false`, None is left out.
+
+        `tokens` is what the request costs of the rate limit, `answers` has statuses whose body answers it as a 200's
+        would, and `how` (`headers`, `auth`) goes to httpx.
+        """
+        return self._request("GET", url, decoder, tokens, answers, params=query(params or {}), **how)
 
     def post(self, url: str, decoder: msgspec.json.Decoder[T], body: Any) -> T:
         """POST `body` as JSON; only for calls that read, as they are retried."""
@@ -133,13 +148,21 @@ class Client:
             "POST", url, decoder, content=msgspec.json.encode(body), headers={"Content-Type": "application/json"}
         )
 
-    def _request(self, method: str, url: str, decoder: msgspec.json.Decoder[T], **how: Any) -> T:
+    def _request(
+        self,
+        method: str,
+        url: str,
+        decoder: msgspec.json.Decoder[T],
+        tokens: float = 1,
+        answers: Collection[int] = (),
+        **how: Any,
+    ) -> T:
         ceiling = self._initial_backoff_s
         for attempt in range(1, self._attempts + 1):
-            self._wait(self.limits.take(url))
+            self._wait(self.limits.take(url, tokens))
             self._count(requests=1, retries=int(attempt > 1))
             try:
-                return _decoded(decoder, self._body(method, url, **how), url)
+                return _decoded(decoder, self._body(method, url, answers, **how), url)
             except NotFound:
                 raise
             except (Rejected, TooLarge):
@@ -154,11 +177,12 @@ class Client:
             ceiling = min(ceiling * 2, self._max_backoff_s)
         raise Unavailable(f"{url}: no attempt was allowed")
 
-    def _body(self, method: str, url: str, **how: Any) -> bytes:
+    def _body(self, method: str, url: str, answers: Collection[int], **how: Any) -> bytes:
         started = self._clock()
         try:
             with self._http.stream(method, url, **how) as response:
-                self._judge(response, url)
+                if response.status_code not in answers:
+                    self._judge(response, url)
                 body = bytearray()
                 for piece in _unpacked(response, self._max_body):
                     body += piece
@@ -179,16 +203,20 @@ class Client:
             return
         beginning = b""
         with contextlib.suppress(UpstreamError):
-            beginning = next(_unpacked(response, self._max_body), b"")[:200]
-        said = f"{url}: {status} {beginning.decode('utf-8', 'replace')}".rstrip()
+            beginning = next(_unpacked(response, self._max_body), b"")[:MAX_ERROR_BODY]
+        said = f"{url}: {status} {beginning[:200].decode('utf-8', 'replace')}".rstrip()
         told_s = retry_after(response.headers.get("retry-after"), self._wall())
+        fault: UpstreamError
         if status == 404:
-            raise NotFound(said)
-        if status == 429:
-            raise RateLimited(said, told_s)
-        if status >= 500:
-            raise Unavailable(said, told_s)
-        raise Rejected(said, status)
+            fault = NotFound(said)
+        elif status == 429:
+            fault = RateLimited(said, told_s)
+        elif status >= 500:
+            fault = Unavailable(said, told_s)
+        else:
+            fault = Rejected(said, status)
+        fault.body = beginning
+        raise fault
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 WINDOW_S = 10.0
 """The exchange states its limits as requests in ten seconds."""
@@ -13,33 +14,28 @@ SHARE = 0.8
 
 @dataclass
 class Bucket:
-    """A token bucket that never admits more than the documented limit in any one window.
+    """A token bucket of `size` tokens, refilled at `rate` a second."""
 
-    A window sees at most a full bucket plus the refill: with a share of the limit as refill, the bucket may hold
-    the rest of it.
-    """
-
-    limit: float
-    share: float = SHARE
+    size: float
+    rate: float
     tokens: float = field(init=False)
     at: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self.tokens = self.size
 
-    @property
-    def size(self) -> float:
-        """The capacity in tokens."""
-        return max(1.0, self.limit * (1 - self.share))
+    @classmethod
+    def of_window(cls, limit: float, share: float = SHARE) -> Self:
+        """Return a bucket that never admits more than a documented limit in any one window.
 
-    @property
-    def rate(self) -> float:
-        """The refill rate in tokens per second."""
-        return self.limit * self.share / WINDOW_S
+        A window sees at most a full bucket plus the refill: with a share of the limit as refill, the bucket may hold
+        the rest of it.
+        """
+        return cls(max(1.0, limit * (1 - share)), limit * share / WINDOW_S)
 
-    def take(self, now: float) -> float:
-        """Take one token, into debt if need be; return the seconds to wait before using it."""
-        self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate) - 1
+    def take(self, now: float, tokens: float = 1) -> float:
+        """Take tokens, into debt if need be; return the seconds to wait before using them."""
+        self.tokens = min(self.size, self.tokens + max(0.0, now - self.at) * self.rate) - tokens
         self.at = now
         return -self.tokens / self.rate if self.tokens < -1e-9 else 0.0  # anything less is rounding
 
@@ -57,16 +53,23 @@ class RateLimits:
         """Declare the limits of an upstream by path ("" for all of it); repeating a declaration changes nothing."""
         with self._lock:
             for path, limit in per_window.items():
-                bucket = Bucket(limit, self._share)
+                bucket = Bucket.of_window(limit, self._share)
                 bucket.at = self._clock()
                 self._buckets.setdefault(base_url.rstrip("/") + path, bucket)
 
-    def take(self, url: str) -> float:
-        """Reserve a slot and return the seconds to wait before this request may be sent."""
+    def replace(self, base_url: str, bucket: Bucket) -> None:
+        """Replace the limit of a whole upstream by what it says about itself; the new bucket begins empty."""
+        with self._lock:
+            bucket.at, bucket.tokens = self._clock(), 0.0
+            self._buckets[base_url.rstrip("/")] = bucket
+
+    def take(self, url: str, tokens: float = 1) -> float:
+        """Reserve tokens for a request; return the seconds to wait before it may be sent."""
         with self._lock:
             now = self._clock()
             return max(
-                (bucket.take(now) for start, bucket in self._buckets.items() if _within(url, start)), default=0.0
+                (bucket.take(now, tokens) for start, bucket in self._buckets.items() if _within(url, start)),
+                default=0.0,
             )
 
 

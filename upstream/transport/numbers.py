@@ -9,6 +9,13 @@ import re
 import time
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Number = str | int | float
+"""Amounts are strings by the exchanges' protocols; plain numbers are accepted too."""
 
 MICRO = 1_000_000
 MAX_AMOUNT = 10**18
@@ -61,6 +68,24 @@ def price(value: str | float | Decimal) -> int:
     if amount > MICRO:
         raise ValueError(f"not a price: {value!r:.80}")
     return amount
+
+
+class Converted(dict[Number, int]):
+    """Amounts by the text they were sent as, converted once; all are forgotten when there are too many.
+
+    Looking a text up costs half of a call, so parsers of what comes most often do it by themselves.
+    """
+
+    def __init__(self, convert: Callable[[Number], int], most: int) -> None:
+        self._convert = convert
+        self._most = most
+
+    def __missing__(self, value: Number) -> int:
+        amount = self._convert(value)
+        if len(self) >= self._most:
+            self.clear()
+        self[value] = amount
+        return amount
 
 
 def milliseconds(value: str | int) -> int:

@@ -15,6 +15,7 @@ from upstream.transport.http import Client, retry_after
 
 URL = "https://exchange.test/things"
 numbers = msgspec.json.Decoder(list[int])
+anything = msgspec.json.Decoder()
 
 
 def answers(*responses):
@@ -84,6 +85,24 @@ def test_waits_are_drawn_anew_below_their_ceiling(client_of, clock):
         client.get(URL, numbers)
     assert drawn == [(0, 0.5), (0, 1.0), (0, 2.0), (0, 4.0)]
     assert clock.slept == [0.25, 0.5, 1.0, 2.0]
+
+
+def test_an_error_carries_the_beginning_of_its_body(client_of):
+    for status, kind in ((400, Rejected), (404, NotFound), (429, RateLimited), (503, Unavailable)):
+        with pytest.raises(kind) as caught:
+            client_of(lambda _, status=status: httpx.Response(status, content=b"x" * 5000), attempts=1).get(
+                URL, anything
+            )
+
+        assert caught.value.body == b"x" * 4096
+
+
+def test_a_status_may_answer_as_well_as_200(client_of):
+    client = client_of(lambda _: httpx.Response(503, json={"active": False}), attempts=1)
+
+    assert client.get(URL, anything, answers=(503,)) == {"active": False}
+    with pytest.raises(Unavailable):
+        client.get(URL, anything, answers=(504,))
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 422])

@@ -1,6 +1,6 @@
 import pytest
 
-from upstream.transport.limits import RateLimits
+from upstream.transport.limits import Bucket, RateLimits
 
 
 class Clock:
@@ -56,3 +56,14 @@ def test_limits_said_twice_are_the_same_limits():
         limits.declare("https://a.test/", {"": 10})
 
     assert walk(limits, clock, "https://a.test/x", 3) == pytest.approx([100.0, 100.0, 101.25])
+
+
+def test_what_an_upstream_says_about_itself_replaces_what_was_declared():
+    clock = Clock()
+    limits = RateLimits(clock=clock)
+    limits.declare("https://a.test", {"": 10})
+    limits.replace("https://a.test/", Bucket(size=40, rate=20))
+
+    assert limits.take("https://a.test/x") == pytest.approx(0.05)  # it begins empty: who knows what was used
+    clock.now += 100
+    assert [limits.take("https://a.test/x", 40), limits.take("https://a.test/x", 10)] == pytest.approx([0.0, 0.5])

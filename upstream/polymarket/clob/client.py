@@ -7,10 +7,9 @@ from http import HTTPStatus
 import msgspec
 
 from upstream.polymarket.book import Book, WireBook
-from upstream.polymarket.fields import Number
 from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, RefusedObject, Rejected, refused
 from upstream.transport.http import Client, Value
-from upstream.transport.numbers import of_seconds, price
+from upstream.transport.numbers import Number, of_seconds, price
 
 __all__ = ["Book", "Clob", "ClobMarket", "ClobToken", "MarketsPage", "PricePoint"]
 

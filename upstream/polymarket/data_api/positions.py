@@ -4,8 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from upstream.polymarket.fields import SIDES, Number, outcome_place, transaction
-from upstream.transport.numbers import micro, of_seconds, price
+from upstream.polymarket.fields import SIDES, outcome_place, transaction
+from upstream.transport.numbers import Number, micro, of_seconds, price
 
 
 class DataApiPosition(msgspec.Struct, rename="camel"):

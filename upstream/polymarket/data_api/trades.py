@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from upstream.polymarket.fields import SIDES, Number, named, outcome_place, transaction
-from upstream.transport.numbers import micro, of_seconds, price
+from upstream.polymarket.fields import SIDES, named, outcome_place, transaction
+from upstream.transport.numbers import Number, micro, of_seconds, price
 
 MAX_REMEMBERED_TRANSACTIONS = 10_000
 """Transactions remembered for numbering repeats: one transaction's rows are close together in any listing."""

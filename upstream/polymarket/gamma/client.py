@@ -1,17 +1,17 @@
 """Gamma client: the exchange's catalogue of markets and events, paginated by cursor."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
 from upstream.polymarket.gamma.events import GammaEvent, Tag
 from upstream.polymarket.gamma.markets import GammaMarket, Status
-from upstream.transport.errors import FAULTS, Incomplete, Malformed, NotFound, RefusedObject, refused
+from upstream.transport.errors import FAULTS, Malformed, NotFound, RefusedObject, refused
 from upstream.transport.http import Client, Value
+from upstream.transport.pages import Page, walk
 
-__all__ = ["Gamma", "GammaEvent", "GammaMarket", "GammaPage", "RefusedObject", "Status", "Tag", "nested_markets"]
+__all__ = ["Gamma", "GammaEvent", "GammaMarket", "RefusedObject", "Status", "Tag", "nested_markets"]
 
 URL = "https://gamma-api.polymarket.com"
 LIMITS = {"": 4000, "/markets": 300, "/events": 500}
@@ -20,23 +20,8 @@ MARKETS_PER_PAGE = 100
 EVENTS_PER_PAGE = 500
 MAX_CONDITIONS_PER_CALL = 50
 """Documented as 100, but 100 ids exceed the 8 kB URL limit of many proxies."""
-MAX_PAGES = 100_000
-MAX_EMPTY_PAGES = 3
 
 SOURCE = "gamma"
-
-T = TypeVar("T", GammaMarket, GammaEvent)
-
-
-class GammaPage(msgspec.Struct, Generic[T]):
-    """One page: readable items, refused ones, and the cursor of the next page."""
-
-    items: list[T]
-    refused: list[RefusedObject]
-    skipped: int
-    """Objects without a condition id, as some of 2020 are: valid, but they cannot be stored."""
-    next_cursor: str | None
-    """None after the last page; opaque, and valid for resuming later."""
 
 
 class _MarketsPage(msgspec.Struct):
@@ -83,11 +68,14 @@ class Gamma:
             if self._on_refused is not None:
                 self._on_refused(refusal)
 
-    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[GammaPage[GammaMarket]]:
-        """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
+    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[GammaMarket]]:
+        """Iterate over pages from a cursor of an earlier iteration, or from the beginning.
+
+        Skipped are objects without a condition id, as some of 2020 are: valid, but they cannot be stored.
+        """
         filters.setdefault("include_tag", True)
 
-        def page(after: str | None) -> GammaPage[GammaMarket]:
+        def page(after: str | None) -> Page[GammaMarket]:
             sent = self.client.get(
                 f"{self.url}/markets/keyset",
                 _markets_page,
@@ -95,16 +83,16 @@ class Gamma:
             )
             return _page_of_markets(sent.markets, sent.next_cursor)
 
-        return _walk(page, cursor, lambda market: str(market.id))
+        return walk(page, cursor, lambda market: str(market.id))
 
-    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[GammaPage[GammaEvent]]:
+    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[GammaEvent]]:
         """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
 
-        def page(after: str | None) -> GammaPage[GammaEvent]:
+        def page(after: str | None) -> Page[GammaEvent]:
             sent = self.client.get(
                 f"{self.url}/events/keyset", _events_page, {"limit": EVENTS_PER_PAGE, **filters, "after_cursor": after}
             )
-            read: GammaPage[GammaEvent] = GammaPage([], [], 0, sent.next_cursor or None)
+            read: Page[GammaEvent] = Page([], [], 0, sent.next_cursor or None)
             for piece in sent.events:
                 try:
                     read.items.append(_event.decode(piece))
@@ -112,7 +100,7 @@ class Gamma:
                     read.refused.append(refused(SOURCE, f"event: {fault}", bytes(piece)))
             return read
 
-        return _walk(page, cursor, lambda event: event.event_id)
+        return walk(page, cursor, lambda event: event.event_id)
 
     def market(self, which: str) -> GammaMarket | None:
         """Fetch one market by its condition id, the exchange's number or its slug; None when not found."""
@@ -151,8 +139,8 @@ def nested_markets(event: GammaEvent) -> tuple[list[GammaMarket], list[RefusedOb
 
 def _page_of_markets(
     pieces: Sequence[msgspec.Raw], cursor: str | None, event: GammaEvent | None = None
-) -> GammaPage[GammaMarket]:
-    read: GammaPage[GammaMarket] = GammaPage([], [], 0, cursor or None)
+) -> Page[GammaMarket]:
+    read: Page[GammaMarket] = Page([], [], 0, cursor or None)
     for piece in pieces:
         try:
             market = GammaMarket.read(bytes(piece), event)
@@ -164,29 +152,3 @@ def _page_of_markets(
         else:
             read.skipped += 1
     return read
-
-
-def _walk(
-    page_after: Callable[[str | None], GammaPage[T]], cursor: str | None, identity: Callable[[T], str]
-) -> Iterator[GammaPage[T]]:
-    """Follow cursors to the end; raise Incomplete as soon as pages repeat."""
-    seen = {cursor}
-    seen_pages: set[tuple[str, ...]] = set()
-    empty = 0
-    for _ in range(MAX_PAGES):
-        page = page_after(cursor)
-        ids = tuple(identity(item) for item in page.items)
-        if ids and ids in seen_pages:
-            raise Incomplete(f"the page after cursor {cursor!r:.80} came before")
-        yield page
-        if page.next_cursor is None:
-            return
-        if page.next_cursor in seen:
-            raise Incomplete(f"cursor {page.next_cursor!r:.80} came again")
-        empty = 0 if page.items or page.refused or page.skipped else empty + 1
-        if empty >= MAX_EMPTY_PAGES:
-            raise Incomplete(f"{empty} empty pages, and still a further cursor")
-        seen.add(page.next_cursor)
-        seen_pages.add(ids)
-        cursor = page.next_cursor
-    raise Incomplete(f"more than {MAX_PAGES} pages")

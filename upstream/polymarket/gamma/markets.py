@@ -6,9 +6,8 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from upstream.polymarket.fields import Number
 from upstream.polymarket.gamma.events import SITE, TOPICS, GammaEvent, Tag, tag_slugs, topic
-from upstream.transport.numbers import MICRO, instant, micro, price
+from upstream.transport.numbers import MICRO, Number, instant, micro, price
 
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 

@@ -2,17 +2,11 @@
 
 import asyncio
 import contextlib
-import random
 import time
-from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Self, cast
+from collections.abc import Callable, Iterable
+from typing import Self
 
-import msgspec
-from picows import WSError
-from picows.websockets.asyncio.client import ClientConnection, connect
-from picows.websockets.exceptions import ConnectionClosed, WebSocketException
-from python_socks import ProxyError
+from picows.websockets.asyncio.client import connect
 
 from upstream.polymarket.book import Book, Level
 from upstream.polymarket.market_channel.frames import parse, parse_incrementally
@@ -29,6 +23,7 @@ from upstream.polymarket.market_channel.messages import (
 )
 from upstream.transport.errors import RefusedObject, SocketLost
 from upstream.transport.http import USER_AGENT
+from upstream.transport.websocket import CLOSE_S, FeedSocket, backoff
 
 __all__ = [
     "BestBidAsk",
@@ -51,13 +46,11 @@ __all__ = [
 
 MAX_FRAME = 32 << 20
 """Bytes: 500 deep books in one array are well below."""
-CLOSE_S = 1.0
-"""Seconds that a peer has to answer the closing handshake."""
 LARGE_FRAME = 256 << 10
 """Bytes: larger frames are parsed in pieces, so that the event loop is never blocked for long."""
 
 
-class MarketSocket:
+class MarketSocket(FeedSocket):
     """One connection to the market channel: an async context manager, and an iterator of (received, messages).
 
     `received` is `time.monotonic()` when the frame arrived. Any end of the connection raises `SocketLost`; reconnecting
@@ -77,89 +70,31 @@ class MarketSocket:
         clock: Callable[[], float] = time.monotonic,
         keep: Callable[[bytes, float], bool] | None = None,
     ) -> None:
-        self.url = url
+        super().__init__(url, open_timeout_s=open_timeout_s, stale_after_s=stale_after_s, clock=clock)
         self.assets = list(dict.fromkeys(assets))
-        self.frames = 0
-        self.bytes = 0
-        self._open_timeout_s = open_timeout_s
         self._ping_every_s = ping_every_s
-        self._stale_after_s = stale_after_s
         self._max_frame = max_frame
         self._max_queue = max_queue
-        self._clock = clock
         self._keep = keep
-        self._lost: str | None = None
-        self._heard_at = 0.0
-        self._busy_since = 0.0
-        self._listening = False
-        self._connection: ClientConnection | None = None
-        self._heart: asyncio.Task[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        try:
-            async with asyncio.timeout(self._open_timeout_s + CLOSE_S):  # TCP: the handshake has its own
-                self._connection = await connect(
-                    self.url,
-                    user_agent_header=USER_AGENT,
-                    open_timeout=self._open_timeout_s,
-                    ping_interval=None,  # the exchange expects PING as text; protocol pings would prove nothing
-                    close_timeout=CLOSE_S,
-                    max_size=self._max_frame,
-                    max_queue=self._max_queue,
-                    compression=None,  # short frames gain little, and it costs event loop time
-                )
-                await self._send(
-                    {"type": "market", "assets_ids": self.assets, "custom_feature_enabled": True},
-                )
-        except TimeoutError:
-            await self._abort()
-            raise SocketLost(f"not open within {self._open_timeout_s:g} s") from None
-        except (OSError, WSError, WebSocketException, ProxyError, EOFError) as fault:
-            await self._abort()
-            raise SocketLost(f"cannot be opened: {fault or type(fault).__name__}") from fault
-        except BaseException:
-            await self._abort()
-            raise
-        self._heard_at = self._busy_since = self._clock()
-        self._heart = asyncio.create_task(self._beat(), name="market socket heartbeat")
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Close the connection with a handshake; safe to call at any time, more than once."""
-        if self._heart is not None:
-            self._heart.cancel()
-            await asyncio.wait([self._heart])
-            self._heart = None
-        if self._connection is not None:
-            await self._connection.close()
-            self._connection = None
+    async def _open(self) -> None:
+        self._connection = await connect(
+            self.url,
+            user_agent_header=USER_AGENT,
+            open_timeout=self._open_timeout_s,
+            ping_interval=None,  # the exchange expects PING as text; protocol pings would prove nothing
+            close_timeout=CLOSE_S,
+            max_size=self._max_frame,
+            max_queue=self._max_queue,
+            compression=None,  # short frames gain little, and it costs event loop time
+        )
+        await self._send({"type": "market", "assets_ids": self.assets, "custom_feature_enabled": True})
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> tuple[float, list[ChannelMessage | RefusedObject]]:
-        self._heard_at += self._clock() - self._busy_since
-        self._listening = True
-        try:
-            while True:
-                if self._connection is None:
-                    raise SocketLost(self._lost or "not open")
-                frame = cast("bytes", await self._connection.recv(decode=False))
-                received = self._heard_at = self._clock()
-                self.frames += 1
-                self.bytes += len(frame)
-                if self._keep is None or not self._keep(frame, received):
-                    break
-        except ConnectionClosed as closed:
-            raise SocketLost(self._lost or _reason(closed)) from closed
-        finally:
-            self._listening = False
-            self._busy_since = self._clock()
+        frame, received = await self._receive(self._keep)
         if len(frame) > LARGE_FRAME:
             return received, await parse_incrementally(frame)
         return received, parse(frame)
@@ -183,25 +118,14 @@ class MarketSocket:
     async def _operate(self, operation: str, assets: list[str]) -> None:
         await self._send({"operation": operation, "assets_ids": assets, "custom_feature_enabled": True})
 
-    async def _send(self, what: dict[str, object] | str) -> None:
-        if self._connection is None:
-            raise SocketLost(self._lost or "not open")
-        text = what if isinstance(what, str) else msgspec.json.encode(what).decode()
-        try:
-            await self._connection.send(text)
-        except ConnectionClosed as closed:
-            raise SocketLost(self._lost or _reason(closed)) from closed
-
     async def _beat(self) -> None:
         """Send PING at each interval, and abort a connection that has been silent for too long."""
         next_ping = self._clock() + self._ping_every_s
         while True:
             now = self._clock()
-            # Silence is the exchange's only while someone reads: a busy caller leaves frames queued.
-            stale_at = (self._heard_at if self._listening else now) + self._stale_after_s
+            stale_at = self._stale_at(now)
             if now >= stale_at:
-                self._lost = f"silent for {self._stale_after_s:g} s"
-                await self._abort()
+                await self._die_of_silence()
                 return
             if now >= next_ping:
                 next_ping = now + self._ping_every_s
@@ -210,29 +134,3 @@ class MarketSocket:
                     async with asyncio.timeout(max(0.01, stale_at - now)):
                         await self._send("PING")
             await asyncio.sleep(max(0.01, min(next_ping, stale_at) - self._clock()))
-
-    async def _abort(self) -> None:
-        """Abort the connection after CLOSE_S, in which a dead peer does not answer the closing handshake."""
-        if self._connection is not None:
-            await self._connection.close()
-
-
-def _reason(closed: ConnectionClosed) -> str:
-    if closed.rcvd is not None:
-        return f"closed by the exchange: {closed.rcvd.code} {closed.rcvd.reason or ''}".rstrip()
-    if closed.sent is not None:
-        return f"closed by us: {closed.sent.code} {closed.sent.reason or ''}".rstrip()
-    return "connection broken off"
-
-
-def backoff(
-    *,
-    first_s: float = 0.25,
-    most_s: float = 30.0,
-    uniform: Callable[[float, float], float] = random.uniform,
-) -> Iterator[float]:
-    """Yield the seconds to wait before each further attempt: doubling, with full jitter, without end."""
-    ceiling = first_s
-    while True:
-        yield uniform(0, ceiling)
-        ceiling = min(ceiling * 2, most_s)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from upstream.polymarket.book import WireBook
-from upstream.polymarket.fields import Number, named
+from upstream.polymarket.fields import named
+from upstream.transport.numbers import Number
 
 
 class WireChange(msgspec.Struct, gc=False):
