@@ -72,6 +72,15 @@ class Settings(BaseSettings):
         "wss://ws-subscriptions-clob.polymarket.com/ws/market", description="The exchange's market channel."
     )
     data_api_url: str = Field("https://data-api.polymarket.com", description="The exchange's trades and positions.")
+    kalshi_key_id: SecretStr | None = Field(
+        None,
+        description="Id of an API key of Kalshi, for its live feed; empty: what needs no key can be read.",
+    )
+    kalshi_private_key_file: Path | None = Field(
+        None,
+        description="File with the private key of PRESAGE_KALSHI_KEY_ID, RSA or Ed25519, as PEM, that other users of "
+        "this machine cannot read.",
+    )
     source: str = Field(
         "exchange", description="Where the data comes from, shown wherever it is served: exchange, tape or simulated."
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from upstream.polymarket.gamma.client import GammaMarket
-    from upstream.transport.pages import Page
+    from upstream.transport.pages import CursorPage
 
 ANSWER_S = 60.0
 PACED = ("price_change", "last_trade_price")  # the messages that its rate is about: others follow from them
@@ -118,7 +118,7 @@ class _WatchedGamma(Gamma):
         super().__init__(Client(), url)
         self._read = read
 
-    def market_pages(self, cursor: str | None = None, **filters: Any) -> Iterator[Page[GammaMarket]]:
+    def market_pages(self, cursor: str | None = None, **filters: Any) -> Iterator[CursorPage[GammaMarket]]:
         for page in super().market_pages(cursor, **filters):
             yield page
             self._read(len(page.items))

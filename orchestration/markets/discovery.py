@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
     from upstream.polymarket.gamma.client import Gamma, GammaMarket, RefusedObject
-    from upstream.transport.pages import Page
+    from upstream.transport.pages import CursorPage
 
 ENDED_WITHIN = timedelta(hours=2)  # markets with an older planned end are left to the next full scan
 MAX_ENDED = 500
@@ -110,7 +110,7 @@ class Discovery:
         self.remember(tried_at=began, looked_at=began)
         seen: set[str] = set()
 
-        def take(page: Page[GammaMarket], cause: str) -> None:
+        def take(page: CursorPage[GammaMarket], cause: str) -> None:
             seen.update(market.market_id for market in page.items)
             self.take(page, cause, announce_new=not taking_stock)
 
@@ -188,7 +188,7 @@ class Discovery:
             markets = self.gamma.markets_by_condition(market_ids[start : start + 100])
             self.put(markets, cause, announce_new=False)
 
-    def take(self, page: Page[GammaMarket], cause: str, *, announce_new: bool = True) -> StoreResult:
+    def take(self, page: CursorPage[GammaMarket], cause: str, *, announce_new: bool = True) -> StoreResult:
         """Store a page, and quarantine what could not be parsed."""
         for refusal in page.refused:
             quarantine(self.conn, refusal)
@@ -226,12 +226,12 @@ def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:
     return [row for market in markets if (row := market.event_row()) is not None]
 
 
-def _reaches(page: Page[GammaMarket], since: datetime) -> bool:
+def _reaches(page: CursorPage[GammaMarket], since: datetime) -> bool:
     """Return whether a page, newest first, has a market closed before an instant, by the time that it is ordered by."""
     return any(closed < since for market in page.items if (closed := instant(market.closed_time)) is not None)
 
 
-def _ahead(pages: Iterator[Page[GammaMarket]]) -> Iterator[Page[GammaMarket]]:
+def _ahead(pages: Iterator[CursorPage[GammaMarket]]) -> Iterator[CursorPage[GammaMarket]]:
     """Yield pages, fetching the next one while the current one is stored."""
     with ThreadPoolExecutor(1, "next page") as thread:
         following = thread.submit(next, pages, None)

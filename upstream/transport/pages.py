@@ -13,7 +13,7 @@ MAX_EMPTY_PAGES = 3
 T = TypeVar("T")
 
 
-class Page(msgspec.Struct, Generic[T]):
+class CursorPage(msgspec.Struct, Generic[T]):
     """One page: readable items, refused ones, and the cursor of the next page."""
 
     items: list[T]
@@ -25,8 +25,8 @@ class Page(msgspec.Struct, Generic[T]):
 
 
 def walk(
-    page_after: Callable[[str | None], Page[T]], cursor: str | None, identity: Callable[[T], str]
-) -> Iterator[Page[T]]:
+    page_after: Callable[[str | None], CursorPage[T]], cursor: str | None, identity: Callable[[T], str]
+) -> Iterator[CursorPage[T]]:
     """Follow cursors to the end; raise Incomplete as soon as cursors or pages repeat.
 
     A page repeats if it came before, or if it has most items of the first page or of the page before it: to an

@@ -3,7 +3,8 @@ import itertools
 import pytest
 
 from upstream.transport.errors import Incomplete
-from upstream.transport.pages import MAX_EMPTY_PAGES, Page, walk
+from upstream.transport.pages import MAX_EMPTY_PAGES, walk
+from upstream.transport.pages import CursorPage as Page
 
 
 def walked(pages, cursor=None):
@@ -36,7 +37,11 @@ def test_cursors_are_followed_to_the_page_without_one():
         ([Page([1], [], 0, "a"), Page([2], [], 0, "a")], [1, 2], "cursor 'a' came again"),
         ([Page([1], [], 0, "a"), Page([1], [], 0, "b")], [1], "after cursor 'a' came before"),
         # The first page again, with a new item on top: what some exchanges answer to a garbage cursor.
-        ([Page([1, 2, 3], [], 0, "a"), Page([4, 5], [], 0, "b"), Page([0, 1, 2], [], 0, "c")], [1, 2, 3, 4, 5], "'b'"),
+        (
+            [Page([1, 2, 3], [], 0, "a"), Page([4, 5], [], 0, "b"), Page([0, 1, 2], [], 0, "c")],
+            [1, 2, 3, 4, 5],
+            "'b'",
+        ),
         ([Page([], [], 0, str(n)) for n in range(9)], [], f"{MAX_EMPTY_PAGES} empty pages"),
     ],
 )

@@ -6,10 +6,11 @@ from urllib.parse import quote
 import msgspec
 
 from upstream.polymarket.gamma.events import GammaEvent, Tag
-from upstream.polymarket.gamma.markets import GammaMarket, Status
+from upstream.polymarket.gamma.markets import GammaMarket
+from upstream.transport.catalogue import Status
 from upstream.transport.errors import FAULTS, Malformed, NotFound, RefusedObject, refused
 from upstream.transport.http import Client, Value
-from upstream.transport.pages import Page, walk
+from upstream.transport.pages import CursorPage, walk
 
 __all__ = ["Gamma", "GammaEvent", "GammaMarket", "RefusedObject", "Status", "Tag", "nested_markets"]
 
@@ -68,14 +69,14 @@ class Gamma:
             if self._on_refused is not None:
                 self._on_refused(refusal)
 
-    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[GammaMarket]]:
+    def market_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[CursorPage[GammaMarket]]:
         """Iterate over pages from a cursor of an earlier iteration, or from the beginning.
 
         Skipped are objects without a condition id, as some of 2020 are: valid, but they cannot be stored.
         """
         filters.setdefault("include_tag", True)
 
-        def page(after: str | None) -> Page[GammaMarket]:
+        def page(after: str | None) -> CursorPage[GammaMarket]:
             sent = self.client.get(
                 f"{self.url}/markets/keyset",
                 _markets_page,
@@ -85,14 +86,14 @@ class Gamma:
 
         return walk(page, cursor, lambda market: str(market.id))
 
-    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[Page[GammaEvent]]:
+    def event_pages(self, cursor: str | None = None, **filters: Value) -> Iterator[CursorPage[GammaEvent]]:
         """Iterate over pages from a cursor of an earlier iteration, or from the beginning."""
 
-        def page(after: str | None) -> Page[GammaEvent]:
+        def page(after: str | None) -> CursorPage[GammaEvent]:
             sent = self.client.get(
                 f"{self.url}/events/keyset", _events_page, {"limit": EVENTS_PER_PAGE, **filters, "after_cursor": after}
             )
-            read: Page[GammaEvent] = Page([], [], 0, sent.next_cursor or None)
+            read: CursorPage[GammaEvent] = CursorPage([], [], 0, sent.next_cursor or None)
             for piece in sent.events:
                 try:
                     read.items.append(_event.decode(piece))
@@ -139,8 +140,8 @@ def nested_markets(event: GammaEvent) -> tuple[list[GammaMarket], list[RefusedOb
 
 def _page_of_markets(
     pieces: Sequence[msgspec.Raw], cursor: str | None, event: GammaEvent | None = None
-) -> Page[GammaMarket]:
-    read: Page[GammaMarket] = Page([], [], 0, cursor or None)
+) -> CursorPage[GammaMarket]:
+    read: CursorPage[GammaMarket] = CursorPage([], [], 0, cursor or None)
     for piece in pieces:
         try:
             market = GammaMarket.read(bytes(piece), event)

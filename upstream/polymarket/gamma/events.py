@@ -1,11 +1,11 @@
 """Events of the catalogue, their tags and series, and how a category is derived."""
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from upstream.transport.catalogue import slugged
 from upstream.transport.numbers import instant
 
 SITE = "https://polymarket.com"
@@ -89,11 +89,6 @@ class GammaEvent(msgspec.Struct, rename="camel", kw_only=True):
             "neg_risk": self.neg_risk is True or self.enable_neg_risk is True,
             "image": self.image or None,
         }
-
-
-def slugged(text: str) -> str:
-    """Return `US-current-affairs` or `Pop-Culture ` as a tag's slug would be written."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def tag_slugs(tags: Sequence[Tag | str] | None) -> list[str]:

@@ -2,14 +2,13 @@
 
 import re
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import msgspec
 
 from upstream.polymarket.gamma.events import SITE, TOPICS, GammaEvent, Tag, tag_slugs, topic
+from upstream.transport.catalogue import Status
 from upstream.transport.numbers import MICRO, Number, instant, micro, price
-
-Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 
 CONDITION = re.compile(r"0x[0-9a-f]{64}")
 NEAR_ONE = MICRO - 100

@@ -1,0 +1,1 @@
+"""Clients of Kalshi's APIs: `rest`, and `socket` with its order books; keys are read and used by `signing`."""
