@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from api.stream import frames
 from tests.upstream import recordings
+from tests.upstream.kalshi import samples
 
 if TYPE_CHECKING:
     import random
@@ -37,6 +38,10 @@ PIECES = (
     b"0x",
     b"[" * 2000,
 )
+
+KALSHI_MARKET = samples.TICKER
+KALSHI_EVENT = "KXFED-27APR"
+KALSHI_ANCHORED = (samples.frame(samples.SUBSCRIBED), samples.frame(samples.SNAPSHOT))
 
 BOOK = json.dumps(
     [
@@ -74,6 +79,25 @@ def all_seeds(recorded: Path) -> dict[str, list[bytes]]:
             _encoded(
                 {"data": _objects(recorded / "data_api" / "trades.json")[:ROWS], "pagination": {"has_more": False}}
             ),
+        ],
+        "kalshi_rest": [
+            _encoded({"markets": [samples.MARKET, samples.FINAL, samples.COMBO], "cursor": ""}),
+            _encoded({"market": samples.MARKET}),
+            _encoded({"events": [samples.EVENT | {"markets": [samples.MARKET]}], "markets": [samples.MARKET]}),
+            _encoded({"event": samples.EVENT, "markets": [samples.MARKET]}),
+            _encoded({"series": [samples.SERIES]}),
+            _encoded({"series": samples.SERIES}),
+            _encoded({"orderbook_fp": samples.ORDERBOOK}),
+            _encoded({"orderbooks": [{"ticker": KALSHI_MARKET, "orderbook_fp": samples.ORDERBOOK}]}),
+            _encoded({"trades": [samples.TRADE], "cursor": "", **samples.CUTOFF}),
+            _encoded({"candlesticks": [samples.CANDLE, samples.HISTORICAL_CANDLE]}),
+            _encoded({"markets": [{"market_ticker": KALSHI_MARKET, "candlesticks": [samples.CANDLE]}]}),
+            *map(_encoded, (samples.STATUS, samples.SCHEDULE, samples.CUTOFF)),
+            *map(_encoded, (samples.NESTED_ERROR, samples.FLAT_ERROR, samples.BARE_ERROR, samples.LIMIT_ERROR)),
+        ],
+        "kalshi_frame": [
+            *map(samples.frame, samples.FRAMES),
+            samples.frame(samples.DELTA | {"seq": 3}),
         ],
         "chain_node": [
             _encoded([{"jsonrpc": "2.0", "id": 0, "result": block}, {"jsonrpc": "2.0", "id": 1, "result": block}]),

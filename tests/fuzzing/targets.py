@@ -36,12 +36,16 @@ from upstream.chain.contracts import POLYGON
 from upstream.chain.decode import decode as decode_logs
 from upstream.chain.endpoint import RpcEndpoint
 from upstream.chain.wire import RawLog
+from upstream.kalshi.failures import failure
+from upstream.kalshi.rest.client import Kalshi
+from upstream.kalshi.socket import frames as kalshi_frames
+from upstream.kalshi.socket.session import KalshiSession
 from upstream.polymarket.clob.client import Clob
 from upstream.polymarket.data_api.client import DataApi
 from upstream.polymarket.gamma.client import Gamma, nested_markets
 from upstream.polymarket.market_channel.frames import parse
 from upstream.transport import addresses
-from upstream.transport.errors import FAULTS, UpstreamError
+from upstream.transport.errors import FAULTS, SocketLost, UpstreamError
 from upstream.transport.http import Client, retry_after
 
 if TYPE_CHECKING:
@@ -124,6 +128,43 @@ def data_api(data: bytes) -> None:
     ):
         with contextlib.suppress(UpstreamError):
             read()
+
+
+def kalshi_rest(data: bytes) -> None:
+    """Read every answer of the second exchange's REST API, and its errors."""
+    api = Kalshi(Answering(data), URL)
+    start, end = (dt.datetime.fromtimestamp(seeds.NOW_S + shift, dt.UTC) for shift in (-60, 0))
+    for read in (
+        lambda: [market.row(end) for market in api.markets()],
+        lambda: api.market(seeds.KALSHI_MARKET),
+        lambda: [(event.row(), api.nested_markets(event)) for event in api.events()],
+        lambda: api.event(seeds.KALSHI_EVENT),
+        lambda: [series.tag_slugs() for series in api.all_series()],
+        lambda: api.series(seeds.KALSHI_EVENT),
+        lambda: api.book(seeds.KALSHI_MARKET),
+        lambda: [book.outcome(1) for book in api.books([seeds.KALSHI_MARKET])],
+        lambda: list(api.trades()),
+        lambda: list(api.trades(start=end)),
+        lambda: list(api.candles(seeds.KALSHI_EVENT, seeds.KALSHI_MARKET, start, end)),
+        lambda: list(api.candles_of_markets([seeds.KALSHI_MARKET], start, end)),
+        lambda: (api.status().trading(2), api.status().resumes_at()),
+        api.schedule,
+        api.cutoff,
+    ):
+        with contextlib.suppress(UpstreamError):
+            read()
+    str(failure(data))
+
+
+def kalshi_frame(data: bytes) -> None:
+    """Parse a frame of the second exchange's socket, and apply it to an anchored book."""
+    session = KalshiSession([seeds.KALSHI_MARKET], ["orderbook_delta"], [])
+    session.begin(0.0)
+    for frame in (*seeds.KALSHI_ANCHORED, data):
+        with contextlib.suppress(SocketLost):
+            session.apply(kalshi_frames.parse(frame), 0.0)
+    for ticker, book in session.books.items():
+        book.whole(ticker).outcome(1)
 
 
 def chain_node(data: bytes) -> None:
@@ -222,7 +263,7 @@ _BODIES = sorted({endpoint.body for endpoint in ENDPOINTS if endpoint.body}, key
 TARGETS: dict[str, Callable[[bytes], None]] = {
     each.__name__: each
     for each in (
-        *(market_frame, gamma, clob, data_api, chain_node, chain_logs),
+        *(market_frame, gamma, clob, data_api, kalshi_rest, kalshi_frame, chain_node, chain_logs),
         *(webhook_url, http_headers, websocket_frames, stream_command, replay_request),
         *(query_parameters, request_body, cursor),
     )

@@ -1,0 +1,152 @@
+"""A feed of some markets and of the whole exchange, over one connection after the other, without end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from typing import TYPE_CHECKING, Self
+
+from upstream.kalshi.socket.connection import URL, KalshiSocket
+from upstream.kalshi.socket.events import Connected, Disconnected, FeedEvent
+from upstream.kalshi.socket.session import KalshiSession
+from upstream.kalshi.socket.subscriptions import BOOKS, LIFECYCLE, TRADES
+from upstream.transport.errors import SocketLost
+from upstream.transport.websocket import backoff
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+
+    from upstream.kalshi.book import KalshiBook
+    from upstream.kalshi.signing import Signer
+    from upstream.kalshi.socket.market_book import MarketBook
+
+TICK_S = 1.0
+"""Seconds between two looks at what is overdue."""
+LASTING_S = 60.0
+"""Seconds that a connection has to last for the next one to be tried as soon as a first."""
+
+
+class KalshiFeed:
+    """An async iterator of (received, events): messages with their place, and everything that is missing.
+
+    `channels` are followed for `tickers` and those of later calls of `follow`, `everywhere` for the whole exchange.
+    Each connection is signed anew; after a lost one, or one that cannot be opened, the next is tried later each time.
+    Without a key it raises Unauthenticated.
+    """
+
+    def __init__(
+        self,
+        signer: Signer | None,
+        url: str = URL,
+        tickers: Iterable[str] = (),
+        *,
+        channels: Sequence[str] = (BOOKS, TRADES),
+        everywhere: Sequence[str] = (LIFECYCLE,),
+        open_timeout_s: float = 10.0,
+        stale_after_s: float = 30.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.connections = 0
+        self._signer = signer
+        self._url = url
+        self._tickers = dict.fromkeys(tickers)
+        self._channels = channels
+        self._everywhere = everywhere
+        self._open_timeout_s = open_timeout_s
+        self._stale_after_s = stale_after_s
+        self._clock = clock
+        self._sleep = sleep
+        self._uniform = uniform
+        self._session: KalshiSession | None = None
+        self._socket: KalshiSocket | None = None
+        self._events = self._run()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> tuple[float, list[FeedEvent]]:
+        return await anext(self._events)
+
+    async def close(self) -> None:
+        """Close the connection; nothing more is yielded."""
+        await self._events.aclose()  # type: ignore[attr-defined]  # an async generator
+
+    async def follow(self, tickers: Iterable[str]) -> None:
+        """Follow more markets, from now on and on every later connection."""
+        self._tickers.update(dict.fromkeys(tickers))
+        await self._wants_changed()
+
+    async def unfollow(self, tickers: Iterable[str]) -> None:
+        """Stop following some markets; messages under way may still arrive, and are dropped."""
+        for ticker in tickers:
+            self._tickers.pop(ticker, None)
+        await self._wants_changed()
+
+    def book(self, ticker: str) -> KalshiBook | None:
+        """Return a market's book as of the last events; None while it is not valid."""
+        book = self._session.books.get(ticker) if self._session is not None else None
+        return None if book is None else book.whole(ticker)
+
+    async def _wants_changed(self) -> None:
+        if self._session is not None and self._socket is not None:
+            self._session.subscriptions.wanted = dict(self._tickers)
+            self._session.begin(self._clock())
+            with contextlib.suppress(SocketLost):  # whoever iterates is told
+                await self._flush(self._session, self._socket)
+
+    async def _run(self) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
+        waits = backoff(uniform=self._uniform)
+        while True:
+            self.connections += 1
+            began = self._clock()
+            books: dict[str, MarketBook] = {}
+            try:
+                async with KalshiSocket(
+                    self._signer,
+                    self._url,
+                    open_timeout_s=self._open_timeout_s,
+                    stale_after_s=self._stale_after_s,
+                    clock=self._clock,
+                ) as socket:
+                    session = KalshiSession(self._tickers, self._channels, self._everywhere)
+                    self._session, self._socket, books = session, socket, session.books
+                    yield self._clock(), [Connected(self.connections)]
+                    async for received, events in self._listen(session, socket):
+                        yield received, events
+            except SocketLost as lost:
+                reason = lost.reason
+            finally:
+                self._session = self._socket = None
+            yield self._clock(), [Disconnected(self.connections, reason, [*books])]
+            if self._clock() - began >= LASTING_S:
+                waits = backoff(uniform=self._uniform)
+            await self._sleep(next(waits))
+
+    async def _listen(
+        self, session: KalshiSession, socket: KalshiSocket
+    ) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
+        """Yield one connection's events, and send what has to be sent."""
+        session.begin(self._clock())
+        looked = self._clock()
+        while True:
+            await self._flush(session, socket)
+            events: list[FeedEvent] = []
+            try:
+                async with asyncio.timeout(TICK_S):
+                    received, frame = await socket.receive()
+                events = session.apply(frame, received)
+            except TimeoutError:
+                received = self._clock()
+            if received - looked >= TICK_S:
+                looked = received
+                events += session.tick(received)
+            if events:
+                yield received, events
+
+    async def _flush(self, session: KalshiSession, socket: KalshiSocket) -> None:
+        for command in session.commands():
+            await socket.command(command)
