@@ -19,7 +19,7 @@ from upstream.kalshi.socket.messages import (
     SocketError,
     SocketFrame,
     Subscribed,
-    Subscriptions,
+    SubscriptionList,
     TickerUpdate,
     UnknownKind,
     Unsubscribed,
@@ -176,7 +176,7 @@ def test_answers_to_commands_are_read():
     assert parse(frame(samples.SUBSCRIBED)) == SocketFrame(Subscribed("orderbook_delta", 1), id=1)
     assert parse(frame(samples.OK)) == SocketFrame(Updated([TICKER, samples.OTHER]), 1, 222, 123)
     assert said({"type": "ok", "id": 4}) == Updated(None)
-    assert said(samples.LISTED) == Subscriptions([Subscribed("ticker", 2)])
+    assert said(samples.LISTED) == SubscriptionList([Subscribed("ticker", 2)])
     assert parse(frame(samples.UNSUBSCRIBED)) == SocketFrame(Unsubscribed(), 2, 7, 102)
     assert parse(frame(samples.ERROR)) == SocketFrame(SocketError(8, "Unknown channel name", []), id=1)
     assert parse(frame(samples.OVERFLOW)) == SocketFrame(SocketError(25, "Buffer overflow", []), 1, 3)

@@ -18,6 +18,7 @@ from upstream.kalshi.socket.events import (
     SnapshotsRequested,
 )
 from upstream.kalshi.socket.frames import parse
+from upstream.kalshi.socket.messages import UnknownKind
 from upstream.kalshi.socket.session import KalshiSession
 from upstream.kalshi.socket.subscriptions import MAX_TICKERS_PER_COMMAND
 from upstream.transport.errors import RefusedObject, SocketLost
@@ -207,6 +208,34 @@ def test_a_refused_command_is_said_with_what_it_asked_for():
     assert talk.commands() == []
 
 
+def test_a_channel_that_is_acknowledged_after_the_refusal_of_another_is_taken():
+    talk = Talk(channels=("orderbook_delta", "tradez"))
+    [command] = talk.session.commands()
+    error = {"type": "error", "id": command["id"], "msg": {"code": 8, "msg": "Unknown channel name"}}
+    acknowledged = {"type": "subscribed", "id": command["id"], "msg": {"channel": "orderbook_delta", "sid": 1}}
+
+    assert kinds(talk.hear(error, acknowledged, snapshot("A", 1))) == [CommandRefused, BookAnchored]
+    assert talk.wait(9) == []
+
+
+def test_messages_of_no_subscription_are_dropped_and_said_and_unreadable_ones_kept():
+    talk = Talk()
+    unreadable = delta("A", 1, "much", sid=5)
+
+    for message in (samples.QUOTE, samples.SOCKET_TRADE, samples.DETERMINED, delta("A", 1), snapshot("A", 1)):
+        for sid in (0, 5):
+            [dropped] = talk.hear(message | {"sid": sid})
+            assert (dropped.reason, dropped.sid) == ("no such subscription", sid)
+    assert kinds(talk.hear(unreadable, {"type": "weather"})) == [RefusedObject, UnknownKind]
+
+
+def test_a_book_under_the_number_of_another_channel_is_no_book():
+    talk = Talk(channels=("trade",))
+    talk.acknowledge(1)
+
+    assert [event.reason for event in talk.hear(snapshot("A", 1), delta("A", 2))] == ["not followed", "no snapshot yet"]
+
+
 def test_a_refused_addition_leaves_the_other_markets():
     talk = talking(*ANCHORED)
     talk.session.subscriptions.wanted["C"] = None
@@ -383,6 +412,17 @@ def test_tickers_have_no_numbers():
     quote = samples.QUOTE
 
     assert talk.hear(quote, quote) == [parse(frame(quote)).message] * 2
+
+
+def test_combos_are_left_out_of_the_whole_exchanges_trades_and_said():
+    talk = Talk(tickers=(), channels=(), everywhere=("trade",))
+    talk.acknowledge(11)
+    body = samples.SOCKET_TRADE["msg"] | {"market_ticker": "KXMVESPORTS-S1"}
+
+    assert talk.hear(samples.SOCKET_TRADE | {"seq": 1, "msg": body}) == [
+        Dropped(11, 1, "trade", "KXMVESPORTS-S1", "a combo")
+    ]
+    assert len(talk.hear(samples.SOCKET_TRADE)) == 1
 
 
 def test_a_gap_in_trades_says_since_when():

@@ -7,6 +7,7 @@ from email.utils import formatdate
 
 import pytest
 from websockets.asyncio.server import serve
+from websockets.exceptions import ConnectionClosed
 
 from tests.upstream.kalshi import samples
 from tests.upstream.kalshi.keys import KEY_ID, private_key, verify
@@ -451,70 +452,78 @@ def test_markets_are_followed_and_unfollowed_on_the_open_connection_and_on_the_n
     ]
 
 
-def test_a_subscription_that_overflows_is_subscribed_to_again(monkeypatch):
+class SetClock:
+    """A clock that the exchange's side of the test sets."""
+
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def set_clock(monkeypatch):
     monkeypatch.setattr(feed_module, "TICK_S", 0.02)
-    began, heard = time.monotonic(), []
+    return SetClock()
+
+
+def until_lost(conversation, clock):
+    async def listen():
+        async with exchange(conversation) as url:
+            feed = books(url, clock=clock)
+            events = await collect(feed, of(Disconnected))
+            await feed.close()
+            return events
+
+    return asyncio.run(listen())
+
+
+def test_a_subscription_that_overflows_is_subscribed_to_again(set_clock):
+    heard = []
 
     async def conversation(connection):
+        async def pass_time():
+            while len(heard) == 1:
+                set_clock.now += 0.25
+                await asyncio.sleep(0.01)
+
         async for command in commands(connection):
             heard.append(command["cmd"])
             await acknowledge(connection, command)
             await connection.send(place(SNAPSHOT, 1))
-            if len(heard) == 1:
-                await connection.send(place(samples.OVERFLOW, 2))
+            if len(heard) == 2:
+                await connection.close()
+                return
+            await connection.send(place(samples.OVERFLOW, 2))
+            passing = asyncio.create_task(pass_time())
+        await passing
 
-    async def listen():
-        async with exchange(conversation) as url:
-            # Its seconds are a twentieth of a second.
-            feed = books(url, clock=lambda: began + 20 * (time.monotonic() - began), stale_after_s=600)
-            events = await collect(feed, of(BookAnchored, 2))
-            await feed.close()
-            return events
+    events = until_lost(conversation, set_clock)
 
-    events = asyncio.run(listen())
-
-    assert [type(event) for event in events] == [Connected, BookAnchored, SequenceGap, BookAnchored]
+    assert [type(event) for event in events] == [Connected, BookAnchored, SequenceGap, BookAnchored, Disconnected]
     assert events[2].reason == "error 25: Buffer overflow"
     assert heard == ["subscribe", "subscribe"]
+    assert set_clock.now >= 1001
 
 
-def test_an_exchange_that_acknowledges_nothing_is_left(monkeypatch):
-    monkeypatch.setattr(feed_module, "TICK_S", 0.02)
-    began = time.monotonic()
-
+def test_an_exchange_that_acknowledges_nothing_is_left(set_clock):
     async def conversation(connection):
         async for _ in connection:
-            pass
+            set_clock.now += 10
 
-    async def listen():
-        async with exchange(conversation) as url:
-            feed = books(url, clock=lambda: began + 40 * (time.monotonic() - began), stale_after_s=3600)
-            events = await collect(feed, of(Disconnected))
-            await feed.close()
-            return events
-
-    assert asyncio.run(listen())[-1].reason == "a command was not answered"
+    assert until_lost(conversation, set_clock)[-1].reason == "a command was not answered"
 
 
-def test_a_busy_feed_looks_at_what_is_overdue_too(monkeypatch):
-    monkeypatch.setattr(feed_module, "TICK_S", 0.02)
-    began = time.monotonic()
-
+def test_a_busy_feed_looks_at_what_is_overdue_too(set_clock):
     async def conversation(connection):
         await connection.recv()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(ConnectionClosed):
             while True:
+                set_clock.now += 0.5
                 await connection.send(frame(samples.QUOTE).decode())
                 await asyncio.sleep(0.002)
 
-    async def listen():
-        async with exchange(conversation) as url:
-            feed = books(url, clock=lambda: began + 40 * (time.monotonic() - began), stale_after_s=3600)
-            events = await collect(feed, of(Disconnected))
-            await feed.close()
-            return events
-
-    events = asyncio.run(listen())
+    events = until_lost(conversation, set_clock)
 
     assert events[-1].reason == "a command was not answered"
     assert {event.reason for event in events[1:-1]} == {"no such subscription"}

@@ -134,18 +134,18 @@ class KalshiFeed:
         looked = self._clock()
         while True:
             await self._flush(session, socket)
-            events: list[FeedEvent] = []
             try:
                 async with asyncio.timeout(TICK_S):
                     received, frame = await socket.receive()
                 events = session.apply(frame, received)
             except TimeoutError:
-                received = self._clock()
-            if received - looked >= TICK_S:
-                looked = received
-                events += session.tick(received)
+                received, events = self._clock(), []
             if events:
                 yield received, events
+            if received - looked >= TICK_S:
+                looked = received
+                if due := session.tick(received):
+                    yield received, due
 
     async def _flush(self, session: KalshiSession, socket: KalshiSocket) -> None:
         for command in session.commands():

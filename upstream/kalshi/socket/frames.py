@@ -28,7 +28,7 @@ from upstream.kalshi.socket.messages import (
     SocketError,
     SocketFrame,
     Subscribed,
-    Subscriptions,
+    SubscriptionList,
     TickerUpdate,
     UnknownKind,
     Unsubscribed,
@@ -133,7 +133,7 @@ def _message(wire: Wire) -> Message:  # noqa: C901, PLR0911 (one branch for each
         return _subscribed(wire.msg.channel, wire.msg.sid)
     if type(wire) is WireOk:
         if isinstance(wire.msg, list):
-            return Subscriptions([_subscribed(each.channel, each.sid) for each in wire.msg])
+            return SubscriptionList([_subscribed(each.channel, each.sid) for each in wire.msg])
         return Updated(wire.msg.market_tickers if wire.msg else None)
     if type(wire) is WireError:
         error = wire.msg

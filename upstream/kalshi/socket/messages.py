@@ -140,7 +140,7 @@ class Updated(msgspec.Struct, frozen=True):
     tickers: list[str] | None
 
 
-class Subscriptions(msgspec.Struct, frozen=True):
+class SubscriptionList(msgspec.Struct, frozen=True):
     """All subscriptions of the connection."""
 
     listed: list[Subscribed]
@@ -180,7 +180,7 @@ Message = (
     | EventFees
     | Subscribed
     | Updated
-    | Subscriptions
+    | SubscriptionList
     | Unsubscribed
     | SocketError
     | UnknownKind

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from upstream.kalshi.fields import COMBO
 from upstream.kalshi.socket.events import (
     BookAnchored,
     BookChange,
@@ -24,23 +25,24 @@ from upstream.kalshi.socket.messages import (
     SocketError,
     SocketFrame,
     Subscribed,
+    SubscriptionList,
+    UnknownKind,
     Unsubscribed,
     Updated,
 )
-from upstream.kalshi.socket.messages import Subscriptions as Listing
 from upstream.kalshi.socket.subscriptions import (
     BOOKS,
     INFINITE,
     UNSEQUENCED,
+    SessionSubscriptions,
     SocketSubscription,
-    Subscriptions,
 )
 from upstream.transport.errors import RefusedObject, SocketLost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-ABOUT_COMMANDS = (Subscribed, Updated, Unsubscribed, SocketError, Listing)
+ABOUT_COMMANDS = (Subscribed, Updated, Unsubscribed, SocketError, SubscriptionList)
 NO_SUBSCRIPTION = "no such subscription"
 NO_SNAPSHOT = "no snapshot yet"
 REPEATED = "its number came before"
@@ -56,7 +58,7 @@ class KalshiSession:
     def __init__(self, tickers: Iterable[str], channels: Sequence[str], everywhere: Sequence[str]) -> None:
         self.books: dict[str, MarketBook] = {}
         """Valid books only."""
-        self.subscriptions = Subscriptions(channels, everywhere)
+        self.subscriptions = SessionSubscriptions(channels, everywhere)
         self.subscriptions.wanted.update(dict.fromkeys(tickers))
 
     def begin(self, now: float) -> None:
@@ -84,9 +86,13 @@ class KalshiSession:
         if subscription is not None:
             if not self._count(subscription, frame, events):
                 return events
-        elif frame.sid and not isinstance(frame.message, ABOUT_COMMANDS):
+            self._handle(frame, subscription, events, now)
+        elif not isinstance(frame.message, (*ABOUT_COMMANDS, RefusedObject, UnknownKind)):
             return [_dropped(frame, "", NO_SUBSCRIPTION)]
-        self._handle(frame, subscription, events, now)
+        elif isinstance(frame.message, ABOUT_COMMANDS):
+            self._answer(frame, None, events, now)
+        else:
+            return [frame.message]
         return events + self._request_snapshots(now)
 
     def _count(self, subscription: SocketSubscription, frame: SocketFrame, events: list[FeedEvent]) -> bool:
@@ -106,7 +112,7 @@ class KalshiSession:
         return True
 
     def _handle(
-        self, frame: SocketFrame, subscription: SocketSubscription | None, events: list[FeedEvent], now: float
+        self, frame: SocketFrame, subscription: SocketSubscription, events: list[FeedEvent], now: float
     ) -> None:
         message = frame.message
         if isinstance(message, BookDelta):
@@ -116,11 +122,14 @@ class KalshiSession:
         elif isinstance(message, ABOUT_COMMANDS):
             self._answer(frame, subscription, events, now)
         elif isinstance(message, RefusedObject):
+            # It may have been a change: of its market, or of any.
             events.append(message)
-            self._lose_refused(frame, subscription, events)
+            followed = frame.ticker in (subscription.tickers or ())
+            self._lose(subscription, "unreadable", frame.seq, events, [frame.ticker] if followed else None)
+        elif getattr(message, "ticker", "").startswith(COMBO):
+            events.append(_dropped(frame, subscription.channel, "a combo"))
         else:
-            if subscription is not None:
-                subscription.since_ms = getattr(message, "ts_ms", None) or frame.sent_ms or subscription.since_ms
+            subscription.since_ms = getattr(message, "ts_ms", None) or frame.sent_ms or subscription.since_ms
             events.append(message)
 
     def _answer(
@@ -144,11 +153,11 @@ class KalshiSession:
         self,
         snapshot: BookSnapshot,
         frame: SocketFrame,
-        subscription: SocketSubscription | None,
+        subscription: SocketSubscription,
         events: list[FeedEvent],
     ) -> None:
-        if subscription is None or snapshot.ticker not in (subscription.tickers or ()):
-            events.append(_dropped(frame, BOOKS, "not followed"))
+        if subscription.channel != BOOKS or snapshot.ticker not in (subscription.tickers or ()):
+            events.append(_dropped(frame, subscription.channel, "not followed"))
             return
         subscription.anchor(snapshot.ticker)
         subscription.since_ms = frame.sent_ms or subscription.since_ms
@@ -156,11 +165,11 @@ class KalshiSession:
         events.append(BookAnchored(snapshot.ticker, snapshot.yes, snapshot.no, frame.sid, frame.seq, frame.sent_ms))
 
     def _change(
-        self, delta: BookDelta, frame: SocketFrame, subscription: SocketSubscription | None, events: list[FeedEvent]
+        self, delta: BookDelta, frame: SocketFrame, subscription: SocketSubscription, events: list[FeedEvent]
     ) -> None:
         book = self.books.get(delta.ticker)
-        if subscription is None or book is None or subscription.channel != BOOKS:
-            events.append(_dropped(frame, BOOKS, NO_SNAPSHOT))
+        if book is None or subscription.channel != BOOKS:
+            events.append(_dropped(frame, subscription.channel, NO_SNAPSHOT))
             return
         try:
             size = book.change(delta.side, delta.price, delta.change)
@@ -172,14 +181,6 @@ class KalshiSession:
         events.append(
             BookChange(delta.ticker, delta.ts_ms, delta.side, delta.price, size, delta.change, frame.sid, frame.seq)
         )
-
-    def _lose_refused(
-        self, frame: SocketFrame, subscription: SocketSubscription | None, events: list[FeedEvent]
-    ) -> None:
-        """A message that cannot be read may have been a change: of its market, or of any."""
-        if subscription is not None:
-            followed = frame.ticker in (subscription.tickers or ())
-            self._lose(subscription, "unreadable", frame.seq, events, [frame.ticker] if followed else None)
 
     def _lose(
         self,

@@ -77,7 +77,7 @@ class PendingCommand:
     adding: bool = False
 
 
-class Subscriptions:
+class SessionSubscriptions:
     """Commands that bring what is subscribed to what is wanted. Time is an argument throughout."""
 
     def __init__(self, channels: Sequence[str], everywhere: Sequence[str]) -> None:
@@ -162,8 +162,14 @@ class Subscriptions:
         return missing
 
     def fail(self, command_id: int) -> PendingCommand | None:
-        """Take note of a refused command, and return it; what it asked for is not asked for again."""
+        """Take note of a refused command, and return it; what it asked for is not asked for again.
+
+        Channels that are acknowledged all the same are taken: whether one fails them all is not documented.
+        """
         pending = self.pending.pop(command_id, None)
+        if pending is not None and pending.channels:
+            pending.due = INFINITE
+            self.pending[command_id] = pending
         if pending is not None and pending.sid in self.by_sid and pending.adding:
             self._give_up(self.by_sid[pending.sid], pending.tickers or [])
         return pending
