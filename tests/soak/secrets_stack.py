@@ -46,7 +46,7 @@ SECRET_SETTINGS = {
     *("database_url", "database_read_url", "redis_url", "chain_rpc_urls"),
     *("pipeline_database_url", "api_database_url", "site_database_url"),
     *("backup_passphrase", "backup_s3_key", "backup_s3_secret", "smtp_url", "site_token", "debug_token"),
-    *("alert_webhook_url", "alert_apprise_urls", "webhook_encryption_keys", "dagster_password"),
+    *("alert_webhook_url", "alert_apprise_urls", "webhook_encryption_keys", "dagster_password", "kalshi_key_id"),
 }
 
 
@@ -117,6 +117,7 @@ class Stack:
             "PRESAGE_DATA_API_URL": f"http://{exchange}/data",
             "PRESAGE_CLOB_SOCKET_URL": f"ws://{exchange}/ws/market",
             "PRESAGE_CHAIN_RPC_URLS": f"http://{exchange}/rpc?key={nodes[0]}, http://{DEAD}/v2/{nodes[1]}",
+            "PRESAGE_KALSHI_KEY_ID": secret("kalshi_key_id", secrets.token_hex(16)),
             "PRESAGE_LIVE_SHARDS": "1",
             "PRESAGE_BACKUP_PASSPHRASE": self.search.secrets["backup_passphrase"],
             "PRESAGE_BACKUP_S3_KEY": secret("backup_s3_key", secrets.token_hex(16)),

@@ -4,6 +4,7 @@ import itertools
 import json
 import time
 from email.utils import formatdate
+from urllib.parse import urlsplit
 
 import pytest
 from websockets.asyncio.server import serve
@@ -14,6 +15,7 @@ from tests.upstream.kalshi.keys import KEY_ID, private_key, verify
 from tests.upstream.kalshi.samples import DELTA, SNAPSHOT, TICKER, frame
 from tests.upstream.servers import request, serving
 from upstream.kalshi.signing import Signer
+from upstream.kalshi.socket import connection as connection_module
 from upstream.kalshi.socket import feed as feed_module
 from upstream.kalshi.socket.connection import KalshiSocket
 from upstream.kalshi.socket.events import (
@@ -187,6 +189,15 @@ def test_a_redirect_is_not_followed_with_a_signature():
     ):
         asyncio.run(listen(url))
     assert asked == []
+
+
+def test_the_way_leads_by_the_environments_proxy(monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "inside.test")
+
+    assert connection_module._proxy(urlsplit("wss://exchange.test/x")) == "http://proxy.test:3128"
+    assert connection_module._proxy(urlsplit("wss://inside.test/x")) is None
+    assert connection_module._proxy(urlsplit("ws://exchange.test/x")) is None
 
 
 def test_nobody_listening_is_a_lost_socket():
