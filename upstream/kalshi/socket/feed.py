@@ -63,6 +63,7 @@ class KalshiFeed:
         self._uniform = uniform
         self._session: KalshiSession | None = None
         self._socket: KalshiSocket | None = None
+        self._sending = asyncio.Lock()
         self._events = self._run()
 
     def __aiter__(self) -> Self:
@@ -72,7 +73,7 @@ class KalshiFeed:
         return await anext(self._events)
 
     async def close(self) -> None:
-        """Close the connection; nothing more is yielded."""
+        """Close the connection, between two events; nothing more is yielded."""
         await self._events.aclose()  # type: ignore[attr-defined]  # an async generator
 
     async def follow(self, tickers: Iterable[str]) -> None:
@@ -148,5 +149,6 @@ class KalshiFeed:
                     yield received, due
 
     async def _flush(self, session: KalshiSession, socket: KalshiSocket) -> None:
-        for command in session.commands():
-            await socket.command(command)
+        async with self._sending:  # a market deleted and added again has to be so in this order
+            for command in session.commands():
+                await socket.command(command)
