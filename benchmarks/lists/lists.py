@@ -100,7 +100,7 @@ QUESTIONS = (
         f"/v1/categories/{name}/markets?limit=100&sort={sort}{more}"
         for name in ("sports", "category-13")
         for sort in ("created", "resolution")
-        for more in ("", "&status=ACTIVE", "&status=RESOLVED", "&offset=10000", "&offset=1000000")
+        for more in ("", "&status=ACTIVE", "&status=RESOLVED", "&offset=10000", "&offset=200000", "&offset=1000000")
     ),
     *("/v1/categories", "/v1/tags", "/v1/series"),
 )

@@ -99,21 +99,24 @@ from (
 ) as active;
 
 -- name: index_ranking(generation)!
--- The bitmaps of a ranking's markets, from which on lists use it.
-insert into market_bitmaps (kind, name, block, bits)
-select 'ranking', :generation::bigint::text, word >> 8, bit_or(bits::bit(16384) >> ((word & 255) << 6))
-from (
-    select market_key >> 6 as word, bit_or(1::bigint << (63 - (market_key & 63)))::bit(64) as bits
+-- The bitmaps of a ranking's markets, from which on lists use it: of each 32,768 ranks, and of all.
+with words as (
+    select rank >> 15 as band, market_key >> 6 as word, bit_or(1::bigint << (63 - (market_key & 63)))::bit(64) as bits
     from market_rankings
     where generation = :generation
-    group by word
-) as words
-group by word >> 8;
+    group by band, word
+)
+insert into market_bitmaps (kind, name, block, bits)
+select
+    case when band is null then 'ranking' else 'ranks' end, concat_ws('/', :generation::bigint, band), word >> 8,
+    bit_or(bits::bit(16384) >> ((word & 255) << 6))
+from words
+group by grouping sets ((band, word >> 8), (word >> 8));
 
 -- name: forget_rankings(before)!
 -- Drops generations that no cursor may use any more.
 with forgotten as (
-    delete from market_bitmaps where kind = 'ranking' and name::bigint < :before
+    delete from market_bitmaps where kind in ('ranking', 'ranks') and split_part(name, '/', 1)::bigint < :before
 )
 delete from market_rankings where generation < :before;
 

@@ -18,10 +18,32 @@ select max(name)::bigint from market_bitmaps where kind = 'ranking';
 select exists (select from market_rankings where generation = :generation and rank = 1)
     and exists (select from market_bitmaps where kind = 'ranking' and name = :generation::bigint::text);
 
--- name: count_ranked(generation, kinds, names)$
--- How many markets of one ranking have all of these names.
-select coalesce(sum(bit_count(bits)), 0)::bigint
-from markets_named(array_append(:kinds::text[], 'ranking'), array_append(:names::text[], :generation::bigint::text));
+-- name: skip_ranked(generation, kinds, names, offset)^
+-- How many markets of one ranking have all of these names; the last rank of those bands of ranks that the offset skips as a whole; and how
+-- many such markets these have.
+with named as materialized (
+    select block, bits
+    from markets_named(array_append(:kinds::text[], 'ranking'), array_append(:names::text[], :generation::bigint::text))
+),
+blocks as materialized (
+    select array_agg(bits order by block) as bits
+    from named
+    right join generate_series(0, (select max(block) from named)) as block using (block)
+),
+bands as (
+    select band, sum(sum(bit_count(ranks.bits & (select bits from blocks)[block + 1]))) over (order by band) as reached
+    from generate_series(0, (select max(rank) >> 15 from market_rankings where generation = :generation)) as band
+    cross join lateral (
+        select block, bits from market_bitmaps where kind = 'ranks' and name = :generation::bigint || '/' || band offset 0
+    ) as ranks
+    group by band
+)
+select
+    (select coalesce(sum(bit_count(bits)), 0)::bigint from named),
+    coalesce(((max(band) + 1) << 15) - 1, 0),
+    coalesce(max(reached), 0)::bigint
+from bands
+where reached <= :offset::bigint;
 
 -- name: ranked(generation, after, kinds, names, limit, offset, few)
 -- Markets of one ranking that have all of these names, most active first, each with what it was ranked by: if they are few, all of

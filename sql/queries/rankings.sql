@@ -158,24 +158,30 @@ cross join lateral (
 
 -- name: by_timeframe_of(status, limit, pattern, indexed)$
 -- The same for markets of any state whose title or slug contains something.
-with timeframes (number, timeframe) as (
-    values (0, '5m'), (1, '15m'), (2, '1h'), (3, '4h'), (4, '1d'), (5, '1w'), (6, 'long')
+with timeframes (number, timeframe, after, until) as (
+    values
+        (0, '5m', interval '-1 s', interval '5 minutes'), (1, '15m', '5 minutes', '15 minutes'), (2, '1h', '15 minutes', '1 hour'),
+        (3, '4h', '1 hour', '4 hours'), (4, '1d', '4 hours', '1 day'), (5, '1w', '1 day', '7 days'), (6, 'long', '7 days', '9000 years')
 ),
-bounds as (
-    select array_agg(now() + until order by until) as until
-    from unnest('{5 minutes,15 minutes,1 hour,4 hours,1 day,7 days}'::interval[]) as until
+pattern as materialized (
+    select lower(:pattern) as pattern
+),
+-- A bucket begins with its bound, a timeframe a microsecond later.
+bounds as materialized (
+    select array_agg(now() + until + interval '1 us' order by number) as until from timeframes where timeframe <> 'long'
 ),
 found as materialized (
-    select market_key, end_time, width_bucket(end_time - interval '1 us', (select until from bounds)) as number
+    select market_key, end_time, width_bucket(end_time, (select until from bounds)) as number
     from (
         select market_key, end_time
         from open_markets
-        where :status::text = 'ACTIVE' and :indexed::boolean and end_time >= now() and titles like lower(:pattern)
+        where :status::text = 'ACTIVE' and :indexed::boolean and end_time >= now() and titles like (select pattern from pattern)
         union all
         -- Not by the trigram index, which would be read whole.
         select market_key, end_time
         from open_markets
-        where :status::text = 'ACTIVE' and not :indexed::boolean and end_time >= now() and titles || '' like lower(:pattern)
+        where :status::text = 'ACTIVE' and not :indexed::boolean and end_time >= now()
+            and titles collate "C" like (select pattern from pattern)
         union all
         -- Few markets end before their planned end.
         select market_key, end_time
@@ -185,7 +191,7 @@ found as materialized (
             where :status::text <> 'ACTIVE' and status = :status and end_time >= now()
             offset 0
         ) as ended
-        where question ilike :pattern or slug ilike :pattern or event_title ilike :pattern
+        where market_titles(question, slug, event_title) like (select pattern from pattern)
     ) as titled
 ),
 counted as materialized (
@@ -197,16 +203,36 @@ select json_build_object(
 )::text
 from timeframes
 left join counted using (number)
+-- Frequent texts are found among the markets that end first, rare ones are sorted.
+cross join lateral (
+    select array_agg(market_key) as market_keys, coalesce(count(*) < :limit, true) as few
+    from (
+        select market_key
+        from (
+            select market_key, titles
+            from open_markets
+            where :status::text = 'ACTIVE' and end_time >= now() and end_time > now() + after and end_time <= now() + until
+            order by end_time, market_key
+            limit :limit * 25
+        ) as nearest
+        where titles like (select pattern from pattern)
+        limit :limit
+    ) as titled
+) as walked
 cross join lateral (
     select coalesce(json_agg(extended(m.record, json_build_object(
         'mins_until_close', round(extract(epoch from m.end_time - now()) / 60, 2)::float8
-    ))::json order by first.end_time, market_key), '[]') as markets
+    ))::json order by m.end_time, market_key), '[]') as markets
     from (
-        select market_key, end_time
-        from found
-        where found.number = timeframes.number
-        order by end_time, market_key
-        limit :limit
+        select market_key from unnest(walked.market_keys) as market_key where not few
+        union all
+        (
+            select market_key
+            from found
+            where few and found.number = timeframes.number
+            order by end_time, market_key
+            limit :limit
+        )
     ) as first
     join market_records m using (market_key)
 ) as listed;
@@ -227,13 +253,17 @@ with busiest as materialized (
 found as materialized (
     select b.market_key, b.value_24h
     from busiest b
-    cross join lateral (
-        select from markets m
-        where m.market_key = b.market_key
-            and (m.question ilike :pattern or m.slug ilike :pattern or m.event_title ilike :pattern)
-            and (:status::text is null or m.status = :status) and m.exchange = :exchange
-        offset 0
-    ) as titled
+    left join open_markets o using (market_key)
+    where case
+        when o.market_key is not null then
+            o.titles like (select lower(:pattern)) and o.exchange = :exchange and coalesce(:status::text, 'ACTIVE') = 'ACTIVE'
+        else exists (  -- of the few that have ended
+            select from markets m
+            where m.market_key = b.market_key and market_titles(m.question, m.slug, m.event_title) like (select lower(:pattern))
+                and (:status::text is null or m.status = :status) and m.exchange = :exchange
+            offset 0
+        )
+    end
     limit :limit
 )
 select market_key, value_24h, m.record::text
@@ -260,8 +290,7 @@ found as materialized (
     from newest n
     cross join lateral (
         select from markets m
-        where m.market_key = n.market_key
-            and (m.question ilike :pattern or m.slug ilike :pattern or m.event_title ilike :pattern)
+        where m.market_key = n.market_key and market_titles(m.question, m.slug, m.event_title) like (select lower(:pattern))
         offset 0
     ) as titled
     order by n.market_key desc
@@ -273,34 +302,32 @@ join market_records m using (market_key)
 left join market_activity a using (market_key)
 order by market_key desc;
 
--- name: titled_open(pattern, exchange, limit, most)
--- The same among the active markets, by the trigram index; if more than `most` match, only some.
-with found as materialized (
-    select market_key
-    from open_markets
-    where titles like lower(:pattern) and exchange = :exchange
-    limit :most
-),
-best as materialized (
-    select f.market_key, a.value_24h
-    from found f
-    left join market_activity a using (market_key)
-    order by a.value_24h desc nulls last, f.market_key desc
-    limit :limit
-)
-select market_key, value_24h, m.record::text
-from best
-join market_records m using (market_key)
-order by best.value_24h desc nulls last, market_key desc;
-
 -- name: titled(pattern, status, exchange, limit, most)
--- The same among all, by the trigram index; if more than `most` match, only some.
+-- The same among all, by the trigram indexes; if more than `most` match, only some.
 with found as materialized (
-    select market_key
-    from markets
-    where (question ilike :pattern or slug ilike :pattern or event_title ilike :pattern)
-        and (:status::text is null or status = :status) and exchange = :exchange
-    limit :most
+    (
+        select market_key
+        from open_markets
+        where :status::text = 'ACTIVE' and titles like (select lower(:pattern)) and exchange = :exchange
+        limit :most
+    )
+    union all
+    -- Apart, as the planner has to know that few are in this state.
+    (
+        select market_key
+        from markets
+        where :status::text = 'CLOSED' and status = 'CLOSED' and market_titles(question, slug, event_title) like (select lower(:pattern))
+            and exchange = :exchange
+        limit :most
+    )
+    union all
+    (
+        select market_key
+        from markets
+        where coalesce(:status::text, 'RESOLVED') = 'RESOLVED' and market_titles(question, slug, event_title) like (select lower(:pattern))
+            and (:status::text is null or status = :status) and exchange = :exchange
+        limit :most
+    )
 ),
 best as materialized (
     select f.market_key, a.value_24h

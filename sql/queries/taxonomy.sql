@@ -55,43 +55,101 @@ order by created_at desc nulls last, market_key desc
 limit :limit offset :offset;
 
 -- name: category_by_resolution(name, status, exchange, limit, offset)
--- Markets of a category, those that end first first: of each state by the index, then together.
-with head as materialized (
-    select m.market_key, m.end_time
-    from unnest(array['ACTIVE', 'CLOSED', 'RESOLVED']) as state
-    cross join lateral (
-        select market_key, end_time
-        from markets
-        where category = :name and status = state and exchange = :exchange
-        order by end_time
-        limit :limit::bigint + :offset::bigint
+-- Markets of a category, those that end first first. The days that the offset skips are not read: their markets are counted.
+with counted as (
+    select day, sum(markets) as markets, sum(sum(markets)) over (order by day) as reached
+    from category_days
+    where category = :name and exchange = :exchange and sort = 'resolution' and (:status::text is null or status = :status)
+    group by day
+),
+start as materialized (
+    select day, reached - markets as skipped
+    from counted
+    where reached > :offset::bigint
+    order by counted.day
+    limit 1
+),
+head as materialized (
+    select market_key, at
+    from (
+        (
+            select market_key, coalesce(end_time, 'infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'ACTIVE' and (:status::text is null or :status = 'ACTIVE')
+                and coalesce(end_time, 'infinity') >= (select day from start)
+            order by at, market_key
+        )
+        union all
+        (
+            select market_key, coalesce(end_time, 'infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'CLOSED' and (:status::text is null or :status = 'CLOSED')
+                and coalesce(end_time, 'infinity') >= (select day from start)
+            order by at, market_key
+        )
+        union all
+        (
+            select market_key, coalesce(end_time, 'infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'RESOLVED' and (:status::text is null or :status = 'RESOLVED')
+                and coalesce(end_time, 'infinity') >= (select day from start)
+            order by at, market_key
+        )
     ) as m
-    where :status::text is null or state = :status
-    order by m.end_time nulls last, m.market_key
-    limit :limit offset :offset
+    order by at, market_key
+    limit :limit offset :offset::bigint - (select skipped from start)
 )
 select m.record::text
 from head
 join market_records m using (market_key)
-order by head.end_time nulls last, market_key;
+order by head.at, market_key;
 
 -- name: category_by_created(name, status, exchange, limit, offset)
--- Markets of a category, newest first: of each state by the index, then together.
-with head as materialized (
-    select m.market_key, m.created_at
-    from unnest(array['ACTIVE', 'CLOSED', 'RESOLVED']) as state
-    cross join lateral (
-        select market_key, created_at
-        from markets
-        where category = :name and status = state and exchange = :exchange
-        order by created_at desc nulls last
-        limit :limit::bigint + :offset::bigint
+-- Markets of a category, newest first; likewise.
+with counted as (
+    select day, sum(markets) as markets, sum(sum(markets)) over (order by day desc) as reached
+    from category_days
+    where category = :name and exchange = :exchange and sort = 'created' and (:status::text is null or status = :status)
+    group by day
+),
+start as materialized (
+    select day + interval '23:59:59.999999' as day, reached - markets as skipped
+    from counted
+    where reached > :offset::bigint
+    order by counted.day desc
+    limit 1
+),
+head as materialized (
+    select market_key, at
+    from (
+        (
+            select market_key, coalesce(created_at, '-infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'ACTIVE' and (:status::text is null or :status = 'ACTIVE')
+                and coalesce(created_at, '-infinity') <= (select day from start)
+            order by at desc, market_key desc
+        )
+        union all
+        (
+            select market_key, coalesce(created_at, '-infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'CLOSED' and (:status::text is null or :status = 'CLOSED')
+                and coalesce(created_at, '-infinity') <= (select day from start)
+            order by at desc, market_key desc
+        )
+        union all
+        (
+            select market_key, coalesce(created_at, '-infinity') as at
+            from markets
+            where category = :name and exchange = :exchange and status = 'RESOLVED' and (:status::text is null or :status = 'RESOLVED')
+                and coalesce(created_at, '-infinity') <= (select day from start)
+            order by at desc, market_key desc
+        )
     ) as m
-    where :status::text is null or state = :status
-    order by m.created_at desc nulls last, m.market_key desc
-    limit :limit offset :offset
+    order by at desc, market_key desc
+    limit :limit offset :offset::bigint - (select skipped from start)
 )
 select m.record::text
 from head
 join market_records m using (market_key)
-order by head.created_at desc nulls last, market_key desc;
+order by head.at desc, market_key desc;

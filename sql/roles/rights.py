@@ -53,6 +53,7 @@ RELATIONS = {
     "candles_1h": Rights("rawd", "r"),
     "candles_1m": Rights("rawd", "r"),
     "candles_due": Rights("rad"),
+    "category_days": Rights("raw", "r"),
     "chain_blocks": Rights("rad", "r"),
     "chain_checks": Rights("rawd"),
     "chain_contracts": Rights("raw", "r"),

@@ -12,6 +12,7 @@ from sql.tables.audit import audit_counts, audit_log, ended_keys
 from sql.tables.base import metadata
 from sql.tables.books import book_anchors, book_packs, tick_sizes
 from sql.tables.catalogue import (
+    category_days,
     events,
     market_bitmaps,
     market_rankings,
@@ -77,6 +78,7 @@ __all__ = [
     "candles_1h",
     "candles_1m",
     "candles_due",
+    "category_days",
     "chain_blocks",
     "chain_checks",
     "chain_contracts",

@@ -15,6 +15,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    literal_column,
     text,
 )
 from sqlalchemy.dialects.postgresql import BIT, JSONB
@@ -87,18 +88,23 @@ markets = Table(
     CheckConstraint("status in ('ACTIVE', 'CLOSED', 'RESOLVED')", name="status"),
     # Not partial by state: a prepared query has the state as a parameter.
     Index("markets_end_time_idx", "status", "end_time"),
-    Index("markets_category_end_time_idx", "category", "status", "end_time"),
-    Index("markets_category_created_at_idx", "category", "status", text("created_at desc nulls last")),
+    Index(
+        "markets_category_end_idx",
+        *("category", "exchange", "status", text("coalesce(end_time, 'infinity'::timestamptz)"), "market_key"),
+    ),
+    Index(
+        "markets_category_created_idx",
+        *("category", "exchange", "status"),
+        *(text("coalesce(created_at, '-infinity'::timestamptz) desc"), text("market_key desc")),
+    ),
     Index("markets_created_at_idx", text("created_at desc")),
     Index("markets_tags_idx", "tags", postgresql_using="gin"),
     # By trigrams (pg_trgm): finds any part of a title of three letters or more.
     Index(
-        "markets_title_idx",
-        "question",
-        "slug",
-        "event_title",
+        "markets_titles_idx",
+        literal_column("market_titles(question, slug, event_title)").label("titles"),
         postgresql_using="gin",
-        postgresql_ops=dict.fromkeys(("question", "slug", "event_title"), "gin_trgm_ops"),
+        postgresql_ops={"titles": "gin_trgm_ops"},
     ),
 )
 
@@ -139,8 +145,13 @@ market_rankings = Table(
 market_bitmaps = Table(
     "market_bitmaps",
     metadata,
-    Column("kind", Text, primary_key=True, comment="status, exchange, category, series, tag or ranking"),
-    Column("name", Text, primary_key=True, comment="Of a ranking: its generation"),
+    Column("kind", Text, primary_key=True, comment="status, exchange, category, series, tag, ranking or ranks"),
+    Column(
+        "name",
+        Text,
+        primary_key=True,
+        comment="Of a ranking: its generation; of ranks: the generation and, after a slash, ranks divided by 32,768",
+    ),
     Column("block", Integer, primary_key=True, comment="Of market keys: the key divided by 16,384"),
     Column("bits", BIT(16384), nullable=False, comment="1: the market has the name; the block's first key comes first"),
     comment="A bitmap index of the markets, for lists with any combination of filters",
@@ -152,8 +163,20 @@ open_markets = Table(
     Column("market_key", Integer, ForeignKey("markets.market_key", ondelete="CASCADE"), primary_key=True),
     Column("end_time", Time),
     Column("exchange", Text, nullable=False),
-    Column("titles", Text, nullable=False, comment="Question, slug and event title in lower case, a line each"),
+    Column("titles", Text, nullable=False, comment="As market_titles returns them"),
     Index("open_markets_end_time_idx", "end_time", "market_key", postgresql_include=["exchange"]),
     Index("open_markets_titles_idx", "titles", postgresql_using="gin", postgresql_ops={"titles": "gin_trgm_ops"}),
     comment="Active markets by their end and titles: few beside all, and rarely rewritten",
+)
+
+category_days = Table(
+    "category_days",
+    metadata,
+    Column("category", Text, primary_key=True),
+    Column("exchange", Text, primary_key=True),
+    Column("sort", Text, primary_key=True, comment="created or resolution: which time of a market is in the day"),
+    Column("status", Text, primary_key=True),
+    Column("day", Time, primary_key=True, comment="UTC; infinite for markets without that time: they come last"),
+    Column("markets", Integer, nullable=False),
+    comment="How many markets of a category were listed or end on a day, for lists that skip many",
 )

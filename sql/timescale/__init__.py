@@ -45,6 +45,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "audit.sql")
     yield from statements(FOLDER / "positions.sql")
     yield from statements(FOLDER / "bitmaps.sql")
+    yield from statements(FOLDER / "category_days.sql")
     yield from statements(FOLDER / "open_markets.sql")
     yield from statements(FOLDER / "storage.sql")
     for name in FILES[license]:
@@ -79,6 +80,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "keys.sql",
         FOLDER / "audit.sql",
         FOLDER / "bitmaps.sql",
+        FOLDER / "category_days.sql",
         FOLDER / "open_markets.sql",
         FOLDER / "measures.sql",
         FOLDER / "settled.sql",

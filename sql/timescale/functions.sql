@@ -45,6 +45,11 @@ create function extended(record json, more json) returns text
 language sql immutable strict parallel safe
 return left(record::text, -1) || ',' || substr(more::text, 2);
 
+-- Question, slug and event title in lower case, a line each, as searches look through them. Not the same title twice.
+create function market_titles(question text, slug text, event_title text) returns text
+language sql immutable parallel safe
+return lower(question || coalesce(E'\n' || slug, '') || case when event_title <> question then E'\n' || event_title else '' end);
+
 -- How the day's figures are judged. Each formula stands here and nowhere else: rankings, sentiment and signals all ask these.
 
 -- What a market's price is: the middle of its best prices or, while they are more than ten cents apart, the last trade.

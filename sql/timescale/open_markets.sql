@@ -6,7 +6,7 @@ begin
     insert into open_markets (market_key, end_time, exchange, titles)
     select market_key, a.end_time, a.exchange, a.titles
     from (
-        select market_key, end_time, exchange, lower(concat_ws(E'\n', question, slug, event_title)) as titles
+        select market_key, end_time, exchange, market_titles(question, slug, event_title) as titles
         from after
         where status = 'ACTIVE'
     ) a

@@ -150,8 +150,6 @@ def search(
     busy = (rankings.titled_busy, {"most": MAX_BUSIEST, **filters})
     new = (rankings.titled_new, {"most": MAX_NEWEST, "kinds": list(named), "names": list(named.values())})
     by_index = (rankings.titled, {"most": MAX_TITLED, **filters})
-    if status == "ACTIVE":
-        by_index = (rankings.titled_open, {"most": MAX_TITLED, "exchange": exchange})
     indexed = bool(INDEXED.search(text))
     steps: list[tuple[Any, dict[str, Any]]] = [
         *([busy] if status in (None, "ACTIVE") else []),  # few of the most traded ones have ended

@@ -58,15 +58,19 @@ class Markets(ReadResource):
         filters = {"kinds": list(chosen), "names": list(chosen.values())}
         rows: list[str] = []
         if place.before is None:
-            # Counted first: a ranking of which the offset skips all need not be walked.
-            total = self.read(queries.count_ranked, generation=place.generation, **filters) if skipped else None
+            # Counted first: what the offset skips as a whole, of a ranking or all of it, need not be walked.
+            total, after, passed = None, place.rank, 0
+            if skipped:
+                total, after, passed = self.read(
+                    queries.skip_ranked, generation=place.generation, offset=skipped, **filters
+                )
             if total is None or total > skipped:
                 ranked = self.read(
                     queries.ranked,
                     generation=place.generation,
-                    after=place.rank,
+                    after=after,
                     limit=wanted + 1,
-                    offset=skipped,
+                    offset=skipped - passed,
                     few=FEW,
                     **filters,
                 )

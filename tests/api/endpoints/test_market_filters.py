@@ -21,9 +21,9 @@ VALUES = {
 BLOCK = 16_384  # keys that share a bitmap
 
 
-@pytest.fixture
-def listed(conn):
-    """Markets of two blocks of keys, some changed or deleted since; in the list's order."""
+@pytest.fixture(params=[1, 4001], ids=["", "apart"])
+def listed(conn, request):
+    """Markets of two blocks of keys, some changed or deleted since, in one band or more; in the list's order."""
     chance = random.Random(17)
     conn.execute("select setval(pg_get_serial_sequence('markets', 'market_key'), %s)", [2 * BLOCK - 60])
     markets = [
@@ -41,7 +41,7 @@ def listed(conn):
         conn.execute("delete from markets where market_key = %s", [market["market_key"]])
         markets.remove(market)
     ranked = chance.sample(markets, 50)
-    rank(conn, 7, ranked)
+    rank(conn, 7, ranked, apart=request.param)
     return ranked + sorted((each for each in markets if each not in ranked), key=lambda each: -each["market_key"])
 
 
@@ -62,10 +62,8 @@ def test_every_combination_of_filters_lists_in_order_what_passes(client, listed,
         ]
 
         assert slugs(client.ask("/v1/markets", limit=200, **chosen)) == expected
-        assert (
-            slugs(client.ask("/v1/markets", limit=4, offset=len(expected) // 2, **chosen))
-            == (expected[len(expected) // 2 :][:4])
-        )
+        for offset in {len(expected) // number for number in (2, 3, 5)}:
+            assert slugs(client.ask("/v1/markets", limit=4, offset=offset, **chosen)) == (expected[offset : offset + 4])
         if len(chosen) < 2:
             assert walk(client, 13, **chosen) == expected
 
@@ -77,7 +75,14 @@ def test_the_bitmaps_of_a_forgotten_ranking_are_deleted(conn, add_market):
 
     aggregates.forget_rankings(conn, before=10)
 
-    assert conn.execute("select distinct name from market_bitmaps where kind = 'ranking'").fetchall() == [("10",)]
+    kept = "select kind, name from market_bitmaps where kind in ('ranking', 'ranks') order by kind"
+    assert conn.execute(kept).fetchall() == [("ranking", "10"), ("ranks", "10/0")]
+
+
+def test_a_ranking_from_before_its_bands_had_bitmaps_is_walked(client, conn, listed):
+    conn.execute("delete from market_bitmaps where kind = 'ranks'")
+
+    assert slugs(client.ask("/v1/markets", limit=4, offset=45)) == [market["slug"] for market in listed[45:49]]
 
 
 def test_a_change_of_other_fields_rewrites_no_bitmap(conn, add_market):

@@ -16,9 +16,10 @@ def slugs(answer):
     return [market["slug"] for market in answer.json["data"]]
 
 
-def rank(conn, generation, markets):
-    for number, market in enumerate(markets, start=1):
-        conn.execute("insert into market_rankings values (%s, %s, %s)", [generation, number, market["market_key"]])
+def rank(conn, generation, markets, apart=1):
+    for number, market in enumerate(markets):
+        placed = [generation, 1 + number * apart, market["market_key"]]
+        conn.execute("insert into market_rankings values (%s, %s, %s)", placed)
     aggregates.index_ranking(conn, generation=generation)
 
 

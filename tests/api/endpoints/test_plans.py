@@ -48,7 +48,7 @@ LARGE = {
 BEGUN = 65_536  # bytes of a chunk that is soonest read whole, as it has just begun
 FEW = 10  # looks at such a one
 MOST_IN_VAIN = 1000  # rows that one look reads and does not use
-TITLES = "markets_title_idx"  # of markets found by their titles, however many, each is asked for its state
+TITLES = "markets_titles_idx"  # of markets found by their titles, however many, each is asked for its state
 MOST_AT_ONCE = 10_000  # rows that a look reads one after the other, of whatever table
 # What counts everything there is, and is kept for half a minute, may add these up.
 ADDED_UP = {"stats": {"market_stats_24h"}}
@@ -65,7 +65,7 @@ class Asked(NamedTuple):
 
 
 class Recording(psycopg.Cursor[Any]):
-    """A cursor that remembers what it was asked, each query once."""
+    """A cursor that remembers what it was asked, each query once for each state of markets."""
 
     asked: dict[str, Asked] = {}  # noqa: RUF012
 
@@ -77,7 +77,7 @@ class Recording(psycopg.Cursor[Any]):
 
 class RecordingStatements(Statements):
     def rows(self, text: str, arguments: Any) -> Any:
-        Recording.asked[text] = Asked(text, arguments, prepared=True)
+        Recording.asked[f"{text} {arguments.get('status')}"] = Asked(text, arguments, prepared=True)
         return super().rows(text, arguments)
 
 
@@ -283,7 +283,7 @@ def test_almost_every_endpoint_asks_the_database(asked):
     [
         ("market_trades", "trades_market_idx", "trades"),
         ("recent_trades", "trades_ts_idx", "trades"),
-        ("search_markets", "markets_title_idx", "markets"),
+        ("search_markets", "markets_titles_idx", "markets"),
         ("wallet_onchain", "wallet_fills_wallet_idx", "wallet_fills"),
         ("top_signals", "signals_score_idx", "signals"),
         ("event_markets", "markets_event_id_idx", "markets"),

@@ -32,6 +32,7 @@ WITHOUT = {
     "book_packs": MADE,
     "candle_refreshes": OWN,
     "candles_due": OWN,
+    "category_days": MADE,
     "chain_contracts": NAMES,
     "chain_heads": OWN,
     "chain_tokens": NAMES,
