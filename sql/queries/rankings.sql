@@ -156,7 +156,7 @@ cross join lateral (
     join market_records m using (market_key)
 ) as listed;
 
--- name: by_timeframe_of(status, limit, pattern, indexed)$
+-- name: by_timeframe_of(status, limit, pattern, indexed, few)$
 -- The same for markets of any state whose title or slug contains something.
 with timeframes (number, timeframe, after, until) as (
     values
@@ -203,7 +203,7 @@ select json_build_object(
 )::text
 from timeframes
 left join counted using (number)
--- Frequent texts are found among the markets that end first, rare ones are sorted.
+-- Frequent texts are found among the markets that end first; what is found of others is sorted.
 cross join lateral (
     select array_agg(market_key) as market_keys, coalesce(count(*) < :limit, true) as few
     from (
@@ -211,7 +211,8 @@ cross join lateral (
         from (
             select market_key, titles
             from open_markets
-            where :status::text = 'ACTIVE' and end_time >= now() and end_time > now() + after and end_time <= now() + until
+            where :status::text = 'ACTIVE' and (select sum(total) from counted) > :few::integer
+                and end_time >= now() and end_time > now() + after and end_time <= now() + until
             order by end_time, market_key
             limit :limit * 25
         ) as nearest

@@ -41,6 +41,7 @@ BY_SORT = {
 MAX_COMPARED = 10
 MAX_BUSIEST, MAX_NEWEST = 4000, 2000  # markets whose titles are scanned
 MAX_TITLED = 1000  # titles sorted for one search
+FEW = 4000  # markets with a text are sorted by their end, rather than looked for among those that end first
 INDEXED = re.compile(r"\w{3}")  # shorter text is in no trigram
 
 
@@ -82,7 +83,7 @@ class MarketsByTimeframe(ReadResource):
         if given.status == "ACTIVE" and given.asset is None:
             return self.required(self.read(limit=given.limit))
         text = given.asset or ""
-        asked = {"status": given.status, "limit": given.limit, "pattern": containing(text)}
+        asked = {"status": given.status, "limit": given.limit, "pattern": containing(text), "few": FEW}
         return self.required(self.read(rankings.by_timeframe_of, indexed=bool(INDEXED.search(text)), **asked))
 
 

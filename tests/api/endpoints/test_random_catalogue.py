@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from api.endpoints.markets import lists
 from tests.api.endpoints.test_lists import slugs
 
 NOW = dt.datetime.now(dt.UTC)
@@ -135,7 +136,9 @@ TEXTS = ["up", "e", "É", "rain", "rainy d", "100%", "weather", "late", "m1", "n
 
 
 @pytest.mark.parametrize("limit", [1, 3])
-def test_timeframes_have_the_first_of_all_markets_with_a_text(client, titled, limit):
+@pytest.mark.parametrize("few", [4000, 0], ids=["sorted", "looked for"])
+def test_timeframes_have_the_first_of_all_markets_with_a_text(client, titled, monkeypatch, limit, few):
+    monkeypatch.setattr(lists, "FEW", few)
     for text, status in itertools.product(TEXTS, STATUSES):
         ending = sorted(
             (each for each in having(titled, text, status) if each["end_time"] is not None), key=ending_first
