@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import sqlalchemy as sa
 from alembic import context
 
@@ -11,6 +13,7 @@ from sql.tables import metadata
 
 # Any number will do, as long as it stays the same: it keeps two migrations of one database apart.
 LOCK = 0x50726573616765
+LOCK_POLL_S, MAX_LOCK_WAIT_S = 0.2, 1200
 AGGREGATES = {name for name, table in metadata.tables.items() if table.info.get("timescale") == "aggregate"}
 
 
@@ -54,8 +57,15 @@ def online() -> None:
         connect_args={"options": options, "application_name": "presage migrate"},
     )
     # The lock has a connection of its own for the same reason.
-    with database.connect(url, autocommit=True, name="presage migrate lock", statement_timeout="20min") as lock:
-        lock.execute("select pg_advisory_lock(%s)", [LOCK])
+    with database.connect(url, autocommit=True, name="presage migrate lock") as lock:
+        # Asked again and again: a statement that waits has a snapshot, which building an index concurrently waits for.
+        gives_up_at = time.monotonic() + MAX_LOCK_WAIT_S
+        while lock.execute("select pg_try_advisory_lock(%s)", [LOCK]).fetchone() != (True,):
+            if time.monotonic() > gives_up_at:
+                raise SystemExit(
+                    f"another migration of this database has been running for {MAX_LOCK_WAIT_S // 60} minutes"
+                )
+            time.sleep(LOCK_POLL_S)
         with engine.connect() as connection:
             context.configure(
                 connection=connection,

@@ -27,10 +27,4 @@ drop trigger days_inserted on markets;
 drop function keep_category_days();
 drop table category_days;
 
-create index markets_title_idx on markets using gin (question gin_trgm_ops, slug gin_trgm_ops, event_title gin_trgm_ops);
-create index markets_category_created_at_idx on markets (category, status, created_at desc nulls last);
-create index markets_category_end_time_idx on markets (category, status, end_time);
-drop index markets_category_end_idx;
-drop index markets_category_created_idx;
-drop index markets_titles_idx;
 drop function market_titles(text, text, text);

@@ -78,17 +78,6 @@ cross join lateral (values
 where category is not null
 group by category, exchange, sort, status, day;
 
-create index markets_titles_idx on markets using gin (market_titles(question, slug, event_title) gin_trgm_ops);
-create index markets_category_created_idx on markets (
-    category, exchange, status, coalesce(created_at, '-infinity'::timestamptz) desc, market_key desc
-);
-create index markets_category_end_idx on markets (category, exchange, status, coalesce(end_time, 'infinity'::timestamptz), market_key);
-
 comment on column open_markets.titles is 'As market_titles returns them';
 comment on column market_bitmaps.kind is 'status, exchange, category, series, tag, ranking or ranks';
 comment on column market_bitmaps.name is 'Of a ranking: its generation; of ranks: the generation and, after a slash, ranks divided by 32,768';
-
--- At last: readers wait from here.
-drop index markets_title_idx;
-drop index markets_category_created_at_idx;
-drop index markets_category_end_time_idx;

@@ -51,7 +51,8 @@ def healthy_market(conn, slug=None):
     activity = {f"{what}_{span}": 1 for what in ("value", "trades") for span in ("1h", "24h", "7d")}
     moved = {"price_now": 500_000, "price_baseline": 490_000, "price_move": CENT, "computed_at": now}
     insert(conn, "market_activity", {"market_key": key["market_key"], **activity, **moved})
-    insert(conn, "market_rankings", {"generation": 1, "rank": next(_ranks), "market_key": key["market_key"]})
+    (rank,) = conn.execute("select count(*) + 1 from market_rankings").fetchone()
+    insert(conn, "market_rankings", {"generation": 1, "rank": rank, "market_key": key["market_key"]})
     ticks = {"ts": ago, "before": CENT // 10, "tick_size": CENT}
     insert(conn, "tick_sizes", {**key, **ticks})
     signal = {"type": "momentum", "value": 0.2, "threshold": 0.1, "score": 2.0, "direction": 1, "window_s": 3900}
@@ -59,9 +60,6 @@ def healthy_market(conn, slug=None):
     insert(conn, "coverage_market_days", {"day": now.date(), "market_key": key["market_key"], **counted})
     insert(conn, "signals", {**key, "ts": ago, "signal_id": next(_numbers), **signal, "detail": {"from": 0.4}})
     return key["market_key"]
-
-
-_ranks = itertools.count(1)
 
 
 def add_shared_rows(conn):
