@@ -7,10 +7,10 @@ import pytest
 
 from tests.patience import until
 from tests.upstream.sandbox.conftest import START_MS, follow, open_tokens
+from upstream.sandbox.common.pace import MAX_LATE_MS, Pace
+from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange.exchange import SandboxExchange
-from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.server import Sandbox
-from upstream.sandbox.simulation.pace import MAX_LATE_MS, Pace
 from upstream.sandbox.simulation.simulation import Burst, Simulation
 
 STEP_MS = 50

@@ -11,8 +11,8 @@ import pytest
 
 from tests.upstream.sandbox.conftest import START_MS, token_ids, walk
 from tests.upstream.sandbox.test_simulation import Listener, as_levels, book_of, micro
+from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange.exchange import SandboxExchange
-from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.server import Sandbox
 from upstream.sandbox.simulation.quiet import QuietMarkets
 from upstream.sandbox.simulation.simulation import MAX_BUSY, Simulation

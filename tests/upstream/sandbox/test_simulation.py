@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.upstream.sandbox.conftest import START_MS
+from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange.exchange import SandboxExchange
-from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.simulation.simulation import Simulation
 
 ONE = 1_000_000

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from tests.upstream.sandbox.conftest import START_MS, fall_silent, follow, open_tokens
-from upstream.sandbox.exchange.log import LineGoneError, TruthLog
+from upstream.sandbox.common.truth_log import LineGoneError, TruthLog
 from upstream.sandbox.exchange.wire import Fact
 from upstream.sandbox.server import Sandbox
 

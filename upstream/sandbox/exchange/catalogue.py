@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from upstream.sandbox.exchange.book import SandboxBook
+from upstream.sandbox.common.book import SandboxBook
 from upstream.transport.micro import ONE, parse
 
 if TYPE_CHECKING:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import msgspec
 
 from upstream.polymarket.market_channel import outgoing
+from upstream.sandbox.common.book import BUY, SELL, Side
+from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange import wire
-from upstream.sandbox.exchange.book import BUY, SELL, Side
 from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, listed
-from upstream.sandbox.exchange.log import TruthLog
 from upstream.sandbox.exchange.trades import RecentTrades, SandboxTrade
 from upstream.transport.micro import ONE, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-Change: TypeAlias = tuple[Side, int, int]  # of the first outcome's book: side, price, new total
+    from upstream.sandbox.common.orderflow import Change
+
 Fill: TypeAlias = tuple[int, int, str]  # of the first outcome's book: price, size, maker
 
 

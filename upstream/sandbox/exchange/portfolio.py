@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.exchange.book import BUY
+from upstream.sandbox.common.book import BUY
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from upstream.sandbox.exchange.book import Side
+from upstream.sandbox.common.book import Side
 from upstream.sandbox.exchange.transactions import Form
 
 if TYPE_CHECKING:

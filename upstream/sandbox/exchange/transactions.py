@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from upstream.sandbox.exchange.book import Side
+    from upstream.sandbox.common.book import Side
     from upstream.sandbox.exchange.catalogue import SandboxMarket
 
 Form: TypeAlias = Literal["", "mint", "merge"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import msgspec
 
 from upstream.polymarket.market_channel import outgoing
-from upstream.sandbox.exchange.book import Side, hash_of, opposite
+from upstream.sandbox.common.book import Side, hash_of, opposite
 from upstream.transport.micro import ONE, text
 
 
@@ -94,6 +94,3 @@ class LevelFacts(msgspec.Struct, gc=False):
             )
             for nth, entry in enumerate(self.message().price_changes)
         ]
-
-
-Entry: TypeAlias = Fact | LevelFacts

@@ -10,8 +10,8 @@ import msgspec
 from upstream.sandbox.chain.chain import CHAIN_ID, Chain, EncodedLog, SandboxBlock
 from upstream.sandbox.chain.logs import EXCHANGE, NOBODY
 from upstream.sandbox.chain.refusals import refusal
+from upstream.sandbox.common.answers import answer, route
 from upstream.sandbox.faults import RPC
-from upstream.sandbox.routes.answers import answer, route
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.responses import PlainTextResponse
 
+from upstream.sandbox.common.answers import RefusedError, route
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, words
-from upstream.sandbox.routes.answers import route
-from upstream.sandbox.routes.paging import END, RefusedError, cursor_of, offset_of
+from upstream.sandbox.routes.paging import END, cursor_of, offset_of
 from upstream.transport.micro import ONE, text
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from upstream.sandbox.exchange.book import opposite
+from upstream.sandbox.common.answers import RefusedError, route
+from upstream.sandbox.common.book import opposite
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, words
-from upstream.sandbox.routes.answers import route
-from upstream.sandbox.routes.paging import RefusedError, flag, several, whole
+from upstream.sandbox.routes.paging import flag, several, whole
 from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from upstream.sandbox.common.answers import RefusedError, route
 from upstream.sandbox.routes import filters
-from upstream.sandbox.routes.answers import route
 from upstream.sandbox.routes.filters import Shown
-from upstream.sandbox.routes.paging import RefusedError, Sought, flag, invalid, whole
+from upstream.sandbox.routes.paging import Sought, flag, invalid, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

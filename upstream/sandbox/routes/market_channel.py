@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections import deque
-from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from starlette.responses import PlainTextResponse
-from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from upstream.sandbox.common.frames import frame
+from upstream.sandbox.common.sockets import MAX_QUEUE, ConnectionHub, QueuedConnection
 from upstream.sandbox.exchange.wire import Fact
-from upstream.sandbox.routes.frames import EXTENSION, frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from upstream.polymarket.market_channel.outgoing import BookMessage
-    from upstream.sandbox.faults import Fault, Faults
-    from upstream.sandbox.routes.frames import FrameSocket
+    from upstream.sandbox.common.frames import FrameSocket
+    from upstream.sandbox.faults import Faults
 
-MAX_QUEUE = 50_000  # messages a connection may lag before it is disconnected
 UNSUBSCRIBED_S = 10  # a connection without a subscription is closed
 BOOKS_A_FRAME = 50  # keeps the first frame well below a client's usual limit of 1 MiB
-FRAMES_A_WRITE = 256
 MAX_TOKENS = 500  # that one connection may subscribe to
 PONG, INVALID = frame(b"PONG"), frame(b"INVALID OPERATION")
-NO_HANDSHAKE = 1006  # what a client sees when a connection breaks
 
 
 class Request(msgspec.Struct):
@@ -41,91 +34,19 @@ class Request(msgspec.Struct):
     initial_dump: bool = True
 
 
-class Connection:
-    """One socket, its subscriptions, and the frames that wait to be written to it."""
+class Connection(QueuedConnection):
+    """One socket and its subscriptions."""
 
     def __init__(self, connection_id: int, hub: SocketHub, socket: FrameSocket) -> None:
-        self.id = connection_id
+        super().__init__(connection_id, hub, socket)
         self.tokens: set[str] = set()
         self.custom = False
         self.asked = False
-        self.sent = 0
-        self.opened = asyncio.get_running_loop().time()
-        self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._hub = hub
-        self._socket = socket
-        self._queue: deque[bytes] = deque()
-        self._held: bytes | None = None
-        socket.on_writable = self.flush
-
-    def offer(self, message: bytes, framed: bytes, n: int) -> None:
-        """Queue a message, which is given with its frame, subject to faults."""
-        if self._hub.faults.planned:
-            self._offer_faulty(message, framed, n)
-        else:
-            self.push(framed)
-
-    def push(self, framed: bytes) -> None:
-        """Append a frame to the queue."""
-        queue = self._queue
-        if len(queue) >= self._hub.queue_size:
-            self._hub.disconnect_slow(self)
-            return
-        if not queue:
-            self._hub.write_soon(self)
-        queue.append(framed)
-
-    def push_first(self, framed: bytes) -> None:
-        """Put a frame at the front of the queue."""
-        self._queue.appendleft(framed)
-        self._hub.write_soon(self)
-
-    @property
-    def queued(self) -> int:
-        """Return the number of queued messages."""
-        return len(self._queue)
-
-    def end(self, code: int) -> None:
-        """Close the connection with a code."""
-        if not self.ended.done():
-            self.ended.set_result(code)
 
     def clear(self) -> None:
         """Drop subscriptions, and messages that are not written yet."""
         self.tokens.clear()
-        self._queue.clear()
-
-    def flush(self) -> None:
-        """Write what is queued, as far as the client keeps up; the socket calls this again once it does."""
-        queue = self._queue
-        while queue and self._socket.is_writable():
-            some = [queue.popleft() for _ in range(min(len(queue), FRAMES_A_WRITE))]
-            self._socket.write(b"".join(some))
-            self.sent += len(some)
-
-    def _offer_faulty(self, message: bytes, framed: bytes, n: int) -> None:
-        copies, hold = 1, False
-        for fault in self._hub.faults.on_message(self.id):
-            if fault.kind == "silent":
-                return
-            self._hub.record(fault, self.id, n)
-            if fault.kind == "drop":
-                copies = 0
-            elif fault.kind == "duplicate":
-                copies = 2
-            elif fault.kind == "reorder":
-                hold = True
-            else:
-                message = self._hub.faults.corrupt(fault.kind, message)
-                framed = frame(message)
-        held, self._held = self._held, None
-        if hold and copies and held is None:
-            self._held = framed
-            return
-        for _ in range(copies):
-            self.push(framed)
-        if held is not None:
-            self.push(held)
+        super().clear()
 
 
 class Books(Protocol):
@@ -134,8 +55,10 @@ class Books(Protocol):
     def initial_books(self, tokens: Iterable[str]) -> list[BookMessage]: ...
 
 
-class SocketHub:
+class SocketHub(ConnectionHub[Connection]):
     """All connections; a message is framed once, however many receive it."""
+
+    faults: Faults
 
     def __init__(
         self,
@@ -145,18 +68,11 @@ class SocketHub:
         queue_size: int = MAX_QUEUE,
         max_tokens: int = MAX_TOKENS,
     ) -> None:
-        self.faults = faults
-        self.connections: dict[int, Connection] = {}
-        self.queue_size = queue_size
-        self.opened = 0
-        self.slow = 0
-        self.refused = 0
+        super().__init__(faults, queue_size=queue_size)
+        self.books: Books | None = None
         self.max_tokens, self.beyond_limit = max_tokens, 0
-        self.on_fault: list[Callable[[Fault], None]] = []
         self._record = record
-        self._ids = count(1)
         self._followers: dict[str, tuple[Connection, ...]] = {}
-        self._waiting: dict[Connection, None] = {}  # connections with something to write
         self._encode = msgspec.json.Encoder().encode
         self._decode = msgspec.json.Decoder(Request).decode
 
@@ -193,60 +109,25 @@ class SocketHub:
             connection.offer(message, framed, n)
         return len(receivers)
 
-    def write_soon(self, connection: Connection) -> None:
-        """Write a connection's queue once the events under way are all queued: one write for many messages."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._write)
-        self._waiting[connection] = None
-
-    def _write(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        for connection in waiting:
-            connection.flush()
-
     # --- Called by the sockets ---
 
-    async def serve(self, websocket: WebSocket, books: Books) -> None:
-        """Serve one connection until it ends."""
-        refusal = self.faults.refuses()
-        if refusal is not None:
-            self.refused += 1
-            await websocket.send_denial_response(PlainTextResponse("refused", status_code=refusal.status or 503))
+    def connect(self, connection_id: int, socket: FrameSocket) -> Connection:
+        """Return a new connection."""
+        return Connection(connection_id, self, socket)
+
+    def receive(self, connection: Connection, text: str) -> None:
+        """Handle a client's message."""
+        if text.strip().upper() == "PING":
+            connection.push_first(PONG)
             return
-        await websocket.accept()
-        connection = Connection(next(self._ids), self, websocket.scope["extensions"][EXTENSION])
-        self.connections[connection.id] = connection
-        self.opened += 1
-        listener: asyncio.Future[Any] = asyncio.create_task(self._listen(connection, websocket, books))
         try:
-            await asyncio.wait([listener, connection.ended], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._forget(connection)
-            listener.cancel()
-            await asyncio.gather(listener, return_exceptions=True)
-        if connection.ended.done() and connection.ended.result() != NO_HANDSHAKE:
-            with contextlib.suppress(RuntimeError, WebSocketDisconnect):
-                await websocket.close(connection.ended.result())
+            request = self._decode(text)
+        except msgspec.MsgspecError:
+            connection.push(INVALID)
+            return
+        self._handle_request(connection, request)
 
-    async def _listen(self, connection: Connection, websocket: WebSocket, books: Books) -> None:
-        while True:
-            message = await websocket.receive()
-            if message["type"] == "websocket.disconnect":
-                return
-            text = message.get("text")
-            if text is None:
-                text = (message.get("bytes") or b"").decode(errors="replace")
-            if text.strip().upper() == "PING":
-                connection.push_first(PONG)
-                continue
-            try:
-                request = self._decode(text)
-            except msgspec.MsgspecError:
-                connection.push(INVALID)
-                continue
-            self._handle_request(connection, request, books)
-
-    def _handle_request(self, connection: Connection, request: Request, books: Books) -> None:
+    def _handle_request(self, connection: Connection, request: Request) -> None:
         operation = request.operation or ("subscribe" if request.type.lower() == "market" else "")
         if request.custom_feature_enabled is not None:
             connection.custom = request.custom_feature_enabled
@@ -262,7 +143,8 @@ class SocketHub:
             for token in fresh:
                 self._followers[token] = (*self._followers.get(token, ()), connection)
             if request.initial_dump and (fresh or not request.assets_ids):
-                self._send_books(connection, books.initial_books(fresh))
+                assert self.books is not None
+                self._send_books(connection, self.books.initial_books(fresh))
         elif operation == "unsubscribe":
             for token in connection.tokens.intersection(request.assets_ids):
                 connection.tokens.discard(token)
@@ -282,52 +164,29 @@ class SocketHub:
         else:
             self._followers.pop(token, None)
 
-    def _forget(self, connection: Connection) -> None:
-        self.connections.pop(connection.id, None)
-        self._waiting.pop(connection, None)
+    def forget(self, connection: Connection) -> None:
+        """Forget a connection that has ended."""
         for token in connection.tokens:
             self._unfollow(connection, token)
-        connection.clear()
-
-    def disconnect_slow(self, connection: Connection) -> None:
-        """Disconnect a slow subscriber."""
-        self.slow += 1
-        self._forget(connection)
-        connection.end(1013)
+        super().forget(connection)
 
     # --- Faults and state ---
 
-    def record(self, fault: Fault, connection_id: int, n: int) -> None:
-        """Write into the truth log how a fault changed a message of line `n`."""
-        self._record(
-            Fact(0, "fault", detail={"fault": fault.kind, "id": fault.id, "connection": connection_id, "of": n})
-        )
+    def corrupted(self, kind: str, message: bytes) -> bytes:
+        """Return a message with one hash or one size changed."""
+        return self.faults.corrupted(kind, message)
+
+    def write_fault(self, detail: dict[str, Any]) -> None:
+        """Write into the truth log what a fault did."""
+        self._record(Fact(0, "fault", detail=detail))
 
     def tick(self) -> None:
         """Start due faults, and close connections without a subscription; called several times a second."""
-        for fault in self.faults.begun():
-            self._record(
-                Fact(
-                    0,
-                    "fault",
-                    detail={"fault": fault.kind, "id": fault.id, "target": fault.target, "for_s": fault.for_s},
-                )
-            )
-            for listener in self.on_fault:
-                listener(fault)
-            if fault.kind == "close":
-                for connection in list(self.connections.values()):
-                    if fault.aims_at(connection.id):
-                        fault.hits += 1
-                        connection.end(fault.status or NO_HANDSHAKE)
+        super().tick()
         now = asyncio.get_running_loop().time()
         for connection in list(self.connections.values()):
             if not connection.asked and now - connection.opened > UNSUBSCRIBED_S:
                 connection.end(1008)
-
-    def backlog(self) -> int:
-        """Return the longest queue of any connection."""
-        return max((connection.queued for connection in self.connections.values()), default=0)
 
     def state(self) -> dict[str, Any]:
         """Return the connections' state as JSON."""

@@ -8,6 +8,8 @@ from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from upstream.sandbox.common.answers import RefusedError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
@@ -16,14 +18,6 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 END = "LTE="  # base64 of -1: the order book API's last cursor
-
-
-class RefusedError(ValueError):
-    """A request that the exchange answers with an error; the text is its own."""
-
-    def __init__(self, status: int, body: dict[str, Any]) -> None:
-        super().__init__(str(body))
-        self.status, self.body = status, body
 
 
 def invalid(message: str) -> RefusedError:

@@ -11,7 +11,7 @@ import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING
 
-from upstream.sandbox.routes.answers import answer
+from upstream.sandbox.common.answers import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from upstream.sandbox.exchange.book import BUY, SELL
+from upstream.sandbox.common import zipf
+from upstream.sandbox.common.book import BUY, SELL
+from upstream.sandbox.common.walks import Group
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.simulation.figures import figures
 from upstream.sandbox.simulation.orderflow import FINE_TICK
-from upstream.sandbox.simulation.running import Group, Running
+from upstream.sandbox.simulation.running import Running
 from upstream.sandbox.simulation.universe import Universe, brief
 from upstream.transport.micro import ONE, parse, text
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from upstream.sandbox.exchange.book import SandboxBook
+    from upstream.sandbox.common.book import SandboxBook
     from upstream.sandbox.simulation.universe import EventPlan
 
     Floats = npt.NDArray[np.float64]
@@ -115,8 +117,7 @@ class QuietMarkets:
 
     def drawn(self, chance: float) -> Running:
         """Return the market for a number from 0 up to 1, by Zipf's law, and keep it."""
-        rank = self._rank * ((self._rank + self._count) / self._rank) ** chance
-        number = min(int(rank) - self._rank, self._count - 1)
+        number = zipf.drawn(chance, self._count, self._rank)
         event, place = _event_of(number)
         found = self._traded.get(event)
         if found is None:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from upstream.sandbox.common.walks import Group
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.exchange.portfolio import Portfolios
 from upstream.sandbox.simulation.figures import figures
 from upstream.sandbox.simulation.orderflow import FINE_TICK, Orderflow
 from upstream.sandbox.simulation.quiet import QuietMarkets
-from upstream.sandbox.simulation.running import Group, Running
+from upstream.sandbox.simulation.running import Running
 from upstream.sandbox.simulation.universe import COINS, WINDOW_S, EventPlan, Plan, Universe, brief, iso, short
 from upstream.transport.micro import ONE, parse, text
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from upstream.sandbox.exchange.book import BUY, Side
+from upstream.sandbox.common.book import BUY, Side
 from upstream.sandbox.tape import files
 from upstream.sandbox.tape.made import assigned_condition, assigned_token, made, tag
 from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Recording, TapeEvent, TapeListing

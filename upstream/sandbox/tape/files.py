@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from upstream.sandbox.exchange.book import BUY, SELL, Side
+from upstream.sandbox.common.book import BUY, SELL, Side
 from upstream.transport.micro import ONE, parse
 
 if TYPE_CHECKING:

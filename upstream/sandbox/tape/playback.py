@@ -6,8 +6,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from upstream.sandbox.common.book import BUY, SELL
 from upstream.sandbox.exchange import wire
-from upstream.sandbox.exchange.book import BUY, SELL
 from upstream.sandbox.exchange.catalogue import Gamma, SandboxMarket, listed
 from upstream.sandbox.exchange.population import Population
 from upstream.sandbox.exchange.trades import SandboxTrade
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from upstream.sandbox.exchange.book import Levels, SandboxBook
+    from upstream.sandbox.common.book import Levels, SandboxBook
     from upstream.sandbox.exchange.exchange import SandboxExchange
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from upstream.sandbox.exchange.book import Levels, Side
+from upstream.sandbox.common.book import Levels, Side
 from upstream.transport.micro import text
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from upstream.transport.micro import ONE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from upstream.sandbox.exchange.book import Levels
+    from upstream.sandbox.common.book import Levels
     from upstream.sandbox.tape.files import File, Row
 
 DEPTH = 5

@@ -10,11 +10,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from upstream.sandbox.routes.paging import RefusedError
-
 Answer: TypeAlias = Callable[[Request], Any]
 
 _encode = msgspec.json.Encoder().encode
+
+
+class RefusedError(ValueError):
+    """A request that the exchange answers with an error; the text is its own."""
+
+    def __init__(self, status: int, body: dict[str, Any]) -> None:
+        super().__init__(str(body))
+        self.status, self.body = status, body
 
 
 def answer(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from upstream.sandbox.simulation.simulation import Simulation
 
 MAX_LATE_MS = 200  # of the clock behind real time: what should have been sent earlier is skipped
 MEASURED_S = 5.0
 REPEATED_S = 60.0  # between two reports of the same shortfall
 
 
+class Paced(Protocol):
+    """A simulation, as far as its pace goes."""
+
+    now_ms: float
+    made: int
+    skipped_ms: float
+
+    @property
+    def asked_rate(self) -> float:
+        """Return how many events a second there are to be."""
+
+    def skip(self, until_ms: float) -> None:
+        """Move the clock to a moment without any events on the way."""
+
+
 class Pace:
     """Keeps a simulation's clock at real time, and reports how far its rate stays behind."""
 
-    def __init__(self, simulation: Simulation, report: Callable[[str], None] | None) -> None:
+    def __init__(self, simulation: Paced, report: Callable[[str], None] | None) -> None:
         self.simulation = simulation
         self._report = report or (lambda _line: None)
         self._began: float | None = None

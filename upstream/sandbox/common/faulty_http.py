@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from upstream.sandbox.common.answers import answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from starlette.responses import Response
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from upstream.sandbox.faults import Fault, Faults
+    from upstream.sandbox.common.faults import FaultPlan, PlannedFault
 
 CDN_PAGE = b"""<!DOCTYPE html>
 <html><head><title>%d</title></head>
@@ -22,11 +25,23 @@ POLL_S = 0.05
 PIECE, PIECES = b" " * (1 << 20), 256
 
 
+def retry_after(seconds: float) -> Response:
+    """Return the refusal of a request beyond a limit, and when to send it again."""
+    return answer({"error": "Too Many Requests"}, 429, {"Retry-After": f"{seconds:g}"})
+
+
 class FaultyHttp:
     """ASGI middleware: applies the fault, if any, to each request."""
 
-    def __init__(self, app: ASGIApp, faults: Faults, stopping: Callable[[], bool]) -> None:
-        self._app, self._faults, self._stopping = app, faults, stopping
+    def __init__(
+        self,
+        app: ASGIApp,
+        faults: FaultPlan[Any],
+        stopping: Callable[[], bool],
+        *,
+        rate_limited: Callable[[float], Response] = retry_after,
+    ) -> None:
+        self._app, self._faults, self._stopping, self._rate_limited = app, faults, stopping, rate_limited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         fault = None
@@ -37,16 +52,13 @@ class FaultyHttp:
         else:
             await self._apply_fault(fault, scope, receive, send)
 
-    async def _apply_fault(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _apply_fault(self, fault: PlannedFault, scope: Scope, receive: Receive, send: Send) -> None:
         kind = fault.kind
         if kind == "error":
             status = fault.status or 503
             await _answer(send, status, CDN_PAGE % (status, status), b"text/html")
         elif kind == "rate_limit":
-            seconds = f"{fault.retry_after_s:g}".encode()
-            await _answer(
-                send, 429, b'{"error":"Too Many Requests"}', b"application/json", ((b"retry-after", seconds),)
-            )
+            await self._rate_limited(fault.retry_after_s)(scope, receive, send)
         elif kind == "html":
             await _answer(send, 200, CDN_PAGE % (200, 200), b"text/html")
         elif kind == "wrong_json":
@@ -64,7 +76,7 @@ class FaultyHttp:
         else:
             await self._shorten(fault, scope, receive, send)
 
-    async def _hang(self, fault: Fault, receive: Receive, send: Send) -> None:
+    async def _hang(self, fault: PlannedFault, receive: Receive, send: Send) -> None:
         """Send nothing while the fault lasts, unless the client disconnects first."""
         while not self._stopping() and not fault.over(self._faults.now()) and fault in self._faults.planned:
             with contextlib.suppress(TimeoutError):
@@ -73,7 +85,7 @@ class FaultyHttp:
                     return
         await _answer(send, 504, CDN_PAGE % (504, 504), b"text/html")
 
-    async def _shorten(self, fault: Fault, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _shorten(self, fault: PlannedFault, scope: Scope, receive: Receive, send: Send) -> None:
         """Send half of the response: as if complete (truncate), or with the rest missing (cut)."""
         start: Message = {}
         body = b""
@@ -110,15 +122,13 @@ class FaultyHttp:
             await self._app(scope, receive, swell)
 
 
-async def _answer(
-    send: Send, status: int, body: bytes, media: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
-) -> None:
+async def _answer(send: Send, status: int, body: bytes, media: bytes) -> None:
     length = str(len(body)).encode()
     await send(
         {
             "type": "http.response.start",
             "status": status,
-            "headers": [(b"content-type", media), (b"content-length", length), *headers],
+            "headers": [(b"content-type", media), (b"content-length", length)],
         }
     )
     await send({"type": "http.response.body", "body": body})

@@ -5,16 +5,32 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from upstream.sandbox.exchange.wire import Entry
-
 MAX_ENTRIES = 50_000  # in memory, most of two lines, about 20 MB; older ones are read from the file
+
+
+class Entry(Protocol):
+    """What becomes one line of the log or more; lines have their number in `n`."""
+
+    n: int
+
+    @property
+    def kind(self) -> str:
+        """Return the kind of event."""
+
+    @property
+    def lines(self) -> int:
+        """Return the number of lines."""
+
+    def facts(self) -> Sequence[Any]:
+        """Return the lines."""
 
 
 class LineGoneError(LookupError):
