@@ -11,7 +11,7 @@ import msgspec
 from upstream.sandbox.faults import Fault, read_script
 from upstream.sandbox.server import Sandbox
 from upstream.sandbox.simulation.simulation import Burst
-from upstream.sandbox.tape.tape import UnplayableError
+from upstream.sandbox.tape.folder import UnplayableError
 
 EPILOG = """\
 The exchange's protocols are served at http://HOST:PORT/gamma, /clob and /data and at ws://HOST:PORT/ws/market; trades

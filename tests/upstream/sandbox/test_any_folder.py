@@ -12,9 +12,11 @@ import pytest
 
 from tests.upstream.sandbox.cuts import ROWS, put, simplified, without_hash
 from upstream.polymarket.identity import ASSIGNED
-from upstream.sandbox.tape import files, tape
+from upstream.sandbox.tape import files
+from upstream.sandbox.tape import folder as recordings
+from upstream.sandbox.tape.folder import UnplayableError
 from upstream.sandbox.tape.recording import Printed
-from upstream.sandbox.tape.tape import Tape, UnplayableError, read_tape
+from upstream.sandbox.tape.tape import Tape, read_tape
 
 ROOT = Path(__file__).parents[3]
 
@@ -243,7 +245,7 @@ def test_hostile_sizes_are_refused(cuts, tmp_path, monkeypatch):
 
 
 def test_too_many_files_are_no_tape(tmp_path, monkeypatch):
-    monkeypatch.setattr(tape, "MAX_FILES", 3)
+    monkeypatch.setattr(recordings, "MAX_FILES", 3)
     folder = put(tmp_path / "tape", **{f"{at}.csv": b"" for at in range(4)})
 
     with pytest.raises(UnplayableError, match="more than 3 files"):

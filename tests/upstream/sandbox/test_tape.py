@@ -10,8 +10,9 @@ import pytest
 
 from tests.upstream.sandbox.conftest import follow, open_tokens, token_ids, walk
 from upstream.sandbox.server import Sandbox
+from upstream.sandbox.tape.folder import UnplayableError
 from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Printed
-from upstream.sandbox.tape.tape import Tape, UnplayableError, lines, read_tape
+from upstream.sandbox.tape.tape import Tape, lines, read_tape
 
 START_MS = 1_795_000_000_000
 CAPTURES = [

@@ -119,11 +119,16 @@ class FaultPlan(Generic[FaultT]):
                 return fault
         return None
 
-    def of_kind(self, kind: str) -> FaultT | None:
-        """Return the active fault of a kind that applies now, as one that refuses a new socket."""
+    def of_kind(self, kind: str, connection_id: int | None = None) -> FaultT | None:
+        """Return the active fault of a kind that applies now: to a new socket, say, or to an open connection."""
         now = self.now()
         for fault in self.planned:
-            if fault.kind == kind and fault.active(now) and self.strikes(fault):
+            if (
+                fault.kind == kind
+                and fault.active(now)
+                and (connection_id is None or fault.aims_at(connection_id))
+                and self.strikes(fault)
+            ):
                 return fault
         return None
 

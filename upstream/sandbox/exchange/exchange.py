@@ -8,10 +8,11 @@ import msgspec
 
 from upstream.polymarket.market_channel import outgoing
 from upstream.sandbox.common.book import BUY, SELL, Side
+from upstream.sandbox.common.trades import RecentTrades
 from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange import wire
 from upstream.sandbox.exchange.catalogue import Catalogue, Gamma, SandboxMarket, listed
-from upstream.sandbox.exchange.trades import RecentTrades, SandboxTrade
+from upstream.sandbox.exchange.trades import SandboxTrade
 from upstream.transport.micro import ONE, text
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class SandboxExchange:
 
     def __init__(self, log: TruthLog | None = None, audience: Audience | None = None) -> None:
         self.catalogue = Catalogue()
-        self.trades = RecentTrades()
+        self.trades: RecentTrades[SandboxTrade] = RecentTrades(lambda trade: trade.condition_id)
         self.log = log or TruthLog()
         self.audience: Audience = audience or NoAudience()
         self.messages: dict[str, int] = {}

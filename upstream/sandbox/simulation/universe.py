@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from upstream.sandbox.common.names import PEOPLE, PLACES, TEAMS
 from upstream.sandbox.exchange.catalogue import Gamma, listed
 
 LABEL = "Simulated market."
@@ -29,42 +30,6 @@ TAGS = {
     "tech": ("1401", "Tech"),
     "culture": ("596", "Culture"),
 }
-PLACES = [
-    "Aldermoor",
-    "Brightwater",
-    "Cinderford",
-    "Dunmere",
-    "Eastmarch",
-    "Fallowdale",
-    "Greyhaven",
-    "Hollowbrook",
-    "Ironvale",
-    "Juniper Bay",
-]
-PEOPLE = [
-    "Ada Quill",
-    "Boris Lant",
-    "Cora Finch",
-    "Dario Wells",
-    "Edda Marsh",
-    "Fenn Oakes",
-    "Greta Holm",
-    "Hugo Trask",
-    "Iris Vale",
-    "Jonas Reed",
-]
-TEAMS = [
-    "Lantern City",
-    "Harbour United",
-    "Northwall",
-    "Riverside",
-    "Stonebridge",
-    "Old Mill",
-    "Westgate",
-    "Highfield",
-    "Saltmarsh",
-    "Fairview",
-]
 SUBJECTS = [
     "a fusion start-up reaches net gain",
     "a phone without ports is sold",

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import heapq
 import json
-import os
 import sys
 import time
 from collections import Counter
@@ -19,8 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from upstream.sandbox.exchange.catalogue import Gamma, token_ids
-from upstream.sandbox.tape import captures, files, kinds, prints, recorded_markets, snapshots
-from upstream.sandbox.tape.files import File, UnreadableError
+from upstream.sandbox.tape import captures, kinds, prints, recorded_markets, snapshots
+from upstream.sandbox.tape.files import UnreadableError
+from upstream.sandbox.tape.folder import Folder, UnplayableError
 from upstream.sandbox.tape.made import complete
 from upstream.sandbox.tape.recording import BookSeen, LevelsChanged, Printed, Recording, TapeEvent, TapeListing
 from upstream.transport.micro import text
@@ -28,16 +27,14 @@ from upstream.transport.micro import text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from upstream.sandbox.tape.files import Row
+    from upstream.sandbox.tape.files import File, Row
     from upstream.sandbox.tape.kinds import Content, Kind
     from upstream.sandbox.tape.snapshots import StillBook, Window
 
 Result = TypeVar("Result")
 
 STAGGER_MS = 40
-MAX_FILES = 5_000
 MAX_NAMES = 3  # in a line of text
-MAX_TOTAL_BYTES = 1 << 30  # unpacked
 
 
 class Played(NamedTuple):
@@ -171,25 +168,19 @@ def read_tape(folder: Path | str, progress: Callable[[str], None] | None = None)
     return _Reader(Path(folder), progress or (lambda _line: None)).read()
 
 
-class UnplayableError(Exception):
-    """The folder is not a tape; the message says why, and what was wrong with each file."""
-
-
 class _Reader:
     """Reader of a folder, kind by kind, catalogues first."""
 
     def __init__(self, folder: Path, progress: Callable[[str], None]) -> None:
-        if not folder.is_dir():
-            raise UnplayableError(f"no folder of recordings: {folder}")
-        self._folder, self._progress = folder, progress
-        self._files: list[File] = []
+        self._progress = progress
+        self._folder = folder
+        self._in_folder = Folder(folder, progress)
+        self._files = self._in_folder.files
         self._contents: list[Content] = []
         self._listings: list[TapeListing] = []
         self._events: list[Gamma] = []
         self._names: set[tuple[str, str]] = set()
         self._of_condition: dict[str, TapeListing] = {}
-        self._digests: dict[bytes, str] = {}
-        self._left = MAX_TOTAL_BYTES
 
     def read(self) -> Tape:
         began = time.monotonic()
@@ -219,30 +210,11 @@ class _Reader:
 
     def _recognise(self) -> None:
         """Read all files, and keep those that are usable."""
-        for path in _paths(self._folder):
-            file = File(str(path.relative_to(self._folder)).encode(errors="replace").decode())
-            self._files.append(file)
-            self._progress(f"reading {file.name}")
+        for file, data in self._in_folder.unpacked():
             try:
-                self._contents.append(kinds.content(file, self._unpacked(file, path)))
+                self._contents.append(kinds.content(file, data))
             except UnreadableError as error:
                 file.why = "; ".join(filter(None, [str(error), file.cut]))
-            except OSError as error:
-                file.why = error.strerror or str(error)
-
-    def _unpacked(self, file: File, path: Path) -> bytes:
-        if any(part.startswith("fixtures") for part in path.relative_to(self._folder).parts[:-1]):
-            raise UnreadableError("fixtures are written by hand, and no recordings")
-        if not path.is_file():
-            raise UnreadableError("not a file")
-        data, file.cut = files.unpack(path)
-        self._left -= len(data)
-        if self._left < 0:
-            raise UnreadableError(f"the files before it unpack to {MAX_TOTAL_BYTES >> 20} MB already")
-        same = self._digests.setdefault(hashlib.sha256(data).digest(), file.name)
-        if same != file.name:
-            raise UnreadableError(f"the same as {same}")
-        return data
 
     def _each(self, kind: Kind, read: Callable[[Content], Result]) -> list[Result]:
         """Read all files of a kind; one that turns out unreadable records why."""
@@ -319,24 +291,6 @@ def _listings(
     read: Callable[[File, Iterator[tuple[int, Row]]], Iterable[TapeListing]], one: Content
 ) -> list[TapeListing]:
     return list(read(one.file, one.rows()))
-
-
-def _paths(folder: Path) -> Iterator[Path]:
-    """Yield all files of a folder and its subfolders, except hidden ones."""
-    found = 0
-    seen: set[str] = set()
-    for here, inside, names in os.walk(folder, followlinks=True):
-        real = os.path.realpath(here)
-        inside[:] = sorted(name for name in inside if not name.startswith(".")) if real not in seen else []
-        if real in seen:
-            continue
-        seen.add(real)
-        for name in sorted(names):
-            if not name.startswith("."):
-                found += 1
-                if found > MAX_FILES:
-                    raise UnplayableError(f"no folder of recordings: more than {MAX_FILES:,} files in {folder}")
-                yield Path(here, name)
 
 
 def _names(listing: TapeListing) -> set[tuple[str, str]]:
