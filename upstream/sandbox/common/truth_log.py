@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_ENTRIES = 50_000  # in memory, most of two lines, about 20 MB; older ones are read from the file
 
 
-class Entry(Protocol):
+class LogEntry(Protocol):
     """What becomes one line of the log or more; lines have their number in `n`."""
 
     n: int
@@ -44,15 +44,15 @@ class TruthLog:
         self.n = 0
         self.counts: dict[str, int] = {}
         self._path = path
-        self._recent: deque[Entry] = deque(maxlen=kept)
-        self._pending: list[Entry] = []
+        self._recent: deque[LogEntry] = deque(maxlen=kept)
+        self._pending: list[LogEntry] = []
         self._encode = msgspec.json.Encoder().encode_lines
         self._file: BinaryIO | None = None
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("wb")
 
-    def write(self, entry: Entry) -> None:
+    def write(self, entry: LogEntry) -> None:
         """Append an entry, and number its lines."""
         kind, lines = entry.kind, entry.lines
         entry.n = self.n + 1

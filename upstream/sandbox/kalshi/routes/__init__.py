@@ -1,0 +1,1 @@
+"""Kalshi's REST API, one module per group of endpoints."""

@@ -1,0 +1,1 @@
+"""Seeded simulation of Kalshi's markets, through all states of their lives."""

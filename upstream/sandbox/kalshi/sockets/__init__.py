@@ -1,0 +1,1 @@
+"""Kalshi's WebSocket protocol: commands, subscriptions, sequence numbers."""

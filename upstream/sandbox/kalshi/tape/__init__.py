@@ -1,0 +1,1 @@
+"""Recordings of Kalshi, read from a folder and played."""
