@@ -93,7 +93,7 @@ def test_wscat_hears_the_market_channel_of_the_past(served):
 
 @pytest.fixture(scope="session")
 def exchange_client():
-    """Python with the exchange's own client: it needs older libraries than ours, so it has its own environment."""
+    """Python with clients of the exchanges: they need other libraries than ours, so they have their own environment."""
     subprocess.run(["make", "-s", f"{EXCHANGE.name}/.installed"], cwd=ROOT, check=True, timeout=300)
     return EXCHANGE / "bin/python"
 
