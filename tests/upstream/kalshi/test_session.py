@@ -248,6 +248,81 @@ def test_a_refused_addition_leaves_the_other_markets():
     assert talk.wait(60) == []
 
 
+def wanting(talk, *tickers):
+    """Want these markets; return the commands that follow from it."""
+    talk.session.subscriptions.wanted = dict.fromkeys(tickers)
+    talk.session.begin(talk.now)
+    return talk.session.commands()
+
+
+def test_an_addition_refused_for_some_markets_is_sent_again_for_the_others():
+    talk = talking(*ANCHORED)
+    [command] = wanting(talk, *"ABCDE")
+    error = {"code": 11, "msg": "Invalid parameter", "market_tickers": ["D", "Z"]}
+
+    [refusal] = talk.hear({"type": "error", "id": command["id"], "sid": 1, "seq": 3, "msg": error})
+    assert refusal.tickers == ["D"]
+    assert talk.wait(1) == []
+    [(_, params)] = talk.commands()
+    assert (params["action"], params["market_tickers"]) == ("add_markets", ["C", "E"])
+
+
+def test_a_refused_market_that_is_followed_anew_is_asked_for_anew():
+    talk = talking(*ANCHORED)
+    [command] = wanting(talk, *"ABC")
+    talk.hear({"type": "error", "id": command["id"], "sid": 1, "seq": 3, "msg": {"code": 26, "msg": "Market limit"}})
+
+    assert wanting(talk, *"AB") == []
+    [again] = wanting(talk, *"ABC")
+    assert again["params"] == {"sids": [1], "market_tickers": ["C"], "action": "add_markets"}
+
+
+def test_an_ended_subscription_owes_no_answers():
+    talk = talking(*ANCHORED)
+    [command] = wanting(talk, *"ABC")
+    talk.hear({"type": "error", "sid": 1, "seq": 3, "msg": {"code": 25, "msg": "Buffer overflow"}})
+    talk.wait(5)
+    talk.acknowledge(2)
+
+    assert talk.wait(5.1) == []
+    unknown = {"type": "error", "id": command["id"], "msg": {"code": 7, "msg": "Unknown subscription"}}
+    assert kinds(talk.hear(unknown)) == [CommandRefused]
+    assert kinds(talk.hear(snapshot("C", 1, sid=2))) == [BookAnchored]
+
+
+@pytest.mark.parametrize("named", [["B"], []])
+def test_a_market_without_a_snapshot_does_not_keep_the_others_from_theirs(named):
+    tickers = [*"ABCDE"]
+    talk = Talk(tickers)
+    talk.acknowledge(1)
+    talk.hear(*(snapshot(ticker, seq) for seq, ticker in enumerate(tickers, start=1)), delta("A", 7))
+    seq = itertools.count(8)
+
+    for _ in range(20):
+        for command in talk.session.commands():
+            asked = command["params"]["market_tickers"]
+            if "B" in asked:
+                error = {"code": 11, "msg": "Invalid parameter", "market_tickers": named}
+                talk.hear({"type": "error", "id": command["id"], "sid": 1, "seq": next(seq), "msg": error})
+            else:
+                talk.hear(*(snapshot(ticker, next(seq)) for ticker in asked))
+        talk.wait(1)
+    assert sorted(talk.session.books) == ["A", "C", "D", "E"]
+    assert talk.commands() == []
+    assert [event.tickers for event in talk.wait(60)] == [["B"]]
+
+
+def test_a_snapshot_that_the_exchange_had_no_time_for_is_asked_for_as_one_that_did_not_come():
+    talk = talking(*ANCHORED)
+    talk.hear(delta("A", 4))
+    [command] = talk.session.commands()
+    busy = {"type": "error", "id": command["id"], "sid": 1, "seq": 5, "msg": {"code": 27, "msg": "Too many commands"}}
+
+    assert kinds(talk.hear(busy)) == [CommandRefused]
+    assert talk.commands() == []
+    assert [event.tickers for event in talk.wait(10)] == [["A", "B"]]
+
+
 @pytest.mark.parametrize("code", [10, 25])
 def test_an_error_that_ends_a_subscription_is_a_gap_and_it_is_subscribed_to_again_later_each_time(code):
     talk = talking(*ANCHORED)
@@ -313,6 +388,16 @@ def test_other_frames_of_the_subscription_count_too():
     talk.hear(*answers)
 
     assert kinds(talk.hear(delta("A", 6))) == [BookChange]
+
+
+def test_an_answer_that_does_not_count_is_an_answer():
+    talk = talking(*ANCHORED)
+    [command] = wanting(talk, *"ABC")
+    listed = {"type": "ok", "id": command["id"], "sid": 1, "seq": 2, "msg": {"market_tickers": ["A", "B", "C"]}}
+
+    assert talk.hear(listed) == []
+    assert kinds(talk.hear(snapshot("C", 3))) == [BookAnchored]
+    assert talk.wait(11) == []
 
 
 def test_a_number_that_came_before_is_dropped_and_said():

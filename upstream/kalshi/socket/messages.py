@@ -17,6 +17,10 @@ CHANNEL_ERROR = 10
 BUFFER_OVERFLOW = 25
 ENDING = frozenset({UNKNOWN_SUBSCRIPTION, CHANNEL_ERROR, BUFFER_OVERFLOW})
 """Codes of errors after which a subscription is no more."""
+TIMEOUT = 18
+COMMAND_RATE = 27
+MOMENTARY = ENDING | {TIMEOUT, COMMAND_RATE}
+"""Codes of errors that are not about what a command asks for."""
 
 
 class BookSnapshot(msgspec.Struct, frozen=True, gc=False):

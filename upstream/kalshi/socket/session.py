@@ -104,6 +104,8 @@ class KalshiSession:
             events.append(_dropped(frame, subscription.channel, "it has no number"))
             return False
         if frame.seq == subscription.seq:
+            if isinstance(frame.message, ABOUT_COMMANDS):
+                return True  # whether answers count is not documented: one that does not is still an answer
             events.append(_dropped(frame, subscription.channel, REPEATED))
             return False
         if frame.seq != subscription.seq + 1:
@@ -209,12 +211,11 @@ class KalshiSession:
         events: list[FeedEvent],
         now: float,
     ) -> None:
-        pending = self.subscriptions.fail(frame.id)
+        pending, tickers = self.subscriptions.fail(frame.id, error.code, error.tickers, now)
         if subscription is None and pending is not None:
             subscription = self.subscriptions.by_sid.get(pending.sid)
         channels = [*pending.channels] if pending is not None else []
         if pending is not None or subscription is None or error.code not in ENDING:
-            tickers = error.tickers or (pending.tickers if pending is not None else None) or []
             events.append(CommandRefused(error.code, error.text, channels, tickers))
         if error.code not in ENDING:
             return

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from upstream.kalshi.socket.messages import MOMENTARY
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -74,7 +76,8 @@ class PendingCommand:
     """Those not acknowledged yet."""
     sid: int = 0
     tickers: list[str] | None = None
-    adding: bool = False
+    action: str = ""
+    """What an update does: add_markets, delete_markets or get_snapshot."""
 
 
 class SessionSubscriptions:
@@ -122,6 +125,7 @@ class SessionSubscriptions:
             self._command("unsubscribe", {"sids": [subscription.sid]}, PendingCommand(now + ACKNOWLEDGED_S))
             self.remove(subscription)
             return
+        subscription.refused.intersection_update(self.wanted)  # whoever follows one anew has it asked for anew
         more = [each for each in self.wanted if each not in have and each not in subscription.refused]
         for some in _portions(more):
             self._update(subscription, "add_markets", some, now + ACKNOWLEDGED_S)
@@ -154,28 +158,50 @@ class SessionSubscriptions:
         """Take note of an update; return markets that were to be added, and are not among those it lists."""
         pending = self.pending.pop(command_id, None)
         subscription = self.by_sid.get(pending.sid) if pending else None
-        if pending is None or subscription is None or tickers is None or not pending.adding:
+        if pending is None or subscription is None or tickers is None or pending.action != "add_markets":
             return []
         listed = set(tickers)
         missing = [each for each in pending.tickers or () if each in self.wanted and each not in listed]
-        self._give_up(subscription, missing)
+        self._forget(subscription, missing)
+        subscription.refused.update(missing)
         return missing
 
-    def fail(self, command_id: int) -> PendingCommand | None:
-        """Take note of a refused command, and return it; what it asked for is not asked for again.
+    def fail(self, command_id: int, code: int, named: list[str], now: float) -> tuple[PendingCommand | None, list[str]]:
+        """Take note of a refused command; return it, and the markets that it leaves without what it asked for.
 
-        Channels that are acknowledged all the same are taken: whether one fails them all is not documented.
+        Those are the markets that the error names, else all of the command. They are not added again, and their
+        snapshots not asked for soon; the others are. Channels that are acknowledged all the same are taken: whether
+        one fails them all is not documented.
         """
         pending = self.pending.pop(command_id, None)
-        if pending is not None and pending.channels:
+        if pending is None:
+            return None, named
+        asked = pending.tickers or []
+        if pending.channels:
             pending.due = INFINITE
             self.pending[command_id] = pending
-        if pending is not None and pending.sid in self.by_sid and pending.adding:
-            self._give_up(self.by_sid[pending.sid], pending.tickers or [])
-        return pending
+            return pending, asked
+        faulty = set(named)
+        refused = [each for each in asked if each in faulty] or asked
+        subscription = self.by_sid.get(pending.sid)
+        if subscription is not None and pending.action == "add_markets":
+            self._forget(subscription, asked)
+            subscription.refused.update(refused)
+        elif subscription is not None and pending.action == "get_snapshot" and code not in MOMENTARY:
+            self._ask_without(subscription, asked, refused, now)
+        return pending, refused
 
-    def _give_up(self, subscription: SocketSubscription, tickers: list[str]) -> None:
-        subscription.refused.update(tickers)
+    def _ask_without(self, subscription: SocketSubscription, asked: list[str], refused: list[str], now: float) -> None:
+        """Ask for snapshots again without those refused, much later for these; in halves if any may be at fault."""
+        if len(refused) == len(asked) > 1:
+            for some in _portions(asked, (len(asked) + 1) // 2):
+                self._update(subscription, "get_snapshot", some, INFINITE)
+            return
+        missing = [each for each in asked if each in subscription.unanchored]
+        subscription.unanchor(missing, now)
+        subscription.unanchored.update(dict.fromkeys(set(refused).intersection(missing), now + MAX_RETRY_S))
+
+    def _forget(self, subscription: SocketSubscription, tickers: list[str]) -> None:
         for each in tickers:
             (subscription.tickers or {}).pop(each, None)
             subscription.anchor(each)
@@ -183,6 +209,9 @@ class SessionSubscriptions:
     def remove(self, subscription: SocketSubscription) -> None:
         """Forget a subscription; what is wanted of it is subscribed to again by `begin`."""
         del self.by_sid[subscription.sid]
+        for pending in self.pending.values():
+            if pending.sid == subscription.sid:
+                pending.due = INFINITE  # the exchange may not answer any more
         self._asked.discard(subscription.channel)
 
     def retry(self, channel: str, now: float) -> None:
@@ -212,7 +241,7 @@ class SessionSubscriptions:
 
     def _update(self, subscription: SocketSubscription, action: str, tickers: list[str], due: float) -> None:
         params = {"sids": [subscription.sid], "market_tickers": tickers, "action": action}
-        pending = PendingCommand(due, sid=subscription.sid, tickers=tickers, adding=action == "add_markets")
+        pending = PendingCommand(due, sid=subscription.sid, tickers=tickers, action=action)
         self._command("update_subscription", params, pending)
 
     def _command(self, name: str, params: dict[str, Any], pending: PendingCommand) -> None:
@@ -224,7 +253,6 @@ class SessionSubscriptions:
         self.commands.append({"id": number, "cmd": name, "params": params})
 
 
-def _portions(tickers: Iterable[str]) -> Iterable[list[str]]:
-    listed = [*tickers]
-    for start in range(0, len(listed), MAX_TICKERS_PER_COMMAND):
-        yield listed[start : start + MAX_TICKERS_PER_COMMAND]
+def _portions(tickers: list[str], most: int = MAX_TICKERS_PER_COMMAND) -> Iterable[list[str]]:
+    for start in range(0, len(tickers), most):
+        yield tickers[start : start + most]
