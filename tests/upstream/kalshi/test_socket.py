@@ -258,6 +258,27 @@ def test_a_busy_listener_is_not_mistaken_for_a_silent_exchange():
     assert asyncio.run(listen()) == 1
 
 
+def test_an_exchange_that_reads_no_commands_is_left():
+    async def conversation(connection):
+        connection.transport.pause_reading()
+        await connection.send(frame(SNAPSHOT).decode())
+        await left.wait()
+        connection.transport.abort()
+
+    async def listen():
+        async with exchange(conversation) as url, KalshiSocket(signer(), url, stale_after_s=0.3) as socket:
+            await socket.receive()
+            try:
+                for _ in range(100):
+                    await socket.command({"cmd": "x" * 1_000_000})
+            finally:
+                left.set()
+
+    left = asyncio.Event()
+    with pytest.raises(SocketLost, match=r"could not be sent within 0\.3 s"):
+        asyncio.run(listen())
+
+
 def test_a_frame_beyond_the_cap_ends_the_connection():
     async def conversation(connection):
         await connection.send("[" + " " * 5000 + "]")
@@ -538,3 +559,33 @@ def test_a_busy_feed_looks_at_what_is_overdue_too(set_clock):
 
     assert events[-1].reason == "a command was not answered"
     assert {event.reason for event in events[1:-1]} == {"no such subscription"}
+
+
+def test_an_answer_that_was_queued_while_the_caller_was_busy_is_not_overdue(set_clock):
+    answered = asyncio.Event()
+
+    async def conversation(connection):
+        async for command in commands(connection):
+            if command["cmd"] == "subscribe":
+                await acknowledge(connection, command)
+                await connection.send(place(SNAPSHOT, 1))
+            else:
+                await connection.send(place(DELTA, 2))
+                listed = {"market_tickers": [TICKER, samples.OTHER]}
+                await connection.send(place({"type": "ok", "id": command["id"], "msg": listed}, 3))
+                await connection.send(place(SNAPSHOT, 4))
+                answered.set()
+
+    async def listen():
+        async with exchange(conversation) as url:
+            feed = books(url, clock=set_clock)
+            events = await collect(feed, of(BookAnchored))
+            await feed.follow([samples.OTHER])
+            await answered.wait()
+            set_clock.now += 3600
+            events += await collect(feed, of(BookAnchored))
+            await feed.close()
+            return events
+
+    events = asyncio.run(listen())
+    assert [type(event) for event in events] == [Connected, BookAnchored, BookChange, BookAnchored]

@@ -134,8 +134,12 @@ class KalshiSocket(FeedSocket):
         return received, parse(frame)
 
     async def command(self, command: dict[str, object]) -> None:
-        """Send a command."""
-        await self._send(command)
+        """Send a command; SocketLost if the exchange does not read it for as long as it may be silent."""
+        try:
+            async with asyncio.timeout(self._stale_after_s):
+                await self._send(command)
+        except TimeoutError:
+            raise SocketLost(f"a command could not be sent within {self._stale_after_s:g} s") from None
 
     async def _beat(self) -> None:
         """Abort a connection on which nothing has come for too long."""

@@ -64,13 +64,19 @@ class KalshiFeed:
         self._session: KalshiSession | None = None
         self._socket: KalshiSocket | None = None
         self._sending = asyncio.Lock()
+        self._held_s = 0.0
+        self._yielded_at = clock()
         self._events = self._run()
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> tuple[float, list[FeedEvent]]:
-        return await anext(self._events)
+        self._held_s += self._clock() - self._yielded_at
+        try:
+            return await anext(self._events)
+        finally:
+            self._yielded_at = self._clock()
 
     async def close(self) -> None:
         """Close the connection, between two events; nothing more is yielded."""
@@ -95,9 +101,13 @@ class KalshiFeed:
     async def _wants_changed(self) -> None:
         if self._session is not None and self._socket is not None:
             self._session.subscriptions.wanted = dict(self._tickers)
-            self._session.begin(self._clock())
+            self._session.begin(self._listened_s())
             with contextlib.suppress(SocketLost):  # whoever iterates is told
                 await self._flush(self._session, self._socket)
+
+    def _listened_s(self) -> float:
+        """Return the time without that in which the caller was busy: answers may have been queued meanwhile."""
+        return self._clock() - self._held_s
 
     async def _run(self) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
         waits = backoff(uniform=self._uniform)
@@ -131,21 +141,22 @@ class KalshiFeed:
         self, session: KalshiSession, socket: KalshiSocket
     ) -> AsyncIterator[tuple[float, list[FeedEvent]]]:
         """Yield one connection's events, and send what has to be sent."""
-        session.begin(self._clock())
-        looked = self._clock()
+        looked = self._listened_s()
+        session.begin(looked)
         while True:
             await self._flush(session, socket)
             try:
                 async with asyncio.timeout(TICK_S):
                     received, frame = await socket.receive()
-                events = session.apply(frame, received)
+                now = received - self._held_s
+                events = session.apply(frame, now)
             except TimeoutError:
-                received, events = self._clock(), []
+                received, now, events = self._clock(), self._listened_s(), []
             if events:
                 yield received, events
-            if received - looked >= TICK_S:
-                looked = received
-                if due := session.tick(received):
+            if now - looked >= TICK_S:
+                looked = now
+                if due := session.tick(now):
                     yield received, due
 
     async def _flush(self, session: KalshiSession, socket: KalshiSocket) -> None:
