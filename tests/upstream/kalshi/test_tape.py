@@ -188,6 +188,20 @@ def test_trades_before_the_cutoff_come_from_history_and_each_once(api_of):
     assert history.url.params["max_ts"] == str(int(cutoff.timestamp()) + 86_400 + 2)
 
 
+def test_trades_that_the_cutoff_may_pass_meanwhile_are_looked_for_in_history_too(api_of):
+    cutoff = datetime(2026, 3, 25, tzinfo=UTC)
+    rows = [trade(1, cutoff + timedelta(hours=2))]  # the cutoff has passed it when the live listing is read
+    api = api_of(
+        {
+            "/historical/cutoff": CUTOFF,
+            "/markets/trades": {"trades": [], "cursor": ""},
+            "/historical/trades": {"trades": rows, "cursor": ""},
+        }
+    )
+
+    assert [each.trade_id for each in api.trades(TICKER, cutoff + timedelta(hours=1))] == [rows[0]["trade_id"]]
+
+
 def test_trades_are_asked_for_a_little_wider_and_kept_to_their_times(api_of):
     rows = [trade(number, START + timedelta(seconds=10 - number)) for number in range(12)]
     api = api_of({"/historical/cutoff": CUTOFF, "/markets/trades": {"trades": rows, "cursor": ""}})
@@ -231,11 +245,25 @@ def test_candles_begin_at_their_start_and_those_without_trades_are_left_out(api_
     }
 
 
+@pytest.mark.parametrize(("after_start", "after_end"), [(0, 60), (0, 0), (60, 60)])  # both included, or one
+def test_a_candle_that_ends_between_two_requests_comes_once(api_of, after_start, after_end):
+    def candles(request):
+        first, last = (int(request.url.params[name]) for name in ("start_ts", "end_ts"))
+        ends = range(first + after_start, last + after_end, 60)
+        return {"ticker": TICKER, "candlesticks": [CANDLE | {"end_period_ts": end} for end in ends]}
+
+    api = api_of({f"/series/KXFED/markets/{TICKER}/candlesticks": candles})
+    found = [candle.start for candle in api.candles("KXFED", TICKER, START, START + 6000 * MINUTE)]
+
+    assert found == sorted(set(found))
+    assert set(found) >= {START + number * MINUTE for number in range(5999)}
+
+
 def test_a_settled_markets_candles_come_from_history_in_their_other_format(api_of):
     api = api_of({f"/historical/markets/{TICKER}/candlesticks": {"candlesticks": [HISTORICAL_CANDLE]}})
     found = list(api.candles("KXFED", TICKER, START, START + 12_000 * MINUTE, 1))
 
-    assert len(found) == 3  # one of each request, in the tests
+    assert len(found) == 1  # the same in each answer
     assert found[0].close == 570_000
     assert [asked.url.path.count("historical") for asked in api.asked] == [0, 1, 1, 1]
     with pytest.raises(NotFound):

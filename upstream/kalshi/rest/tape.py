@@ -138,7 +138,7 @@ class TapeClient(Requests):
             if trade.ts_ms <= _ms(until):
                 both.add(trade.trade_id)
             yield trade
-        if start is None or start < cutoff:
+        if start is None or start < until:
             for trade in self._trades("/historical/trades", ticker, start, until if end is None else min(end, until)):
                 if trade.trade_id not in both:
                     yield trade
@@ -187,7 +187,8 @@ class TapeClient(Requests):
             f"/series/{asked(series_ticker)}/markets/{asked(ticker)}/candlesticks",
             f"/historical/markets/{ticker}/candlesticks",
         ]
-        for params in _spans(start, end, minutes, MAX_CANDLES_PER_CALL):
+
+        def read(params: dict[str, Value]) -> Iterator[KalshiCandle]:
             try:
                 sent = self._get(paths[0], _candles, params)
             except NotFound:
@@ -195,19 +196,24 @@ class TapeClient(Requests):
                     raise
                 del paths[0]
                 sent = self._get(paths[0], _candles, params)
-            yield from self._read_candles(ticker, sent.candlesticks, minutes)
+            return self._read_candles(ticker, sent.candlesticks, minutes)
+
+        yield from _once(map(read, _spans(start, end, minutes, MAX_CANDLES_PER_CALL)))
 
     def candles_of_markets(
         self, tickers: Iterable[str], start: datetime, end: datetime, minutes: int = 1
     ) -> Iterator[KalshiCandle]:
         """Iterate over several live markets' candles; those of one market are oldest first."""
         for some in _portions(map(asked, tickers), MAX_MARKETS_PER_CALL):
-            for params in _spans(start, end, minutes, MAX_CANDLES_PER_CALL // len(some)):
-                of_all: dict[str, Value] = {"market_tickers": ",".join(some), **params}
-                sent = self._get("/markets/candlesticks", _candles_of_markets, of_all, tokens=len(some))
-                for market in sent.markets:
-                    if market.market_ticker in some:
-                        yield from self._read_candles(market.market_ticker, market.candlesticks, minutes)
+            spans = _spans(start, end, minutes, MAX_CANDLES_PER_CALL // len(some))
+            yield from _once(self._candles_of(some, minutes, params) for params in spans)
+
+    def _candles_of(self, tickers: list[str], minutes: int, params: dict[str, Value]) -> Iterator[KalshiCandle]:
+        of_all: dict[str, Value] = {"market_tickers": ",".join(tickers), **params}
+        sent = self._get("/markets/candlesticks", _candles_of_markets, of_all, tokens=len(tickers))
+        for market in sent.markets:
+            if market.market_ticker in tickers:
+                yield from self._read_candles(market.market_ticker, market.candlesticks, minutes)
 
     def _read_candles(self, ticker: str, pieces: list[msgspec.Raw], minutes: int) -> Iterator[KalshiCandle]:
         for piece in pieces:
@@ -235,6 +241,18 @@ def _portions(items: Iterable[str], most: int) -> Iterator[list[str]]:
     wanted = list(dict.fromkeys(items))
     for start in range(0, len(wanted), most):
         yield wanted[start : start + most]
+
+
+def _once(requests: Iterable[Iterable[KalshiCandle]]) -> Iterator[KalshiCandle]:
+    """Yield each request's candles without those of the request before it.
+
+    Whether the exchange's spans include their ends is not documented: one that ends between two may come twice.
+    """
+    before: set[tuple[str, datetime]] = set()
+    for candles in requests:
+        listed = [*candles]
+        yield from (each for each in listed if (each.ticker, each.start) not in before)
+        before = {(each.ticker, each.start) for each in listed}
 
 
 def _spans(start: datetime, end: datetime, minutes: int, most: int) -> Iterator[dict[str, Value]]:
