@@ -208,6 +208,41 @@ def test_a_refused_command_is_said_with_what_it_asked_for():
     assert talk.commands() == []
 
 
+def test_a_channel_that_is_acknowledged_after_its_own_refusal_is_not_asked_for_again():
+    talk = Talk()
+    [command] = talk.session.commands()
+    talk.hear({"type": "error", "id": command["id"], "msg": {"code": 18, "msg": "Timeout"}})
+    talk.hear({"type": "subscribed", "id": command["id"], "msg": {"channel": "orderbook_delta", "sid": 1}})
+
+    assert kinds(talk.hear(snapshot("A", 1), snapshot("B", 2))) == [BookAnchored, BookAnchored]
+    assert talk.wait(60) == []
+    assert talk.commands() == []
+
+
+@pytest.mark.parametrize("code", [10, 18, 25, 27])
+def test_what_was_refused_for_the_moment_is_asked_for_again_later_each_time(code):
+    talk = Talk()
+    waits = []
+    for _ in range(3):
+        [command] = talk.session.commands()
+        [refusal] = talk.hear({"type": "error", "id": command["id"], "msg": {"code": code, "msg": "Not now"}})
+        assert refusal.channels == ["orderbook_delta"]
+        began = talk.now
+        while not talk.session.subscriptions.commands:
+            talk.wait(0.25)
+        waits.append(talk.now - began)
+    talk.acknowledge(1)
+
+    assert waits == [1, 2, 4]
+    assert kinds(talk.hear(snapshot("A", 1))) == [BookAnchored]
+    [added] = wanting(talk, *"ABC")
+    talk.hear({"type": "error", "id": added["id"], "sid": 1, "seq": 2, "msg": {"code": 27, "msg": "Not now"}})
+    talk.wait(59)
+    assert {params["action"] for _, params in talk.commands()} == {"get_snapshot"}
+    talk.wait(1)
+    assert "add_markets" in {params["action"] for _, params in talk.commands()}
+
+
 def test_a_channel_that_is_acknowledged_after_the_refusal_of_another_is_taken():
     talk = Talk(channels=("orderbook_delta", "tradez"))
     [command] = talk.session.commands()

@@ -94,7 +94,10 @@ class SnapshotsRequested(msgspec.Struct, frozen=True):
 
 
 class CommandRefused(msgspec.Struct, frozen=True):
-    """The exchange refuses a command: these channels or markets are not subscribed to on this connection."""
+    """The exchange refuses a command: these channels or markets are not subscribed to.
+
+    After an error of `messages.MOMENTARY` they are asked for again, else not on this connection.
+    """
 
     code: int
     text: str

@@ -88,7 +88,7 @@ class KalshiFeed:
         await self._wants_changed()
 
     async def unfollow(self, tickers: Iterable[str]) -> None:
-        """Stop following some markets; messages under way may still arrive, and are dropped."""
+        """Stop following some markets; trades and tickers under way are still yielded, book changes as dropped."""
         for ticker in tickers:
             self._tickers.pop(ticker, None)
         await self._wants_changed()

@@ -45,8 +45,8 @@ class SocketSubscription:
     """Markets that it has, in order; None: all of the exchange."""
     seq: int = 0
     since_ms: int | None = None
-    refused: set[str] = field(default_factory=set)
-    """Markets that the exchange does not add: they are not asked for again on this connection."""
+    refused: dict[str, float] = field(default_factory=dict)
+    """Markets that the exchange does not add, and when to ask again; infinity: not on this connection."""
     unanchored: dict[str, float] = field(default_factory=dict)
     """Markets whose book has no snapshot, and when to ask for it."""
     snapshots_at: float = INFINITE
@@ -125,8 +125,9 @@ class SessionSubscriptions:
             self._command("unsubscribe", {"sids": [subscription.sid]}, PendingCommand(now + ACKNOWLEDGED_S))
             self.remove(subscription)
             return
-        subscription.refused.intersection_update(self.wanted)  # whoever follows one anew has it asked for anew
-        more = [each for each in self.wanted if each not in have and each not in subscription.refused]
+        for each in [each for each in subscription.refused if each not in self.wanted]:
+            del subscription.refused[each]  # whoever follows it anew has it asked for anew
+        more = [each for each in self.wanted if each not in have and now >= subscription.refused.get(each, now)]
         for some in _portions(more):
             self._update(subscription, "add_markets", some, now + ACKNOWLEDGED_S)
             have.update(dict.fromkeys(some))
@@ -151,6 +152,7 @@ class SessionSubscriptions:
         if channel == BOOKS:
             subscription.unanchor(tickers or (), now + FIRST_SNAPSHOTS_S)
         self.by_sid[sid] = subscription
+        self._asked.add(channel)  # it may have been refused before
         self.begin(now)
         return True
 
@@ -163,15 +165,15 @@ class SessionSubscriptions:
         listed = set(tickers)
         missing = [each for each in pending.tickers or () if each in self.wanted and each not in listed]
         self._forget(subscription, missing)
-        subscription.refused.update(missing)
+        subscription.refused.update(dict.fromkeys(missing, INFINITE))
         return missing
 
     def fail(self, command_id: int, code: int, named: list[str], now: float) -> tuple[PendingCommand | None, list[str]]:
         """Take note of a refused command; return it, and the markets that it leaves without what it asked for.
 
         Those are the markets that the error names, else all of the command. They are not added again, and their
-        snapshots not asked for soon; the others are. Channels that are acknowledged all the same are taken: whether
-        one fails them all is not documented.
+        snapshots not asked for soon; the others are. After a `MOMENTARY` error all is asked for again, later.
+        Channels that are acknowledged all the same are taken: whether one fails them all is not documented.
         """
         pending = self.pending.pop(command_id, None)
         if pending is None:
@@ -180,13 +182,17 @@ class SessionSubscriptions:
         if pending.channels:
             pending.due = INFINITE
             self.pending[command_id] = pending
+            if code in MOMENTARY:
+                for channel in pending.channels:
+                    self._asked.discard(channel)
+                    self.retry(channel, now)
             return pending, asked
         faulty = set(named)
         refused = [each for each in asked if each in faulty] or asked
         subscription = self.by_sid.get(pending.sid)
         if subscription is not None and pending.action == "add_markets":
             self._forget(subscription, asked)
-            subscription.refused.update(refused)
+            subscription.refused.update(dict.fromkeys(refused, now + MAX_RETRY_S if code in MOMENTARY else INFINITE))
         elif subscription is not None and pending.action == "get_snapshot" and code not in MOMENTARY:
             self._ask_without(subscription, asked, refused, now)
         return pending, refused
