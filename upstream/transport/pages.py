@@ -29,8 +29,9 @@ def walk(
 ) -> Iterator[CursorPage[T]]:
     """Follow cursors to the end; raise Incomplete as soon as cursors or pages repeat.
 
-    A page repeats if it came before, or if it has most items of the first page or of the page before it: to an
-    invalid cursor some exchanges answer with the first page again, to which new items may have been added meanwhile.
+    A page repeats if it came before, or if most of its items are most of the first page's or of those of the page
+    before it: to an invalid cursor some exchanges answer with the first page again, to which new items may have been
+    added meanwhile.
     """
     seen = {cursor}
     seen_pages: set[int] = set()
@@ -59,4 +60,4 @@ def walk(
 
 
 def _mostly(known: frozenset[str], ids: tuple[str, ...]) -> bool:
-    return 2 * len(known.intersection(ids)) > len(known)
+    return 2 * len(known.intersection(ids)) > max(len(known), len(ids))

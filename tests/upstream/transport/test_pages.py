@@ -58,6 +58,12 @@ def test_an_item_that_moved_to_a_later_page_does_not_end_the_walk():
     assert walked(pages) == ([None, "a", "b"], [1, 2, 3, 4, 5, 3, 1], None)
 
 
+def test_the_one_item_of_a_short_page_may_come_again():
+    pages = [Page([1], [], 99, "a"), Page([1, 2, 3], [], 0, "b"), Page([4], [], 99, "c"), Page([4, 5, 6], [], 0, None)]
+
+    assert walked(pages) == ([None, "a", "b", "c"], [1, 1, 2, 3, 4, 4, 5, 6], None)
+
+
 def test_a_walk_without_an_end_is_given_up(monkeypatch):
     monkeypatch.setattr("upstream.transport.pages.MAX_PAGES", 5)
 
