@@ -33,7 +33,8 @@ class KalshiFeed:
 
     `channels` are followed for `tickers` and those of later calls of `follow`, `everywhere` for the whole exchange.
     Each connection is signed anew; after a lost one, or one that cannot be opened, the next is tried later each time.
-    Without a key it raises Unauthenticated.
+    Without a key it raises Unauthenticated. A cancelled wait for the next events (`asyncio.wait_for`) ends the feed:
+    `async for` stops.
     """
 
     def __init__(
