@@ -41,6 +41,9 @@ PIECES = (
 
 KALSHI_MARKET = samples.TICKER
 KALSHI_EVENT = "KXFED-27APR"
+KALSHI_LISTED = json.dumps(
+    {"series": [samples.SERIES], "events": [samples.EVENT], "markets": [samples.MARKET]}
+).encode()
 KALSHI_ANCHORED = (samples.frame(samples.SUBSCRIBED), samples.frame(samples.SNAPSHOT))
 
 BOOK = json.dumps(
@@ -98,6 +101,15 @@ def all_seeds(recorded: Path) -> dict[str, list[bytes]]:
         "kalshi_frame": [
             *map(samples.frame, samples.FRAMES),
             samples.frame(samples.DELTA | {"seq": 3}),
+        ],
+        "kalshi_tape": [
+            _capture([{**each, "msg": {**each["msg"], "market_ticker": KALSHI_MARKET}} for each in _played()]),
+            _capture(_played()),
+            _encoded({"markets": [samples.FINAL, samples.COMBO], "trades": [samples.TRADE]}),
+            _encoded(
+                {"series": [samples.SERIES | {"ticker": "KXA"}], "events": [samples.EVENT | {"event_ticker": "A"}]}
+            ),
+            _encoded({"path": f"/markets/{KALSHI_MARKET}/orderbook", "body": {"orderbook_fp": samples.ORDERBOOK}}),
         ],
         "chain_node": [
             _encoded([{"jsonrpc": "2.0", "id": 0, "result": block}, {"jsonrpc": "2.0", "id": 1, "result": block}]),
@@ -210,6 +222,17 @@ def _frames() -> list[bytes]:
         },
     )
     return [_encoded(frame | common) for frame in frames_]
+
+
+def _played() -> list[dict[str, Any]]:
+    return [each for each in samples.FRAMES if isinstance(each.get("msg"), dict)]
+
+
+def _capture(frames_: list[dict[str, Any]]) -> bytes:
+    sent = {"cmd": "subscribe", "params": {"channels": ["orderbook_delta"], "use_yes_price": True}}
+    lines: list[dict[str, Any]] = [{"at_ms": int(NOW_S * 1000), "sent": sent}]
+    lines += [{"at_ms": int(NOW_S * 1000) + at, "frame": each} for at, each in enumerate(frames_)]
+    return b"\n".join(map(_encoded, lines))
 
 
 def _commands() -> list[bytes]:

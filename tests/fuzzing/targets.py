@@ -10,6 +10,8 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import io
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +46,9 @@ from upstream.polymarket.clob.client import Clob
 from upstream.polymarket.data_api.client import DataApi
 from upstream.polymarket.gamma.client import Gamma, nested_markets
 from upstream.polymarket.market_channel.frames import parse
+from upstream.sandbox.kalshi.exchange.exchange import KalshiExchange
+from upstream.sandbox.kalshi.tape.playback import KalshiPlayback
+from upstream.sandbox.tape.folder import UnplayableError
 from upstream.transport import addresses
 from upstream.transport.errors import FAULTS, SocketLost, UpstreamError
 from upstream.transport.http import Client, retry_after
@@ -167,6 +172,21 @@ def kalshi_frame(data: bytes) -> None:
         book.whole(ticker).outcome(1)
 
 
+def kalshi_tape(data: bytes) -> None:
+    """Play a recording of the second exchange after the series, event and market that it is about, and encode all."""
+    exchange = KalshiExchange()
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "a.json").write_bytes(seeds.KALSHI_LISTED)
+        Path(folder, "b.json").write_bytes(data)
+        with contextlib.suppress(UnplayableError):
+            start_ms = int(seeds.NOW_S * 1000)
+            KalshiPlayback(exchange, Path(folder), start_ms=start_ms, speed=0, progress=str).advance(0)
+    for listed in (*exchange.series.values(), *exchange.events.values(), *exchange.markets.values()):
+        msgspec.json.encode(listed.json())
+    msgspec.json.encode([trade.rest() for trade in exchange.trades.newest_first()])
+    exchange.log.after(0, exchange.log.n)
+
+
 def chain_node(data: bytes) -> None:
     """Read an answer of a chain's node: the newest blocks, and logs."""
     node = RpcEndpoint(URL, 0, Answering(data))
@@ -263,7 +283,7 @@ _BODIES = sorted({endpoint.body for endpoint in ENDPOINTS if endpoint.body}, key
 TARGETS: dict[str, Callable[[bytes], None]] = {
     each.__name__: each
     for each in (
-        *(market_frame, gamma, clob, data_api, kalshi_rest, kalshi_frame, chain_node, chain_logs),
+        *(market_frame, gamma, clob, data_api, kalshi_rest, kalshi_frame, kalshi_tape, chain_node, chain_logs),
         *(webhook_url, http_headers, websocket_frames, stream_command, replay_request),
         *(query_parameters, request_body, cursor),
     )

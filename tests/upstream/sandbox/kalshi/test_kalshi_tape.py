@@ -173,6 +173,7 @@ def test_recorded_bodies_are_played_and_the_times_are_shifted(http, tmp_path):
         (json.dumps({"at_ms": 1_781_159_489_000, "frame": "[" * 9_000}), "malformed frame: not JSON"),
         (json.dumps({"at_ms": 1_781_159_489_000, "frame": [1]}), "malformed frame: not an object"),
         (json.dumps({"at_ms": 1_781_159_489_000, "frame": {"msg": {}}}), "malformed frame: no type"),
+        (json.dumps({"at_ms": 1_781_159_489_000, "frame": {"type": [], "msg": {}}}), "malformed frame: no type"),
         (json.dumps({"at_ms": 1_781_159_489_000, "connection": -1, "frame": {}}), "malformed connection"),
         (frame(1_781_159_489_000, "trade", {"market_ticker": TICKER}), "malformed message"),
         (frame(1_781_159_489_000, "trade", {"market_ticker": "NONE"}), "of a market that nothing describes"),
@@ -218,6 +219,8 @@ def test_a_file_that_cannot_be_used_is_listed_with_the_reason(http, tmp_path):
             "path": f"{REST}/markets/{TICKER}/orderbook?depth=2",
             "body": {"orderbook_fp": {"yes_dollars": [["0.1", "2"]]}},
         },
+        odd_book={"path": f"{REST}/markets/{TICKER}/orderbook", "body": {"orderbook_fp": []}},
+        series={"series": {"ticker": "KXODD", "tags": 5}},
         status={"exchange_active": True},
         grids={"markets": [{**MARKET, "ticker": "Y", "price_ranges": [{"start": "1", "end": "0", "step": "0"}]}]},
         trades={"trades": [{"ticker": "NONE", "trade_id": "1", "created_time": "2026-01-01"}, {"ticker": TICKER}]},
@@ -242,6 +245,8 @@ def test_a_file_that_cannot_be_used_is_listed_with_the_reason(http, tmp_path):
     assert files["market.json"]["left_out"] == {"listed already by another row": {"rows": 1, "first_row": None}}
     assert files["grids.json"]["left_out"] == {"malformed price_ranges": {"rows": 1, "first_row": None}}
     assert set(files["trades.json"]["left_out"]) == {"of a market that nothing describes"}
+    assert files["odd_book.json"]["left_out"] == {"malformed book": {"rows": 1, "first_row": None}}
+    assert files["series.json"]["used"] == 1
     assert unread["book.json"] == "a book of no market: `path` is missing"
     assert unread["status.json"].startswith("unknown kind: an answer with exchange_active")
     assert unread["picture.png"].startswith("unknown kind")

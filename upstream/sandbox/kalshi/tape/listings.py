@@ -45,7 +45,8 @@ class Lister:
         ticker = ticker_of(row.get("ticker"))
         if ticker in self._exchange.series:
             return False
-        tags = [str(tag) for tag in row.get("tags") or () if isinstance(tag, str)]
+        given = row.get("tags")
+        tags = [tag for tag in given if isinstance(tag, str)] if isinstance(given, list) else []
         series = KalshiSeries(ticker, _text(row, "title"), _text(row, "category"), tags, _shard(row))
         series.whole = {name: value for name, value in row.items() if name not in ("ticker", "exchange_index")}
         self._exchange.add_series(series)

@@ -271,7 +271,7 @@ class KalshiPlayback:
             except KeyError:
                 file.leave("of a market that nothing describes")
                 continue
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, AttributeError) as error:
                 file.leave(str(error) if str(error).startswith("malformed ") else "malformed book")
                 continue
             market.book.clear()

@@ -154,14 +154,17 @@ def _capture(tape: KalshiTape, file: File, rows: list[tuple[int, dict[str, Any]]
             file.leave(str(error), row)
             continue
         kind, msg = frame.get("type"), frame.get("msg")
+        if not isinstance(kind, str):
+            file.leave("malformed frame: no type", row)
+            continue
         if kind not in PLAYED or not isinstance(msg, dict):
-            file.leave("an answer to a command" if isinstance(kind, str) else "malformed frame: no type", row)
+            file.leave("an answer to a command", row)
             continue
         last_ms = max(last_ms, at_ms)  # an arrival is never before the one above it
         sid = frame.get("sid")
         source = file.name, connection, sid if isinstance(sid, int) else 0
         known = yes.get(connection, False)
-        tape.frames.append(RecordedFrame(last_ms, len(tape.frames), file, row, source, str(kind), msg, known))
+        tape.frames.append(RecordedFrame(last_ms, len(tape.frames), file, row, source, kind, msg, known))
 
 
 def _connection(value: Any) -> int:
