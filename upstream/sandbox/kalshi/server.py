@@ -120,7 +120,7 @@ class KalshiSandbox(SandboxServer):
             *BookRoutes(self.exchange, markets).routes(),
             *TradeRoutes(self.exchange, markets).routes(),
             *markets.routes(),
-            *EventRoutes(self.exchange).routes(),
+            *EventRoutes(self.exchange, markets).routes(),
             *ServiceRoutes(self.exchange, tier).routes(),
         ]
         return Starlette(

@@ -83,6 +83,8 @@ def test_markets_are_found_by_ticker_event_series_and_time(played, http):
     assert {one["ticker"] for one in named} == {first, second}
     siblings = get(http, played, "/markets", event_ticker=market["event_ticker"])["markets"]
     assert {one["event_ticker"] for one in siblings} == {market["event_ticker"]}
+    other = next(one for one in walk(http, played, "/events", "events") if one["event_ticker"] != event["event_ticker"])
+    assert get(http, played, "/markets", tickers=first, event_ticker=other["event_ticker"])["markets"] == []
     of_series = walk(http, played, "/markets", "markets", series_ticker=event["series_ticker"])
     assert first in {one["ticker"] for one in of_series}
     fresh = walk(http, played, "/markets", "markets", min_created_ts=START_MS // 1000, status="open")
@@ -93,6 +95,9 @@ def test_markets_are_found_by_ticker_event_series_and_time(played, http):
         {"min_created_ts": 1, "status": "settled"},
         {"min_close_ts": 1, "status": "open"},
         {"min_updated_ts": 1, "status": "open"},
+        {"min_updated_ts": 1, "tickers": first},
+        {"min_updated_ts": 1, "event_ticker": event["event_ticker"]},
+        {"min_updated_ts": 1, "mve_filter": "only"},
     ):
         assert refusal(http, played, "/markets", **query)[0] == 400
 
@@ -237,16 +242,14 @@ def test_markets_settled_before_the_cutoff_are_historical_and_their_events_stay(
     live = open_tickers(http, played, 1)[0]
     assert refusal(http, played, f"/historical/markets/{live}")[0] == 404
     assert refusal(http, played, "/historical/markets", tickers="A", event_ticker="B")[0] == 400
-    candles = get(
-        http,
-        played,
-        f"/historical/markets/{ticker}/candlesticks",
-        start_ts=0,
-        end_ts=START_MS // 1000,
-        period_interval=1440,
-    )["candlesticks"]
+    asked = {"start_ts": 0, "end_ts": START_MS // 1000, "period_interval": 1440}
+    candles = get(http, played, f"/historical/markets/{ticker}/candlesticks", **asked)["candlesticks"]
     assert {"open", "high", "low", "close"} <= candles[0]["price"].keys()
     assert isinstance(candles[0]["volume"], str)
+    assert (candles[0]["yes_bid"]["close"], candles[0]["yes_ask"]["close"]) == ("0.0000", "1.0000"), "no orders"
+    assert get(http, played, "/markets/candlesticks", market_tickers=ticker, **asked)["markets"] == []
+    series = played.exchange.events[event].series.ticker
+    assert get(http, played, f"/series/{series}/events/{event}/candlesticks", **asked)["market_candlesticks"] == []
 
 
 def test_candles_are_made_of_the_trades(played, http):

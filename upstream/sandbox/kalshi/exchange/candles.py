@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from upstream.sandbox.kalshi.formats import contracts, dollars
+from upstream.transport.micro import ONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -112,7 +113,7 @@ def _merged(bars: Sequence[Bar], minutes: int) -> Iterator[Bar]:
 
 
 def candle(bar: Bar, minutes: int, suffix: str = "_dollars", counts: str = "_fp") -> dict[str, Any]:
-    """Return a bar as the API shows it; historical ones have no suffixes."""
+    """Return a bar as the API shows it: no bid is 0, no ask is 1; historical ones have no suffixes."""
 
     def named(ohlc: Ohlc) -> dict[str, str]:
         return {
@@ -125,12 +126,11 @@ def candle(bar: Bar, minutes: int, suffix: str = "_dollars", counts: str = "_fp"
         price[f"mean{suffix}"] = dollars(round(bar.value / bar.volume / 100) * 100)
     if bar.previous:
         price[f"previous{suffix}"] = dollars(bar.previous)
-    none = [0] * 4
     return {
         "end_period_ts": (bar.start + minutes) * 60,
         "price": price,
-        "yes_bid": named(bar.bid or none),
-        "yes_ask": named(bar.ask or none),
+        "yes_bid": named(bar.bid or [0] * 4),
+        "yes_ask": named(bar.ask or [ONE] * 4),
         f"volume{counts}": contracts(bar.volume),
         f"open_interest{counts}": contracts(bar.open_interest),
     }

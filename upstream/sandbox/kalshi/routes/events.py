@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.kalshi.exchange.exchange import KalshiExchange
     from upstream.sandbox.kalshi.exchange.listings import KalshiEvent, KalshiMarket, KalshiSeries
+    from upstream.sandbox.kalshi.routes.markets import MarketRoutes
 
 MAX_EVENTS = 200
 
@@ -22,8 +23,9 @@ MAX_EVENTS = 200
 class EventRoutes:
     """Endpoints of events and series."""
 
-    def __init__(self, exchange: KalshiExchange) -> None:
+    def __init__(self, exchange: KalshiExchange, markets: MarketRoutes) -> None:
         self._exchange = exchange
+        self._markets = markets
 
     def routes(self) -> list[Route]:
         """Return the routes."""
@@ -70,12 +72,7 @@ class EventRoutes:
 
     def _live(self, event: KalshiEvent) -> list[KalshiMarket]:
         """Return an event's markets that REST knows on this side of the cutoff."""
-        exchange = self._exchange
-        return [
-            market
-            for market in event.markets
-            if market.listed_ms <= exchange.now_ms and not 0 < market.settled_ms < exchange.cutoff_ms
-        ]
+        return [market for market in event.markets if self._markets.is_shown(market)]
 
     def _find(self, request: Request) -> KalshiEvent:
         event = self._exchange.events.get(request.path_params["ticker"])

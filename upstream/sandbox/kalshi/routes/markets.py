@@ -62,15 +62,15 @@ class MarketRoutes:
     def find(self, ticker: str, *, historical: bool = False) -> KalshiMarket:
         """Return a market that REST knows on one side of the cutoff."""
         market = self._exchange.markets.get(ticker)
-        if market is None or not self._known(market) or self._is_old(market) != historical:
+        if market is None or not self.is_shown(market, historical=historical):
             raise not_found()
         return market
 
-    def _known(self, market: KalshiMarket) -> bool:
-        return market.listed_ms <= self._exchange.now_ms
-
-    def _is_old(self, market: KalshiMarket) -> bool:
-        return 0 < market.settled_ms < self._exchange.cutoff_ms
+    def is_shown(self, market: KalshiMarket, *, historical: bool = False) -> bool:
+        """Return whether REST knows a market on one side of the cutoff."""
+        exchange = self._exchange
+        is_old = 0 < market.settled_ms < exchange.cutoff_ms
+        return market.listed_ms <= exchange.now_ms and is_old == historical
 
     def one(self, request: Request) -> Json:
         """Return a market."""
@@ -98,7 +98,7 @@ class MarketRoutes:
             request,
             self._candidates(query),
             limit_of(query, 100, MAX_MARKETS),
-            lambda market: self._known(market) and self._is_old(market) == historical and wanted(market),
+            lambda market: self.is_shown(market, historical=historical) and wanted(market),
         )
         return {"markets": [market.json() for market in found], "cursor": cursor}
 
@@ -125,9 +125,11 @@ def market_filter(query: QueryParams) -> Callable[[KalshiMarket], bool]:
     for name in times:
         if status not in TIMES[name][1]:
             raise invalid("timestamp filter does not go with the status filter", f"{name} and {status}")
-    combos = query.get("mve_filter", "")
+    combos, event = query.get("mve_filter", ""), query.get("event_ticker", "")
     if combos not in ("", "only", "exclude"):
         raise invalid("invalid mve_filter")
+    if "updated" in times and (combos == "only" or event or query.get("tickers")):
+        raise invalid("min_updated_ts goes with mve_filter=exclude and series_ticker alone")
     series = query.get("series_ticker", "")
     statuses = STATUSES.get(status)
 
@@ -135,6 +137,7 @@ def market_filter(query: QueryParams) -> Callable[[KalshiMarket], bool]:
         return (
             (statuses is None or market.status in statuses)
             and (not combos or market.combo == (combos == "only"))
+            and (not event or market.event.ticker == event)
             and (not series or market.event.series.ticker == series)
             and all(within(TIMES[name][0](market), bounds) for name, bounds in times.items())
         )

@@ -111,9 +111,10 @@ class TradeRoutes:
         if event is None or event.series.ticker != request.path_params["series"]:
             raise not_found()
         asked = Asked.of(request.query_params)
+        markets = [market for market in event.markets if self._markets.is_shown(market)]
         return {
-            "market_tickers": [market.ticker for market in event.markets],
-            "market_candlesticks": [self._candles(market, asked) for market in event.markets],
+            "market_tickers": [market.ticker for market in markets],
+            "market_candlesticks": [self._candles(market, asked) for market in markets],
             "adjusted_end_ts": asked.end_s,
         }
 
@@ -123,7 +124,8 @@ class TradeRoutes:
         tickers = several(query, "market_tickers")
         if not 1 <= len(tickers) <= MAX_CANDLE_MARKETS:
             raise invalid("invalid market_tickers", f"1 to {MAX_CANDLE_MARKETS} tickers")
-        markets = [self._exchange.markets[ticker] for ticker in tickers if ticker in self._exchange.markets]
+        listed = [self._exchange.markets[ticker] for ticker in tickers if ticker in self._exchange.markets]
+        markets = [market for market in listed if self._markets.is_shown(market)]
         asked = Asked.of(query)
         found = [(market, self._candles(market, asked)) for market in markets]
         if sum(len(candles) for _, candles in found) > MAX_CANDLES:
