@@ -66,6 +66,17 @@ def test_id_0_counts_as_none(shared, http):
     assert "id" not in converse(shared, http, talk).messages[0]
 
 
+def test_ids_of_no_market_follow_nothing(sandbox, http):
+    async def talk(listener):
+        await listener.subscribe("ticker", market_ids=["none"])
+        await listener.play(10 * SECOND)
+        assert not listener.of("ticker")
+        await listener.ask("unsubscribe", sids=[1])
+        await listener.subscribe("ticker", market_ids=[next(iter(sandbox.exchange.by_id))])
+
+    converse(sandbox, http, talk)
+
+
 def test_a_repeated_subscribe_adds_markets_and_the_answer_is_numbered(sandbox, http):
     first, second = open_tickers(http, sandbox, 2)
 

@@ -153,7 +153,7 @@ class CommandHandler:
             connection.last_sid,
             channel,
             connection,
-            tickers or None,
+            tickers,
             yes=params.get("use_yes_price") is True,
             quiet=params.get("skip_ticker_ack") is True,
         )
