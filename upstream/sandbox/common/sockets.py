@@ -39,6 +39,9 @@ class Queues(Protocol):
     def disconnect_slow(self, connection: Any) -> None:
         """Handle a connection whose queue is full."""
 
+    def forget(self, connection: Any) -> None:
+        """Send a connection nothing more."""
+
     def record(self, fault: Any, connection_id: int, n: int) -> None:
         """Record how a fault changed a message."""
 
@@ -105,17 +108,19 @@ class QueuedConnection:
             self.sent += len(some)
 
     def _offer_faulty(self, message: bytes, framed: bytes, n: int) -> None:
-        struck = {fault.kind: fault for fault in self._hub.faults.on_message(self.id)}
+        faults = self._hub.faults.on_message(self.id)
+        struck = {fault.kind: fault for fault in faults}
         if "silent" in struck:
             return
-        for kind, fault in struck.items():
+        for fault in faults:
             self._hub.record(fault, self.id, n)
-            if kind.startswith("corrupt_"):
-                message = self._hub.corrupted(kind, message)
+            if fault.kind.startswith("corrupt_"):
+                message = self._hub.corrupted(fault.kind, message)
                 framed = frame(message)
         if "cut_frame" in struck:
             self.flush()
             self._socket.write(framed[: len(framed) // 2])
+            self._hub.forget(self)  # what came after would be read as the frame's other half
             self.end(NO_HANDSHAKE)
             return
         held, self._held = self._held, None

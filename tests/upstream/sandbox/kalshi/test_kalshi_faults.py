@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from collections import Counter
 
 import httpx
 import pytest
@@ -70,6 +71,14 @@ def test_a_withheld_message_leaves_a_gap_that_the_log_explains(sandbox, http, fa
     sent = [line for line in lines if line["kind"] == "orderbook_delta" and line.get("sent") and line["n"] not in of]
     received = heard.of("orderbook_delta")
     assert [line["msg"]["delta_fp"] for line in sent] == [one["msg"]["delta_fp"] for one in received]
+
+
+def test_of_two_faults_of_a_kind_the_log_tells_each(sandbox, http, faulty):
+    followed(sandbox, http, lambda: faulty(*[{"kind": "drop", "probability": 0.5}] * 2))
+
+    planned = http.get(f"{sandbox.url}/sandbox/faults").json()
+    told = Counter(line["msg"]["id"] for line in truth(http, sandbox) if "of" in line["msg"])
+    assert told == {fault["id"]: fault["hits"] for fault in planned}
 
 
 def test_a_message_comes_twice_with_the_same_number(sandbox, http, faulty):
@@ -173,6 +182,26 @@ def test_sockets_break_with_and_without_a_handshake_also_in_the_middle_of_a_fram
 
     heard = converse(sandbox, http, talk)
     assert len(heard.messages) <= 1 or fault["kind"] == "close"
+
+
+def test_after_half_a_frame_nothing_comes(sandbox, http, faulty):
+    """The client reads whole messages, then the connection's end, and no frame that two halves make up."""
+    play(sandbox, 5 * SECOND)
+    tickers = open_tickers(http, sandbox)
+
+    async def talk(listener):
+        await listener.subscribe("orderbook_delta", market_tickers=tickers)
+        await asyncio.to_thread(faulty, {"kind": "cut_frame", "probability": 0.02})
+        await asyncio.to_thread(play, sandbox, MINUTE)
+        with pytest.raises(websockets.ConnectionClosed) as closed:
+            await listener.listen(lambda: False)
+        assert closed.value.sent is None, "the client found no fault with a frame"
+        await listener.socket.wait_closed()
+
+    heard = converse(sandbox, http, talk)
+    lines = [line for line in truth(http, sandbox) if line["kind"] == "fault" and "of" in line["msg"]]
+    assert [line["msg"]["fault"] for line in lines] == ["cut_frame"]
+    assert heard.of("orderbook_delta")
 
 
 def test_one_connection_alone_is_struck(sandbox, http, faulty):
