@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
 
 from upstream.sandbox.chain.refusals import REFUSALS
-from upstream.sandbox.common.faults import FaultPlan, HttpFault, PlannedFault, changed_size, read_faults
+from upstream.sandbox.common.faults import FaultPlan, HttpFault, PlannedFault, changed_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,8 +99,3 @@ class Faults(FaultPlan[Fault]):
         if kind == "corrupt_hash":
             return self.corrupt(message, "hash", lambda _hash, dice: f"{dice.getrandbits(160):040x}")
         return self.corrupt(message, "size", changed_size)
-
-
-def read_script(script: bytes | str) -> list[Fault]:
-    """Parse a fault or a list of faults; msgspec.ValidationError describes what is invalid."""
-    return read_faults(Fault, script)

@@ -14,7 +14,6 @@ from upstream.sandbox.common.faulty_http import FaultyHttp
 from upstream.sandbox.common.pace import Pace
 from upstream.sandbox.common.server import EventSource, SandboxServer
 from upstream.sandbox.common.sockets import MAX_QUEUE
-from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.exchange.exchange import SandboxExchange
 from upstream.sandbox.faults import RPC, SOCKET, Fault, Faults
 from upstream.sandbox.routes.chain import ChainApi
@@ -31,8 +30,6 @@ from upstream.sandbox.tape.playback import Playback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from starlette.websockets import WebSocket
 
     from upstream.sandbox.exchange.wire import Fact
 
@@ -74,15 +71,15 @@ class Sandbox(SandboxServer):
         limits: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        if (simulate is None) == (tape is None):
-            raise ValueError("either a seed to simulate or a tape to play")
         super().__init__(
+            simulate=simulate,
+            tape=tape,
             host=host,
             port=port,
             start_ms=start_ms,
             hold=hold,
-            log=TruthLog(Path(log) if log else None),
-            faults=Faults(time.monotonic, seed=simulate or 0),
+            log=log,
+            plan=Faults,
             script=faults,
         )
         self.hub = SocketHub(self.faults, self._record, queue_size=queue_size, max_tokens=max_tokens)
@@ -176,13 +173,10 @@ class Sandbox(SandboxServer):
                 Mount("/data", routes=self.data_api.routes()),
                 *self.rpc.routes(),
                 Mount("/sandbox", routes=ControlApi(self).routes()),
-                WebSocketRoute(SOCKET, self._serve_socket),
+                WebSocketRoute(SOCKET, self.hub.serve),
             ],
             lifespan=self._lifespan,
         )
-
-    async def _serve_socket(self, websocket: WebSocket) -> None:
-        await self.hub.serve(websocket)
 
     def keep_house(self) -> None:
         """Mine blocks, and sample prices once a minute."""

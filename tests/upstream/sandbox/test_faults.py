@@ -12,7 +12,8 @@ import websockets
 
 from tests.patience import until
 from tests.upstream.sandbox.conftest import fall_silent, follow, open_tokens, walk
-from upstream.sandbox.faults import read_script
+from upstream.sandbox.common.faults import read_faults
+from upstream.sandbox.faults import Fault
 from upstream.sandbox.server import Sandbox
 
 
@@ -183,9 +184,7 @@ def test_messages_are_lost_doubled_and_swapped_and_the_log_says_which(kind):
     """A connection with the fault receives other messages than one without; the log explains the difference."""
     with (
         httpx.Client(trust_env=False) as http,
-        Sandbox(
-            simulate=21, rate=300, faults=read_script(f'{{"kind":"{kind}","probability":0.2,"target":"/ws/market#2"}}')
-        ) as exchange,
+        Sandbox(simulate=21, rate=300, faults=[Fault(kind=kind, probability=0.2, target="/ws/market#2")]) as exchange,
     ):
         tokens = open_tokens(http, exchange)
 
@@ -276,14 +275,14 @@ def test_faults_are_listed_and_stopped_one_by_one(sandbox, http, faulty):
 )
 def test_a_script_that_makes_no_sense_is_refused(sandbox, http, script):
     with pytest.raises(msgspec.MsgspecError):
-        read_script(script)
+        read_faults(Fault, script)
     assert http.post(f"{sandbox.url}/sandbox/faults", content=script).status_code == 400
 
 
 def test_faults_do_not_change_what_happens():
     lines = []
     for script in ("[]", '[{"kind":"drop","probability":0.5},{"kind":"error"}]'):
-        with Sandbox(simulate=30, rate=300, start_ms=1_795_000_000_000, faults=read_script(script)) as exchange:
+        with Sandbox(simulate=30, rate=300, start_ms=1_795_000_000_000, faults=read_faults(Fault, script)) as exchange:
             until(lambda exchange=exchange: exchange.log.n > 150)
             lines.append(exchange.call(lambda exchange=exchange: exchange.log.after(0, 150)))
 

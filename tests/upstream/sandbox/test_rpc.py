@@ -10,7 +10,8 @@ import pytest
 from tests.patience import until
 from upstream.sandbox.chain import logs as chain_logs
 from upstream.sandbox.chain.refusals import REFUSALS
-from upstream.sandbox.faults import read_script
+from upstream.sandbox.common.faults import read_faults
+from upstream.sandbox.faults import Fault
 from upstream.sandbox.server import Sandbox
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ def test_a_fault_of_no_known_error_is_not_planned(sandbox, http):
 
     assert answer.status_code == 400
     assert "too_many_results" in answer.json()["error"]
-    assert read_script('{"kind": "lag"}')[0].target == "/rpc"
+    assert read_faults(Fault, '{"kind": "lag"}')[0].target == "/rpc"
 
 
 def test_recorded_trades_are_settled_on_a_simulated_chain(small_tape, http):

@@ -1,4 +1,4 @@
-"""Endpoints that no exchange has: a sandbox's status, faults, truth log and clock."""
+"""Endpoints that no exchange has: a sandbox's status, faults, truth log, tape and clock."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from starlette.routing import Route
 
     from upstream.sandbox.common.faults import FaultPlan
+    from upstream.sandbox.common.server import RecordedSource
     from upstream.sandbox.common.truth_log import TruthLog
 
 LINES = 10_000
@@ -42,6 +43,10 @@ class Controlled(Protocol):
     def log(self) -> TruthLog:
         """Return the truth log."""
 
+    @property
+    def playback(self) -> RecordedSource | None:
+        """Return what plays a tape, if one is played."""
+
     def status(self) -> dict[str, Any]:
         """Return what the sandbox is doing."""
 
@@ -68,6 +73,7 @@ class SandboxControl:
                 ("DELETE",),
             ),
             route("/log", self.lines),
+            route("/tape", self.tape),
             route("/play", self.play, ("POST",)),
         ]
 
@@ -89,6 +95,13 @@ class SandboxControl:
         except LineGoneError as error:
             raise RefusedError(410, {"error": str(error)}) from error
         return Response(found, media_type="application/x-ndjson")
+
+    def tape(self, _request: Request) -> dict[str, Any]:
+        """Return per file of the tape what was used of it, or why nothing was, as data and as lines of text."""
+        playback = self._controlled.playback
+        if playback is None:
+            raise RefusedError(404, {"error": "no tape is played"})
+        return playback.tape.account() | {"lines": list(playback.tape.lines())}
 
     def play(self, _request: Request) -> dict[str, Any]:
         """Start playing when held."""

@@ -8,11 +8,13 @@ import resource
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import uvicorn
 
 from upstream.sandbox.common.frames import FrameProtocol
+from upstream.sandbox.common.truth_log import TruthLog
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from upstream.sandbox.common.faults import FaultPlan, PlannedFault
     from upstream.sandbox.common.pace import Pace
     from upstream.sandbox.common.sockets import ConnectionHub
-    from upstream.sandbox.common.truth_log import TruthLog
 
 Result = TypeVar("Result")
 
@@ -48,10 +49,23 @@ class EventSource(Protocol):
     def state(self) -> dict[str, Any]: ...
 
 
+class Recordings(Protocol):
+    """What was read from a folder of recordings."""
+
+    def account(self) -> dict[str, Any]:
+        """Return per file what was used of it, or why nothing was."""
+
+    def lines(self) -> Iterable[str]:
+        """Return the account as lines of text."""
+
+
 class RecordedSource(EventSource, Protocol):
     """A tape: it begins when it is played, and 0 as its speed is as fast as possible."""
 
     speed: float
+
+    @property
+    def tape(self) -> Recordings: ...
 
     def begin(self, start_ms: int) -> None: ...
 
@@ -60,7 +74,7 @@ class SandboxServer:
     """A sandbox exchange on a local port, whatever the exchange.
 
     A subclass sets `app`, `hub`, `source`, and of the last two what it has: `pace` of a simulation, `playback` of a
-    tape. With `hold` nothing is played until `play()`.
+    tape. Either a seed to `simulate` or a folder as `tape` is given. With `hold` nothing is played until `play()`.
     """
 
     app: ASGIApp
@@ -70,15 +84,20 @@ class SandboxServer:
     def __init__(
         self,
         *,
+        simulate: int | None,
+        tape: Path | str | None,
         host: str,
         port: int,
         start_ms: int | None,
         hold: bool,
-        log: TruthLog,
-        faults: FaultPlan[Any],
+        log: Path | str | None,
+        plan: Callable[[Callable[[], float], int], FaultPlan[Any]],
         script: Iterable[PlannedFault],
     ) -> None:
-        self.log, self.faults = log, faults
+        if (simulate is None) == (tape is None):
+            raise ValueError("either a seed to simulate or a tape to play")
+        self.log = TruthLog(Path(log) if log else None)
+        self.faults = plan(time.monotonic, simulate or 0)
         self.pace: Pace | None = None
         self.playback: RecordedSource | None = None
         self.host, self.port = host, port
@@ -241,6 +260,10 @@ class SandboxServer:
             self.keep_house()
             self.log.flush()
             await asyncio.sleep(HOUSEKEEPING_S)
+
+    def status(self) -> dict[str, Any]:
+        """Return what is played, its progress, `markets` and other counts, and the subscribers."""
+        raise NotImplementedError
 
     def keep_house(self) -> None:
         """Do what is due ten times a second."""

@@ -16,7 +16,6 @@ from upstream.sandbox.common.faulty_http import FaultyHttp
 from upstream.sandbox.common.pace import Pace
 from upstream.sandbox.common.server import SandboxServer
 from upstream.sandbox.common.sockets import MAX_QUEUE
-from upstream.sandbox.common.truth_log import TruthLog
 from upstream.sandbox.kalshi.exchange.exchange import KalshiExchange
 from upstream.sandbox.kalshi.faults import SOCKET, KalshiFault, KalshiFaults
 from upstream.sandbox.kalshi.limits import REST, TIERS, Gate, too_many_requests
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.routing import Route
-    from starlette.websockets import WebSocket
 
     from upstream.sandbox.kalshi.signatures import PublicKey
 
@@ -75,15 +73,15 @@ class KalshiSandbox(SandboxServer):
         clock: Callable[[], float] = time.time,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        if (simulate is None) == (tape is None):
-            raise ValueError("either a seed to simulate or a tape to play")
         super().__init__(
+            simulate=simulate,
+            tape=tape,
             host=host,
             port=port,
             start_ms=start_ms,
             hold=hold,
-            log=TruthLog(Path(log) if log else None),
-            faults=KalshiFaults(time.monotonic, seed=simulate or 0),
+            log=log,
+            plan=KalshiFaults,
             script=faults,
         )
         self.keys = KeyRing(keys or {}, clock)
@@ -127,13 +125,10 @@ class KalshiSandbox(SandboxServer):
             routes=[
                 Mount(REST, routes=rest),
                 Mount("/sandbox", routes=KalshiControl(self).routes()),
-                WebSocketRoute(SOCKET, self._serve_socket),
+                WebSocketRoute(SOCKET, self.hub.serve),
             ],
             lifespan=self._lifespan,
         )
-
-    async def _serve_socket(self, websocket: WebSocket) -> None:
-        await self.hub.serve(websocket)
 
     def status(self) -> dict[str, Any]:
         """Return what is played, its progress, and the subscribers."""
@@ -165,14 +160,7 @@ class KalshiControl(SandboxControl):
 
     def routes(self) -> list[Route]:
         """Return the routes."""
-        return [*super().routes(), route("/tape", self.tape), route("/keys", self.create_key, ("POST",))]
-
-    def tape(self, _request: Request) -> dict[str, Any]:
-        """Return per file of the tape what was used of it, or why nothing was, as data and as lines of text."""
-        source = self._sandbox.source
-        if not isinstance(source, KalshiPlayback):
-            raise RefusedError(404, {"error": "no tape is played"})
-        return source.tape.account() | {"lines": list(source.tape.lines())}
+        return [*super().routes(), route("/keys", self.create_key, ("POST",))]
 
     async def create_key(self, request: Request) -> dict[str, str]:
         """Make an API key; its private half is returned, and not kept."""

@@ -1,4 +1,4 @@
-"""The sandbox Polymarket's own endpoints: those of every sandbox, the tape's account, and bursts."""
+"""The sandbox Polymarket's own endpoints: those of every sandbox, and bursts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 from upstream.sandbox.common.answers import RefusedError, route
 from upstream.sandbox.common.control import Controlled, SandboxControl
 from upstream.sandbox.simulation.simulation import Burst
-from upstream.sandbox.tape.playback import Playback
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 
 class Sandbox(Controlled, Protocol):
     """Parts of the sandbox that can be controlled."""
-
-    @property
-    def source(self) -> object:
-        """Return the simulation or the playback that makes events."""
 
     def burst(self, burst: Burst) -> None:
         """Plan a burst; LookupError if no simulation is played."""
@@ -36,14 +31,7 @@ class ControlApi(SandboxControl):
 
     def routes(self) -> list[Route]:
         """Return the routes."""
-        return [*super().routes(), route("/tape", self.tape), route("/burst", self.burst, ("POST",))]
-
-    def tape(self, _request: Request) -> dict[str, Any]:
-        """Return per file of the tape what was used of it, or why nothing was, as data and as lines of text."""
-        source = self._sandbox.source
-        if not isinstance(source, Playback):
-            raise RefusedError(404, {"error": "no tape is played"})
-        return source.tape.account() | {"lines": list(source.tape.lines())}
+        return [*super().routes(), route("/burst", self.burst, ("POST",))]
 
     async def burst(self, request: Request) -> Any:
         """Plan a burst of a simulation: many times the rate, in a few sports events, for some seconds."""

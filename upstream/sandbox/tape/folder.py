@@ -16,7 +16,7 @@ MAX_FILES = 5_000
 MAX_TOTAL_BYTES = 1 << 30  # unpacked
 
 
-class UnplayableError(Exception):
+class UnplayableError(ValueError):
     """The folder is not a tape; the message says why, and what was wrong with each file."""
 
 
