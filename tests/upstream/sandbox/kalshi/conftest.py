@@ -29,7 +29,14 @@ def sandbox() -> Iterator[KalshiSandbox]:
         yield exchange
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
+def shared() -> Iterator[KalshiSandbox]:
+    """A simulation that is not played, for tests that leave nothing behind."""
+    with KalshiSandbox(simulate=3, start_ms=START_MS, markets=20, hold=True) as exchange:
+        yield exchange
+
+
+@pytest.fixture(scope="package")
 def played() -> Iterator[KalshiSandbox]:
     """The same after five minutes, for tests that only read: all plots have been played."""
     with KalshiSandbox(simulate=11, start_ms=START_MS, markets=40, rate=40, hold=True) as exchange:

@@ -52,12 +52,6 @@ def test_a_command_that_makes_no_sense_is_answered_with_its_code(shared, http, c
     assert error.get("id") == (None if code == 1 else 5)
 
 
-@pytest.fixture(scope="module")
-def shared():
-    with KalshiSandbox(simulate=3, markets=20, hold=True) as exchange:
-        yield exchange
-
-
 def test_id_0_counts_as_none(shared, http):
     async def talk(listener):
         await listener.say("subscribe", 0, channels=["trade"])

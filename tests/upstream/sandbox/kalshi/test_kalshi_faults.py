@@ -283,8 +283,8 @@ def test_http_fails_in_every_way(sandbox, http, faulty):
     "script",
     ['{"kind": "reorg"}', '{"kind": "pause", "shard": 9}', '{"kind": "drop", "probability": 2}', '{"often": 1}', "{"],
 )
-def test_a_script_that_makes_no_sense_is_refused(sandbox, http, script):
-    assert http.post(f"{sandbox.url}/sandbox/faults", content=script).status_code == 400
+def test_a_script_that_makes_no_sense_is_refused(shared, http, script):
+    assert http.post(f"{shared.url}/sandbox/faults", content=script).status_code == 400
 
 
 def test_faults_do_not_change_what_happens(http):

@@ -161,13 +161,13 @@ def test_snapshots_are_sent_again_without_leaving_the_numbers(sandbox, http):
     assert numbered(heard.messages, 1) == list(range(1, len(numbered(heard.messages, 1)) + 1))
 
 
-def test_heartbeats_come_as_pings_and_pings_are_answered(sandbox, http, monkeypatch):
+def test_heartbeats_come_as_pings_and_pings_are_answered(shared, http, monkeypatch):
     monkeypatch.setattr("upstream.sandbox.kalshi.sockets.hub.PING_S", 0.01)
-    signer = Signer(sandbox, http)
+    signer = Signer(shared, http)
 
     async def wait():
         async with websockets.connect(
-            sandbox.socket_url, additional_headers=signer.headers("/trade-api/ws/v2"), proxy=None
+            shared.socket_url, additional_headers=signer.headers("/trade-api/ws/v2"), proxy=None
         ) as socket:
             pinged = asyncio.Event()
             received = []
@@ -206,9 +206,9 @@ def test_a_client_that_does_not_read_gets_error_25_and_may_subscribe_again(http)
         assert http.get(f"{exchange.url}/sandbox/status").json()["sockets"]["overflows"] == 1
 
 
-def test_commands_may_come_as_binary_frames(sandbox, http):
+def test_commands_may_come_as_binary_frames(shared, http):
     async def talk(listener):
         await listener.socket.send(json.dumps({"id": 7, "cmd": "list_subscriptions"}).encode())
         await listener.listen(lambda: listener.messages)
 
-    assert converse(sandbox, http, talk).messages == [{"id": 7, "type": "ok", "msg": []}]
+    assert converse(shared, http, talk).messages == [{"id": 7, "type": "ok", "msg": []}]
