@@ -198,7 +198,7 @@ def test_books_are_up_to_15_seconds_old(sandbox, http):
 
     first = http.get(url)
     market = sandbox.exchange.markets[ticker]
-    sandbox.call(lambda: sandbox.exchange.empty(market))
+    sandbox.call(lambda: sandbox.exchange.cancel_orders(market))
     play(sandbox, 13 * SECOND)
     second = http.get(url)
     play(sandbox, 3 * SECOND)

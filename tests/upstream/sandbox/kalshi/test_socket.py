@@ -93,12 +93,12 @@ def test_prices_of_the_no_side_are_yes_prices_when_asked_for(sandbox, http):
 def test_the_key_of_an_empty_side_is_left_out(sandbox, http):
     ticker = open_tickers(http, sandbox)[0]
     market = sandbox.exchange.markets[ticker]
-    sandbox.call(lambda: sandbox.exchange.show(market, START_MS, [], [(900_000, 1_000_000)]))
+    sandbox.call(lambda: sandbox.exchange.replace_book(market, START_MS, [], [(900_000, 1_000_000)]))
 
     async def talk(listener):
         await listener.subscribe("orderbook_delta", market_ticker=ticker)
         await listener.listen(lambda: listener.of("orderbook_snapshot"))
-        await asyncio.to_thread(sandbox.call, lambda: sandbox.exchange.empty(market))
+        await asyncio.to_thread(sandbox.call, lambda: sandbox.exchange.cancel_orders(market))
         await listener.ask("update_subscription", sids=[1], action="get_snapshot", market_tickers=[ticker])
 
     one_side, none = [one["msg"] for one in converse(sandbox, http, talk).of("orderbook_snapshot")]

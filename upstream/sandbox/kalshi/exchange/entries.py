@@ -162,7 +162,7 @@ class Ticker(_Entry, kw_only=True):
         }
 
 
-class Told(_Entry, kw_only=True):
+class Notice(_Entry, kw_only=True):
     """A message of a lifecycle channel, a silent change of status, or what a fault did."""
 
     type: str
@@ -178,4 +178,4 @@ class Told(_Entry, kw_only=True):
         return self.msg
 
 
-KalshiEntry: TypeAlias = Delta | KalshiTrade | Ticker | Told
+KalshiEntry: TypeAlias = Delta | KalshiTrade | Ticker | Notice

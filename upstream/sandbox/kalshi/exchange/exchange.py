@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from upstream.sandbox.common.book import BUY, SELL
 from upstream.sandbox.common.trades import RecentTrades
 from upstream.sandbox.common.truth_log import TruthLog
-from upstream.sandbox.kalshi.exchange.entries import Delta, KalshiTrade, Ticker, Told
+from upstream.sandbox.kalshi.exchange.entries import Delta, KalshiTrade, Notice, Ticker
 from upstream.sandbox.kalshi.formats import dollars
 from upstream.transport.micro import ONE
 
@@ -73,11 +73,11 @@ class KalshiExchange:
         market.event.markets.append(market)
         self.markets[market.ticker] = market
         self.by_id[market.id] = market
-        market.top = market.look()
+        market.top = market.best_quote()
 
     def announce_event(self, event: KalshiEvent) -> None:
-        """Tell of a new event."""
-        told: Body = {
+        """Publish a new event."""
+        msg: Body = {
             "event_ticker": event.ticker,
             "exchange_index": event.series.shard,
             "title": event.title,
@@ -86,13 +86,13 @@ class KalshiExchange:
             "series_ticker": event.series.ticker,
         }
         if event.strike_ms is not None:
-            told["strike_date"] = event.strike_ms // 1000
+            msg["strike_date"] = event.strike_ms // 1000
         else:
-            told["strike_period"] = event.sub_title
-        self.tell(event, "event_lifecycle", told)
+            msg["strike_period"] = event.sub_title
+        self.notify(event, "event_lifecycle", msg)
 
     def announce(self, market: KalshiMarket) -> None:
-        """Tell of a new market, which REST lists a moment later."""
+        """Publish a new market, which REST lists a moment later."""
         market.listed_ms = self.now_ms + LISTED_AFTER_MS
         extra = {name: market.extra[name] for name in STRIKES if name in market.extra}
         metadata = {
@@ -132,7 +132,7 @@ class KalshiExchange:
                 market,
                 Delta(ts_ms=ts_ms, market=market, side=side, price=price, delta=size - before, size=size),
             )
-        self._show(market, ts_ms)
+        self._publish_quote(market, ts_ms)
 
     def trade(
         self, market: KalshiMarket, ts_ms: int, fills: Sequence[tuple[int, int]], ids: Sequence[str], *, takes_yes: bool
@@ -148,7 +148,7 @@ class KalshiExchange:
                 market,
                 Delta(ts_ms=ts_ms, market=market, side=side, price=price, delta=-size, size=left),
             )
-        self._show(market, ts_ms, traded=True)
+        self._publish_quote(market, ts_ms, traded=True)
 
     def print(
         self,
@@ -181,11 +181,11 @@ class KalshiExchange:
         self.trades.add(trade)
 
     def tick(self, market: KalshiMarket, ts_ms: int) -> None:
-        """Tell of a market's figures."""
+        """Publish a market's figures."""
         self._publish("ticker", market, Ticker.of(market, ts_ms))
 
-    def _show(self, market: KalshiMarket, ts_ms: int, *, traded: bool = False) -> None:
-        top = market.look()
+    def _publish_quote(self, market: KalshiMarket, ts_ms: int, *, traded: bool = False) -> None:
+        top = market.best_quote()
         if top != market.top:
             if (top[0], top[2]) != (market.top[0], market.top[2]):
                 market.candles.quoted(ts_ms, top[0], top[2])
@@ -195,7 +195,7 @@ class KalshiExchange:
         if self.figures_follow:
             self.tick(market, ts_ms)
 
-    def show(self, market: KalshiMarket, ts_ms: int, bids: Levels, asks: Levels) -> None:
+    def replace_book(self, market: KalshiMarket, ts_ms: int, bids: Levels, asks: Levels) -> None:
         """Make the book what was seen of it, by changes of the levels that differ."""
         changes: list[Change] = []
         for side, levels in ((BUY, dict(bids)), (SELL, dict(asks))):
@@ -203,16 +203,16 @@ class KalshiExchange:
             changes += [(side, price, size) for price, size in levels.items()]
         self.change(market, ts_ms, changes)
 
-    def empty(self, market: KalshiMarket) -> None:
+    def cancel_orders(self, market: KalshiMarket) -> None:
         """Cancel all resting orders."""
-        self.show(market, self.now_ms, [], [])
+        self.replace_book(market, self.now_ms, [], [])
 
     # --- Lives of markets ---
 
     def set_status(self, market: KalshiMarket, status: Status) -> None:
         """Change a market's status without a message, as when it opens or closes; only the log tells."""
         market.status = status
-        self.log.write(Told(ts_ms=self.now_ms, type="status", msg={"market_ticker": market.ticker, "status": status}))
+        self.log.write(Notice(ts_ms=self.now_ms, type="status", msg={"market_ticker": market.ticker, "status": status}))
 
     def pause(self, market: KalshiMarket) -> None:
         """Pause a market."""
@@ -223,7 +223,7 @@ class KalshiExchange:
         """Open a paused or closed market; its resting orders are cancelled."""
         market.status = "active"
         self._lifecycle(market, "activated", is_deactivated=False)
-        self.empty(market)
+        self.cancel_orders(market)
 
     def move_close(self, market: KalshiMarket, close_ms: int) -> None:
         """Move the time at which a market closes."""
@@ -249,10 +249,10 @@ class KalshiExchange:
     def determine(self, market: KalshiMarket, result: str, value: int | None) -> None:
         """Set a market's result, which may still be disputed; the settlement value is missing of a void market."""
         market.status, market.result, market.settlement = "determined", result, value
-        told: Body = {"result": result, "determination_ts": self.now_ms // 1000}
+        msg: Body = {"result": result, "determination_ts": self.now_ms // 1000}
         if value is not None:
-            told["settlement_value"] = dollars(value)
-        self._lifecycle(market, "determined", **told)
+            msg["settlement_value"] = dollars(value)
+        self._lifecycle(market, "determined", **msg)
 
     def settle(self, market: KalshiMarket) -> None:
         """Pay a market's holders."""
@@ -262,20 +262,20 @@ class KalshiExchange:
     def change_fee(self, event: KalshiEvent, kind: str | None, multiplier: float | None) -> None:
         """Set or clear an event's own fee."""
         event.fee_override = kind, multiplier
-        told = {"event_ticker": event.ticker, "fee_type_override": kind, "fee_multiplier_override": multiplier}
-        self.tell(event, "event_fee_update", told)
+        msg = {"event_ticker": event.ticker, "fee_type_override": kind, "fee_multiplier_override": multiplier}
+        self.notify(event, "event_fee_update", msg)
 
-    # --- Telling ---
+    # --- Publishing ---
 
-    def _lifecycle(self, market: KalshiMarket, event_type: str, **told: object) -> None:
+    def _lifecycle(self, market: KalshiMarket, event_type: str, **msg: object) -> None:
         market.updated_ms = self.now_ms
         kind = COMBO_LIFECYCLE if market.combo else LIFECYCLE
-        self.tell(market.event, kind, {"market_ticker": market.ticker, "event_type": event_type, **told})
+        self.notify(market.event, kind, {"market_ticker": market.ticker, "event_type": event_type, **msg})
 
-    def tell(self, event: KalshiEvent, kind: str, told: Body) -> None:
+    def notify(self, event: KalshiEvent, kind: str, msg: Body) -> None:
         """Send a message of a lifecycle channel."""
         event.updated_ms = self.now_ms
-        entry = Told(ts_ms=self.now_ms, type=kind, msg=told)
+        entry = Notice(ts_ms=self.now_ms, type=kind, msg=msg)
         self.log.write(entry)
         entry.sent = self.audience.publish(COMBO_LIFECYCLE if event.combo else LIFECYCLE, "", entry)
 

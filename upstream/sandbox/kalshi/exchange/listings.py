@@ -166,7 +166,7 @@ class KalshiMarket:
         """The shard of the exchange that holds the market."""
         return self.event.series.shard
 
-    def look(self) -> tuple[int, int, int, int]:
+    def best_quote(self) -> tuple[int, int, int, int]:
         """Return best YES bid and its size, best YES ask and its size."""
         bids, bid_sizes = self.book.side(BUY)
         asks, ask_sizes = self.book.side(SELL)
@@ -176,7 +176,7 @@ class KalshiMarket:
 
     def json(self) -> Json:
         """Return the market as the API shows it."""
-        bid, bid_size, ask, ask_size = self.look()
+        bid, bid_size, ask, ask_size = self.best_quote()
         found: Json = {
             "ticker": self.ticker,
             "event_ticker": self.event.ticker,

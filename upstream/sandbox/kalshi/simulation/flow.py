@@ -43,7 +43,7 @@ class KalshiFlow(QuoteFlow):
         self._grid = market.grid
         self.fill_book(filled, self._tick(market, fair), fair)
         bids, asks = filled.levels(0)
-        self._exchange.show(market, ts_ms, bids, asks)
+        self._exchange.replace_book(market, ts_ms, bids, asks)
 
     def order(self, market: KalshiMarket, fair: float, ts_ms: int) -> int:
         """Make one order, and return how many level changes and prints it published."""

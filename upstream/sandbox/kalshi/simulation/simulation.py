@@ -118,7 +118,7 @@ class KalshiSimulation:
         """Let a market trade no more, silently; its resting orders are cancelled."""
         self._active.remove(market)
         self.exchange.set_status(market, "closed")
-        self.exchange.empty(market)
+        self.exchange.cancel_orders(market)
 
     def _list(self, universe: KalshiUniverse, markets: int) -> None:
         """List what is open at the start, without messages."""

@@ -51,7 +51,7 @@ class CommandError(Exception):
         self.code = code
 
 
-class Desk(Protocol):
+class CommandHub(Protocol):
     """What commands need of the hub."""
 
     exchange: KalshiExchange
@@ -79,7 +79,7 @@ class Desk(Protocol):
 class CommandHandler:
     """Handler of all connections' commands."""
 
-    def __init__(self, hub: Desk) -> None:
+    def __init__(self, hub: CommandHub) -> None:
         self._hub = hub
         self._commands = {
             "subscribe": self._subscribe,

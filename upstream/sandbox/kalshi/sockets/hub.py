@@ -9,7 +9,7 @@ from upstream.sandbox.common.answers import answer
 from upstream.sandbox.common.book import BUY, SELL
 from upstream.sandbox.common.frames import frame
 from upstream.sandbox.common.sockets import MAX_QUEUE, ConnectionHub
-from upstream.sandbox.kalshi.exchange.entries import Told
+from upstream.sandbox.kalshi.exchange.entries import Notice
 from upstream.sandbox.kalshi.formats import contracts, dollars
 from upstream.sandbox.kalshi.signatures import INCORRECT
 from upstream.sandbox.kalshi.sockets.commands import CommandHandler, error
@@ -171,7 +171,7 @@ class KalshiHub(ConnectionHub[KalshiConnection]):
 
     def write_fault(self, detail: dict[str, Any]) -> None:
         """Write into the truth log what a fault did."""
-        self.exchange.log.write(Told(ts_ms=self.exchange.now_ms, type="fault", msg=detail))
+        self.exchange.log.write(Notice(ts_ms=self.exchange.now_ms, type="fault", msg=detail))
 
     def tick(self) -> None:
         """Start due faults, and ping connections; called several times a second."""

@@ -132,7 +132,7 @@ class KalshiPlayback:
         if frame.kind == "orderbook_snapshot":
             self._sources[market.ticker] = frame.source
             bids, asks = _sides(frame.msg, "yes_dollars_fp", "no_dollars_fp", yes=frame.yes)
-            self.exchange.show(market, self.exchange.now_ms, bids, asks)
+            self.exchange.replace_book(market, self.exchange.now_ms, bids, asks)
             return ""
         if frame.kind == "orderbook_delta":
             return self._delta(market, frame)
@@ -202,7 +202,7 @@ class KalshiPlayback:
             return "of an event that nothing describes"
         if frame.kind == "event_fee_update":
             event.fee_override = frame.msg.get("fee_type_override"), frame.msg.get("fee_multiplier_override")
-        self.exchange.tell(event, frame.kind, self._shifted(frame.msg))
+        self.exchange.notify(event, frame.kind, self._shifted(frame.msg))
         return ""
 
     def _lifecycle(self, frame: RecordedFrame) -> str:
@@ -227,7 +227,7 @@ class KalshiPlayback:
             market.yes_sub_title = str(msg["yes_sub_title"])
         market.status = STATUSES.get(str(kind), market.status)
         market.updated_ms = self.exchange.now_ms
-        self.exchange.tell(market.event, frame.kind, msg)
+        self.exchange.notify(market.event, frame.kind, msg)
         return ""
 
     def _create(self, ticker: str, msg: dict[str, Any]) -> None:
@@ -278,7 +278,7 @@ class KalshiPlayback:
             for side, levels in ((BUY, bids), (SELL, asks)):
                 for at, resting in levels:
                     market.book.set(side, at, resting)
-            market.top = market.look()
+            market.top = market.best_quote()
             file.used += 1
         self._past_trades()
 
