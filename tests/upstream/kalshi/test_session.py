@@ -482,7 +482,32 @@ def test_a_number_that_goes_back_is_a_gap():
     talk = talking(*ANCHORED, delta("A", 3), delta("A", 4))
 
     assert kinds(talk.hear(delta("A", 2))) == [SequenceGap, Dropped, SnapshotsRequested]
-    assert kinds(talk.hear(delta("A", 3))) == [Dropped]
+    assert kinds(talk.hear(snapshot("A", 5), delta("A", 6))) == [BookAnchored, BookChange]
+
+
+def test_a_snapshot_whose_number_came_before_is_no_book():
+    talk = talking(*ANCHORED, delta("A", 3), delta("A", 4))
+
+    assert kinds(talk.hear(snapshot("A", 1, [("0.40", "3.00")]))) == [SequenceGap, Dropped, SnapshotsRequested]
+    assert talk.book("A") is None
+    assert kinds(talk.hear(delta("A", 5))) == [Dropped]
+
+
+def test_another_message_with_the_last_number_is_a_gap():
+    talk = talking(*ANCHORED, delta("A", 3))
+    gap, dropped, requested = talk.hear(delta("B", 3))
+
+    assert gap == SequenceGap(1, "orderbook_delta", "sequence", ["A", "B"], 2, 3, TS)
+    assert dropped == Dropped(1, 3, "orderbook_delta", "B", "its number came before")
+    assert requested.tickers == ["A", "B"]
+
+
+def test_an_end_of_a_subscription_counts_whatever_its_number():
+    talk = talking(*ANCHORED, delta("A", 3))
+    talk.hear({"type": "error", "sid": 1, "seq": 2, "msg": {"code": 25, "msg": "Buffer overflow"}})
+    talk.wait(1)
+
+    assert [name for name, _ in talk.commands()] == ["subscribe"]
 
 
 def test_changes_before_the_first_snapshot_are_dropped_and_said_one_by_one():
@@ -522,7 +547,7 @@ def test_a_change_that_cannot_be_read_drops_its_market_or_all():
 def test_a_message_without_a_number_where_all_have_one_is_a_gap():
     talk = talking(*ANCHORED)
 
-    assert kinds(talk.hear(delta("A", 0))) == [SequenceGap, Dropped]
+    assert kinds(talk.hear(delta("A", 0))) == [SequenceGap, Dropped, SnapshotsRequested]
     assert talk.session.books == {}
 
 

@@ -53,6 +53,7 @@ class KalshiSession:
 
     A number that is not the next one means that something of its subscription was lost, of whichever market: all its
     books are dropped, reported and asked for again over the socket. Until a market's snapshot its changes are dropped.
+    A message whose number came before is never used, be it a snapshot: it may be older than what came since.
     """
 
     def __init__(self, tickers: Iterable[str], channels: Sequence[str], everywhere: Sequence[str]) -> None:
@@ -84,9 +85,8 @@ class KalshiSession:
         events: list[FeedEvent] = []
         subscription = self.subscriptions.by_sid.get(frame.sid)
         if subscription is not None:
-            if not self._count(subscription, frame, events):
-                return events
-            self._handle(frame, subscription, events, now)
+            if self._count(subscription, frame, events):
+                self._handle(frame, subscription, events, now)
         elif not isinstance(frame.message, (*ABOUT_COMMANDS, RefusedObject, UnknownKind)):
             return [_dropped(frame, "", NO_SUBSCRIPTION)]
         elif isinstance(frame.message, ABOUT_COMMANDS):
@@ -103,14 +103,20 @@ class KalshiSession:
             self._lose(subscription, "a message without a number", 0, events)
             events.append(_dropped(frame, subscription.channel, "it has no number"))
             return False
-        if frame.seq == subscription.seq:
-            if isinstance(frame.message, ABOUT_COMMANDS):
+        if frame.seq <= subscription.seq:
+            answers = isinstance(frame.message, ABOUT_COMMANDS)
+            if answers and frame.seq == subscription.seq:
                 return True  # whether answers count is not documented: one that does not is still an answer
+            # Sent twice, it is known. Anything else was not received in its place, and may be older than the books are.
+            if frame.seq < subscription.seq or frame.message != subscription.last:
+                self._lose(subscription, "sequence", frame.seq, events)
+                if answers:  # its end, for instance
+                    return True
             events.append(_dropped(frame, subscription.channel, REPEATED))
             return False
         if frame.seq != subscription.seq + 1:
             self._lose(subscription, "sequence", frame.seq, events)
-        subscription.seq = frame.seq
+        subscription.seq, subscription.last = frame.seq, frame.message
         return True
 
     def _handle(

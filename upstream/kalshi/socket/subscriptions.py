@@ -44,6 +44,8 @@ class SocketSubscription:
     tickers: dict[str, None] | None
     """Markets that it has, in order; None: all of the exchange."""
     seq: int = 0
+    last: Any = None
+    """The message with that number."""
     since_ms: int | None = None
     refused: dict[str, float] = field(default_factory=dict)
     """Markets that the exchange does not add, and when to ask again; infinity: not on this connection."""
