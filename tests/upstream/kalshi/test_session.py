@@ -510,6 +510,18 @@ def test_an_end_of_a_subscription_counts_whatever_its_number():
     assert [name for name, _ in talk.commands()] == ["subscribe"]
 
 
+def test_a_lost_connection_is_a_gap_of_each_subscription_since_its_last_message():
+    talk = Talk(channels=("orderbook_delta", "trade"))
+    talk.acknowledge(1, 2)
+    talk.hear(snapshot("A", 1), delta("A", 2), samples.SOCKET_TRADE | {"sid": 2, "seq": 1})
+
+    assert talk.session.lose_all("closed") == [
+        SequenceGap(1, "orderbook_delta", "closed", ["A"], 2, 0, TS),
+        SequenceGap(2, "trade", "closed", [], 1, 0, samples.SOCKET_TRADE["msg"]["ts_ms"]),
+    ]
+    assert talk.session.books == {}
+
+
 def test_changes_before_the_first_snapshot_are_dropped_and_said_one_by_one():
     talk = talking()
 

@@ -17,15 +17,6 @@ class Connected(msgspec.Struct, frozen=True):
     """1, 2, …: of this feed."""
 
 
-class Disconnected(msgspec.Struct, frozen=True):
-    """A connection is lost, or could not be opened: no book is valid, and everything may have been missed."""
-
-    connection: int
-    reason: str
-    tickers: list[str]
-    """Markets whose books were valid until now."""
-
-
 class BookAnchored(msgspec.Struct, frozen=True, gc=False):
     """A market's book is valid from here on."""
 
@@ -74,6 +65,17 @@ class SequenceGap(msgspec.Struct, frozen=True):
     """The first after it; 0 if none came."""
     since_ms: int | None
     """Time of the subscription's last message before the gap; None if there was none."""
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """A connection is lost, or could not be opened: no book is valid, and everything may have been missed."""
+
+    connection: int
+    reason: str
+    tickers: list[str]
+    """Markets whose books were valid until now."""
+    gaps: list[SequenceGap] = []
+    """Of each subscription, since when something of it may be missing."""
 
 
 class Dropped(msgspec.Struct, frozen=True):

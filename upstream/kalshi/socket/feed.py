@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from upstream.kalshi.book import KalshiBook
     from upstream.kalshi.signing import Signer
-    from upstream.kalshi.socket.market_book import MarketBook
 
 TICK_S = 1.0
 """Seconds between two looks at what is overdue."""
@@ -115,7 +114,7 @@ class KalshiFeed:
         while True:
             self.connections += 1
             began = self._clock()
-            books: dict[str, MarketBook] = {}
+            session: KalshiSession | None = None
             try:
                 async with KalshiSocket(
                     self._signer,
@@ -125,7 +124,7 @@ class KalshiFeed:
                     clock=self._clock,
                 ) as socket:
                     session = KalshiSession(self._tickers, self._channels, self._everywhere)
-                    self._session, self._socket, books = session, socket, session.books
+                    self._session, self._socket = session, socket
                     yield self._clock(), [Connected(self.connections)]
                     async for received, events in self._listen(session, socket):
                         yield received, events
@@ -133,7 +132,9 @@ class KalshiFeed:
                 reason = lost.reason
             finally:
                 self._session = self._socket = None
-            yield self._clock(), [Disconnected(self.connections, reason, [*books])]
+            valid = [] if session is None else [*session.books]
+            gaps = [] if session is None else session.lose_all(reason)
+            yield self._clock(), [Disconnected(self.connections, reason, valid, gaps)]
             if self._clock() - began >= LASTING_S:
                 waits = backoff(uniform=self._uniform)
             await self._sleep(next(waits))

@@ -80,6 +80,13 @@ class KalshiSession:
         self.begin(now)
         return self._request_snapshots(now)
 
+    def lose_all(self, reason: str) -> list[SequenceGap]:
+        """Return a gap for each subscription: the connection is lost, and with it all books."""
+        events: list[FeedEvent] = []
+        for subscription in self.subscriptions.by_sid.values():
+            self._lose(subscription, reason, 0, events)
+        return [event for event in events if isinstance(event, SequenceGap)]
+
     def apply(self, frame: SocketFrame, now: float) -> list[FeedEvent]:
         """Apply one frame; SocketLost if the connection is of no use after it."""
         events: list[FeedEvent] = []
