@@ -86,7 +86,7 @@ def test_every_market_but_combos_is_read_as_the_sandbox_has_it(sandbox, api, his
     assert set(markets) == set(expected)
     for ticker, market in markets.items():
         own = expected[ticker]
-        bid, _, ask, _ = own.look()
+        bid, _, ask, _ = own.best_quote()
         assert market.state == own.status
         assert market.quotes() == (bid or None, None if ask == 1_000_000 else ask)
         assert market.payout() == (own.settlement if own.status == "finalized" else None)
