@@ -6,6 +6,7 @@ Not fetch_open_interest, which fails in ccxt 4.5.90 whatever the answer (KeyErro
 import asyncio
 import json
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import ccxt.prediction
@@ -25,7 +26,10 @@ async def main(url: str) -> None:
 
     try:
         markets = await say("markets", exchange.fetch_markets({"mve_filter": "exclude", "limit": 50}))
-        ticker = max(markets, key=lambda one: float(one["info"]["volume_fp"]))["info"]["ticker"]
+        # Not one that has opened since: the minute under way has no candle yet.
+        began = (datetime.now(UTC) - timedelta(minutes=10)).isoformat()
+        opened = [one for one in markets if one["info"]["open_time"] < began]
+        ticker = max(opened, key=lambda one: float(one["info"]["volume_fp"]))["info"]["ticker"]
         event = next(one["info"]["event_ticker"] for one in markets if one["info"]["ticker"] == ticker)
         await say("status", exchange.fetch_status())
         await say("ticker", exchange.fetch_ticker(ticker))

@@ -7,11 +7,13 @@ import asyncio
 import json
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pykalshi import ClientConfig, KalshiCredentials, KalshiHttpClient, KalshiSequenceGapError, KalshiWebSocketClient
 
 MESSAGES = 100
+KINDS = {"subscribed", "orderbook_snapshot", "orderbook_delta", "trade", "ticker"}
 GONE = {
     "market_type": {"fractional_trading_enabled": False, "liquidity_dollars": "0.0000"},
     "collateral_return_type": {"available_on_brokers": True},
@@ -42,9 +44,16 @@ class Client(KalshiHttpClient):
         return with_gone(await super().get(*args, **kwargs))
 
 
+async def open_markets(client: KalshiHttpClient) -> list[Any]:
+    """Return open markets, but none that has opened since the exchange was started: it may have no trade yet."""
+    began = (datetime.now(UTC) - timedelta(minutes=10)).isoformat()
+    markets = (await client.get_markets(limit=200, status="open", mve_filter="exclude")).markets
+    return [market for market in markets if market.open_time < began]
+
+
 async def reads(client: KalshiHttpClient) -> None:
     """Call every public read, whose answers the client parses into its models."""
-    markets = (await client.get_markets(limit=200, status="open", mve_filter="exclude")).markets
+    markets = await open_markets(client)
     market = max(markets, key=lambda one: float(one.volume_fp))
     event = (await client.get_event(market.event_ticker)).event
     past = (await client.get_historical_markets(limit=1)).markets[0]
@@ -65,7 +74,7 @@ async def reads(client: KalshiHttpClient) -> None:
         "candles_of_many": client.get_batch_market_candlesticks([market.ticker], **period),
         "candles_of_event": client.get_event_candlesticks(of_series, event.event_ticker, **period),
         "trades": client.get_trades(limit=5),
-        "events": client.get_events(limit=5, with_nested_markets=True),
+        "events": client.get_events(limit=50, with_nested_markets=True),
         "combos": client.get_multivariate_events(limit=5),
         "metadata": client.get_event_metadata(event.event_ticker),
         "event_fees": client.get_event_fee_changes(),
@@ -97,16 +106,17 @@ async def reads(client: KalshiHttpClient) -> None:
 
 
 async def socket(client: KalshiHttpClient, ws: KalshiWebSocketClient, *, gaps: bool) -> None:
-    """Follow busy markets until there are enough messages, and ask for snapshots; or recover from gaps."""
-    markets = (await client.get_markets(limit=200, status="open", mve_filter="exclude")).markets
+    """Follow busy markets until there are messages enough, of all kinds; ask for snapshots, or recover from gaps."""
+    markets = await open_markets(client)
     tickers = [one.ticker for one in sorted(markets, key=lambda one: -float(one.volume_fp))[:20]]
     types: dict[str, int] = {}
+    wanted = {*KINDS, "gap"} if gaps else KINDS
     enough, snapshots = asyncio.Event(), asyncio.Event()
 
     async def heard(message: str) -> None:
         kind = json.loads(message)["type"]
         types[kind] = types.get(kind, 0) + 1
-        if sum(types.values()) >= MESSAGES and (not gaps or "gap" in types):
+        if sum(types.values()) >= MESSAGES and wanted <= types.keys():
             enough.set()
         if types.get("orderbook_snapshot", 0) >= len(tickers) + 3:
             snapshots.set()

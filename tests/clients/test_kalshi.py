@@ -72,12 +72,12 @@ def test_pykalshi_parses_every_public_read(sandbox, key):
     assert found["candles"]["candlesticks"][0] == found["candles_of_many"]["markets"][0]["candlesticks"][0]
     assert market in found["candles_of_event"]["market_tickers"]
     assert found["past_candles"]["candlesticks"]
-    assert found["events"]["events"][0]["markets"]
+    assert any(event["markets"] for event in found["events"]["events"]), "the newest may have none yet"
     assert found["limits"]["usage_tier"] == "advanced"
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("fault", [None, {"kind": "drop", "probability": 0.1, "target": "/trade-api/ws/v2"}])
+@pytest.mark.parametrize("fault", [None, {"kind": "skip_seq", "probability": 0.05, "target": "/trade-api/ws/v2"}])
 def test_pykalshi_follows_the_socket_and_recovers_from_gaps(sandbox, key, fault):
     with httpx.Client(trust_env=False, timeout=60) as http:
         http.delete(f"{sandbox.url}/sandbox/faults")
