@@ -1,4 +1,4 @@
-"""python -m tests.hours [--at NAME] [--load RUNS] [PATHS…]: tests under shifted clocks, or repeatedly under load.
+"""python -m tests.hours [--at NAME] [--load RUNS [--busy N]] [PATHS…]: tests under shifted clocks, or under load.
 
 Each pass is a separate pytest run, ended after MAX_PASS_S. A preloaded library (clock.c) shifts the clock of the tests
 and of the servers and the database that they start; `test_clock.py` fails if one of them is not shifted.
@@ -25,7 +25,6 @@ from tests.hours.moments import moments
 ROOT = Path(__file__).parents[2]
 MAX_PASS_S = 1800
 PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
-BUSY = 4  # busy-loop processes beside the tests
 # Tests that wait for other processes are late on a busy machine.
 UNDER_LOAD = (
     "tests/orchestration/ingest",
@@ -50,6 +49,8 @@ def main() -> int:
     names = list(moments(_today()))
     parser.add_argument("--at", action="append", choices=names, metavar="MOMENT", help=f"one of: {', '.join(names)}")
     parser.add_argument("--load", type=int, metavar="RUNS", help="instead: so many runs beside a busy processor")
+    busy = "busy loops beside those runs; 0 where other work is their load"
+    parser.add_argument("--busy", type=int, default=4, metavar="N", help=busy)
     parser.add_argument("--workers", default="2", help="of pytest-xdist")
     parser.add_argument("paths", nargs="*", help="tests, instead of the usual ones")
     given = parser.parse_args()
@@ -84,9 +85,9 @@ def at_hours(given: argparse.Namespace) -> list[Pass]:
 def under_load(given: argparse.Namespace) -> list[Pass]:
     """Run the tests that depend on timing repeatedly, beside busy processes."""
     with ExitStack() as stack:
-        for _ in range(BUSY):
-            busy = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
-            stack.callback(busy.kill)
+        for _ in range(given.busy):
+            loop = stack.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            stack.callback(loop.kill)
         arguments = ["-n", given.workers, "--dist", "loadfile", "-m", "not soak", *(given.paths or UNDER_LOAD)]
         return [_run(f"run {n} of {given.load}", arguments, {}) for n in range(1, given.load + 1)]
 
