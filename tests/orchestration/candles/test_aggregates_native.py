@@ -19,7 +19,7 @@ from tests.databases import start_jobs
 from tests.orchestration.ingest.live_world import wait_until
 from tests.roles import login_url
 from tests.sql import candles
-from tests.sql.test_roles import BEHIND_CANDLES
+from tests.sql.test_community_roles import BEHIND_CANDLES
 
 pytestmark = pytest.mark.license("timescale")
 

@@ -8,6 +8,7 @@ import resource
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
@@ -70,7 +71,7 @@ class RecordedSource(EventSource, Protocol):
     def begin(self, start_ms: int) -> None: ...
 
 
-class SandboxServer:
+class SandboxServer(ABC):
     """A sandbox exchange on a local port, whatever the exchange.
 
     A subclass sets `app`, `hub`, `source`, and of the last two what it has: `pace` of a simulation, `playback` of a
@@ -261,11 +262,11 @@ class SandboxServer:
             self.log.flush()
             await asyncio.sleep(HOUSEKEEPING_S)
 
+    @abstractmethod
     def status(self) -> dict[str, Any]:
         """Return what is played, its progress, `markets` and other counts, and the subscribers."""
-        raise NotImplementedError
 
-    def keep_house(self) -> None:
+    def keep_house(self) -> None:  # noqa: B027 - a hook that not every exchange needs
         """Do what is due ten times a second."""
 
     def state(self) -> dict[str, Any]:

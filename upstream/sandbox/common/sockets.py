@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from abc import ABC, abstractmethod
 from collections import deque
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -140,7 +141,7 @@ class QueuedConnection:
 Connection = TypeVar("Connection", bound=QueuedConnection)
 
 
-class ConnectionHub(Generic[Connection]):
+class ConnectionHub(ABC, Generic[Connection]):
     """All connections of a sandbox; a subclass serves its exchange's protocol on them.
 
     `on_fault` are told of each fault that starts.
@@ -157,13 +158,13 @@ class ConnectionHub(Generic[Connection]):
 
     # --- The protocol ---
 
+    @abstractmethod
     def connect(self, connection_id: int, socket: FrameSocket) -> Connection:
         """Return a new connection."""
-        raise NotImplementedError
 
+    @abstractmethod
     def receive(self, connection: Connection, text: str) -> None:
         """Handle a client's message."""
-        raise NotImplementedError
 
     def denial(self, websocket: WebSocket) -> Response | None:  # noqa: ARG002 - for those who look at it
         """Return the response that denies a new socket, if it is denied."""
@@ -182,13 +183,13 @@ class ConnectionHub(Generic[Connection]):
         self.forget(connection)
         connection.end(1013)
 
+    @abstractmethod
     def corrupted(self, kind: str, message: bytes) -> bytes:
         """Return a message with one value changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_fault(self, detail: dict[str, Any]) -> None:
         """Write into the truth log what a fault did."""
-        raise NotImplementedError
 
     # --- Serving ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, TypeAlias
 
 import msgspec
@@ -39,9 +40,9 @@ class _Entry(msgspec.Struct, gc=False):
     kind: ClassVar[str] = ""
     lines: ClassVar[int] = 1
 
+    @abstractmethod
     def body(self, *, yes: bool = True) -> Body:
         """Return the message; with `yes` prices of the NO side are YES prices."""
-        raise NotImplementedError
 
     def facts(self) -> list[KalshiFact]:
         """Return the line."""
