@@ -189,6 +189,18 @@ def test_messages_of_no_subscription_are_dropped_and_said_and_unreadable_ones_ke
     assert kinds(talk.hear(unreadable, {"type": "weather"})) == [RefusedObject, UnknownKind]
 
 
+@pytest.mark.parametrize("place", [{}, {"sid": 1}, {"sid": 1, "seq": 3}, {"id": 1}])
+@pytest.mark.parametrize(
+    "message", [{"type": "error", "msg": {"code": "full"}}, {"type": "unsubscribed", "sending_ts_ms": "late"}]
+)
+def test_after_an_unreadable_error_or_end_a_connection_is_not_trusted(message, place):
+    talk = talking(*ANCHORED)
+
+    with pytest.raises(SocketLost, match=f"kind {message['type']}"):
+        talk.hear(message | place)
+    assert [gap.tickers for gap in talk.session.lose_all("lost")] == [["A", "B"]]
+
+
 def test_a_book_under_the_number_of_another_channel_is_no_book():
     talk = Talk(channels=("trade",))
     talk.acknowledge(1)

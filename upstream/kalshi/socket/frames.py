@@ -106,7 +106,7 @@ def _refused(frame: bytes, fault: Exception) -> SocketFrame:
     market = ""
     with contextlib.suppress(*FAULTS):
         market = ticker(_body.decode(frame).msg.market_ticker)
-    return SocketFrame(refusal, head.sid, head.seq, head.id, ticker=market)
+    return SocketFrame(refusal, head.sid, head.seq, head.id, ticker=market, kind=head.type)
 
 
 def _message(wire: Wire) -> Message:  # noqa: C901, PLR0911 (one branch for each kind)

@@ -204,3 +204,5 @@ class SocketFrame(msgspec.Struct, frozen=True):
     sent_ms: int | None = None
     ticker: str = ""
     """The market of a refused message, as far as it can be read."""
+    kind: str = ""
+    """The kind of a refused message."""

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 ABOUT_COMMANDS = (Subscribed, Updated, Unsubscribed, SocketError, SubscriptionList)
+ENDS = frozenset({"error", "unsubscribed"})
+"""Kinds that may end a subscription."""
 NO_SUBSCRIPTION = "no such subscription"
 NO_SNAPSHOT = "no snapshot yet"
 REPEATED = "its number came before"
@@ -89,6 +91,8 @@ class KalshiSession:
 
     def apply(self, frame: SocketFrame, now: float) -> list[FeedEvent]:
         """Apply one frame; SocketLost if the connection is of no use after it."""
+        if isinstance(frame.message, RefusedObject) and frame.kind in ENDS:
+            raise SocketLost(f"an unreadable message of kind {frame.kind}: {frame.message.reason}")
         events: list[FeedEvent] = []
         subscription = self.subscriptions.by_sid.get(frame.sid)
         if subscription is not None:
