@@ -7,6 +7,7 @@ from orchestration.assets import candles, maintenance, markets, pipeline
 from orchestration.assets import ingest as live
 from orchestration.assets import signals as analysis
 from orchestration.feeds.reporter import Reporter
+from orchestration.ingest.feed import LiveFeed
 from tests.databases import start_jobs
 from upstream.sandbox.server import Sandbox
 
@@ -22,10 +23,25 @@ def metadata(run, asset):
     return {name: value.value for name, value in event.materialization.metadata.items()}
 
 
+@pytest.fixture
+def ended_once_recorded(monkeypatch, conn):
+    """A run of the feed ends once it has written something of everything."""
+    least = (
+        "select least((select count(*) from trades), (select count(*) from quotes), (select count(*) from book_events))"
+    )
+
+    class EndedFeed(LiveFeed):
+        def run(self, observe):
+            return super().run(lambda: conn.execute(least).fetchone()[0] >= 20, observe)
+
+    monkeypatch.setattr(live, "LiveFeed", EndedFeed)
+
+
+@pytest.mark.usefixtures("ended_once_recorded")
 def test_the_whole_way_from_the_catalogue_to_the_ranking(make, conn):
     start_jobs(conn)
     catalogue = make(markets.markets, markets.closed_markets)
-    recorded = make(live.feed, tags={live.WINDOW_TAG: "2"})  # no successor comes: it stays for three windows
+    recorded = make(live.feed, tags={live.WINDOW_TAG: "600"})
     analysed = make(analysis.signals)
     whole = [*dg.load_assets_from_modules([markets, live, candles]), pipeline.pipeline_checks]
     figures = ("candles_1m", "candles_1h", "market_stats_24h", "market_activity", "market_rankings", "book_anchors")
