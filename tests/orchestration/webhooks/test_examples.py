@@ -73,10 +73,12 @@ def test_a_receiver_as_shown_takes_what_is_signed_once_and_refuses_the_rest(conn
     conn.execute("update webhooks set waiting = 2, due_at = now()")
     delivering(time.time).settle()
 
-    assert deliveries(conn, webhook) == [("delivered", 1, [200, 200])] * 2
+    answers = conn.execute("select log from webhook_deliveries order by number").fetchall()
+    assert deliveries(conn, webhook) == [("delivered", 1, [200, 200])] * 2, answers
     forged = {"webhook-id": "msg_1", "webhook-timestamp": str(int(time.time())), "webhook-signature": "v1,AAAA"}
-    with pytest.raises(urllib.error.HTTPError, match="400"):
+    with pytest.raises(urllib.error.HTTPError, match="400") as refused:
         urllib.request.urlopen(urllib.request.Request(url, data=b"{}", headers=forged), timeout=60)
+    assert refused.value.read() == b"No matching signature found"
     process.kill()
     lines = process.communicate()[0].splitlines()
     assert [line.split()[0] for line in lines] == ["trade", "trade"]
