@@ -28,11 +28,11 @@ class NotRunningError(Exception):
 
 
 @contextlib.contextmanager
-def _path(folder: Path) -> Iterator[str]:
+def _path(folder: Path, name: str = NAME) -> Iterator[str]:
     """Yield the socket's path, short however long the folder's is: the kernel allows 107 characters."""
     opened = os.open(folder, os.O_PATH | os.O_DIRECTORY)
     try:
-        yield f"/proc/self/fd/{opened}/{NAME}"
+        yield f"/proc/self/fd/{opened}/{name}"
     finally:
         os.close(opened)
 
@@ -48,9 +48,12 @@ class Control(threading.Thread):
     def __enter__(self) -> Self:
         (self._folder / NAME).unlink(missing_ok=True)  # of a run that was killed
         os.fchmod(self._listener.fileno(), 0o600)  # the file's mode, from the moment it exists
-        with _path(self._folder) as path:
+        made = self._folder / f"{NAME}.new"  # renamed once it listens: whoever finds the file can connect
+        made.unlink(missing_ok=True)
+        with _path(self._folder, made.name) as path:
             self._listener.bind(path)
         self._listener.listen()
+        made.rename(self._folder / NAME)
         self.start()
         return self
 

@@ -82,6 +82,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
         finally:
             run.send_signal(signal.SIGINT)
             said, _ = run.communicate(timeout=PATIENCE_S)
+            print(said)
 
     told = json.loads(out.read_text())
     assert run.returncode == 0, said
