@@ -98,7 +98,7 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
     directory: Path | None = None
     is_ready: Callable[[], bool] = lambda: True
-    ready_within_s: float = 90.0
+    ready_within_s: float = 180.0  # on a machine that is busy with starting all the others
     grace_s: float = 5.0
     tier: int = 2  # selected of a higher tier end before selected of a lower one
     started_at: float = 0.0  # Unix seconds

@@ -60,7 +60,7 @@ def base():
     return choose(None).api
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(900)
 def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path, data_dir, base):
     out = tmp_path / "out.json"
 
