@@ -156,12 +156,13 @@ class Sender:
 
 def headers(secrets: Sequence[str], message_id: str, at: float, body: str) -> dict[str, str]:
     """Return the headers of an attempt; while secrets are being rotated, it is signed with both."""
-    instant = datetime.fromtimestamp(at, UTC)
+    second = int(at)  # once: half a microsecond before the next second a `datetime` is already in that one
+    instant = datetime.fromtimestamp(second, UTC)
     return {
         "content-type": "application/json",
         "user-agent": AGENT,
         "webhook-id": message_id,
-        "webhook-timestamp": str(int(at)),
+        "webhook-timestamp": str(second),
         "webhook-signature": " ".join(Webhook(secret).sign(message_id, instant, body) for secret in secrets),
     }
 

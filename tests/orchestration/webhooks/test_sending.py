@@ -14,8 +14,9 @@ import time
 
 import httpcore
 import pytest
+from standardwebhooks import Webhook
 
-from orchestration.webhooks.sending import Sender
+from orchestration.webhooks.sending import Sender, headers
 from tests.orchestration.webhooks.receiving import LOOPBACK, new_secret
 from tests.ports import free_port
 from tests.upstream.transport.test_addresses import LOOPBACK as ENCODINGS
@@ -48,6 +49,17 @@ def reached(monkeypatch):
 
     monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", connecting)
     return found
+
+
+def test_the_second_that_is_signed_is_the_one_that_is_sent(monkeypatch):
+    signed = []
+    monkeypatch.setattr(
+        Webhook, "sign", lambda _, message_id, instant, body: signed.append(instant.timestamp()) or "v1,"
+    )
+
+    for at in (1_800_000_000.0, 1_800_000_000.5, 1_800_000_000.9999998):
+        sent = headers([new_secret()], "msg_1", at, "{}")
+        assert (sent["webhook-timestamp"], signed.pop()) == ("1800000000", 1_800_000_000)
 
 
 def test_no_connection_is_begun_to_loopback_however_it_is_written(receiver, reached):
