@@ -269,10 +269,11 @@ def book_histories(replayed, recorded) -> Histories:
 
 
 def test_the_book_of_any_moment_equals_one_rebuilt_message_by_message(replayed, book_histories, every):
-    differing, statuses = compared(replayed.url, book_histories, moments=1000 // every)
+    differing, outside, inside = compared(replayed.url, book_histories, moments=1000 // every)
 
     assert differing == {}
-    assert statuses["verified"] > 800 / every, statuses
+    assert outside["verified"] > 0.8 * outside.total(), outside
+    assert set(inside) <= {"gap"}
 
 
 @pytest.fixture(scope="module")
@@ -292,10 +293,11 @@ def packed(replayed, every) -> Replayed:
 
 @pytest.mark.license("apache")
 def test_packed_books_of_any_moment_equal_those_rebuilt_message_by_message(packed, book_histories, every):
-    differing, statuses = compared(packed.url, book_histories, moments=1000 // every)
+    differing, outside, inside = compared(packed.url, book_histories, moments=1000 // every)
 
     assert differing == {}
-    assert statuses["verified"] > 800 / every, statuses
+    assert outside["verified"] > 0.8 * outside.total(), outside
+    assert set(inside) <= {"gap"}
 
 
 def test_a_replay_of_the_captures_leads_to_their_last_books(packed, captured):
@@ -327,11 +329,17 @@ def test_a_replay_of_the_captures_leads_to_their_last_books(packed, captured):
 Histories = dict[str, tuple[list[int], list[rebuilt.Book]]]
 
 
-def compared(url: str, book_histories: Histories, *, moments: int) -> tuple[dict[Any, Any], Counter[Any]]:
-    """Return the books of random moments that differ from the rebuilt ones, and counts of integrity statuses."""
+def compared(url: str, book_histories: Histories, *, moments: int) -> tuple[dict[Any, Any], Counter[Any], Counter[Any]]:
+    """Return the books of random moments that differ from the rebuilt ones, and counts of integrity statuses.
+
+    The first counts are of moments outside all recorded gaps, the others of those inside. How many are inside depends
+    on the machine: where a recorded book disagrees with itself, a gap lasts until the exchange has been asked again,
+    and a tape at full speed goes on by minutes meanwhile.
+    """
     chance = random.Random(1)
     differing: dict[Any, Any] = {}
-    statuses: Counter[Any] = Counter()
+    outside: Counter[Any] = Counter()
+    inside: Counter[Any] = Counter()
     with database.connect(url, autocommit=True) as conn:
         places = {
             token: (MarketRef(key, market_id, ["", ""], ["", ""]), outcome)
@@ -343,14 +351,18 @@ def compared(url: str, book_histories: Histories, *, moments: int) -> tuple[dict
             token = chance.choice(list(book_histories))
             instants, states = book_histories[token]
             ms = chance.randint(instants[0], instants[-1] + 1000)
+            at = datetime.fromtimestamp(ms / 1000, UTC)
             market, outcome = places[token]
             past = PastBooks(lambda query, **asked: list(query(conn, **asked)), market, outcome)
-            found = past.book(datetime.fromtimestamp(ms / 1000, UTC))
+            found = past.book(at)
             expected = states[bisect_right(instants, ms) - 1]
+            gaps = """select from coverage_gaps where kind = 'books' and filled_at is null
+                and (market_key is null or market_key = %s) and from_ts <= %s and coalesce(to_ts, 'infinity') > %s"""
+            statuses = inside if conn.execute(gaps, (market.key, at, at)).fetchone() else outside
             statuses[found and found.integrity.status] += 1
             if found is None or (sides(found.bids), sides(found.asks)) != expected:
                 differing[token, ms] = found
-    return differing, statuses
+    return differing, outside, inside
 
 
 def histories(folder: Path, truth: Path) -> Histories:

@@ -22,11 +22,12 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"shared_buffers": "16MB", "fsync": "off"}
-# A process that starts a server and waits, as `presage demo` does.
+# A process that starts a server and waits, as `presage demo` does. Under nohup, hangups would be ignored.
 STARTER = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
 from sql.embedded import Cluster
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 with Cluster(Path(sys.argv[1]), settings={"shared_buffers": "16MB"}) as server:
     print(server.pid, flush=True)
     time.sleep(60)
