@@ -156,6 +156,17 @@ def test_the_same_seed_and_start_give_the_same_events_however_the_time_is_cut():
     assert other.log.after(0, 10**6) == one.log.after(0, 10**6)
 
 
+def test_the_same_seed_started_again_later_makes_new_transactions():
+    first, again = (
+        {message["transaction_hash"] for message in simulate(4, 10, start_ms=start_ms)[2] if "side" in message}
+        for start_ms in (START_MS, START_MS + 142_000)
+    )
+
+    assert len(first) > 100
+    assert len(again) > 100
+    assert not first & again
+
+
 def test_another_seed_gives_other_events():
     assert simulate(1, 2)[2] != simulate(2, 2)[2]
 

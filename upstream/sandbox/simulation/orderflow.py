@@ -75,7 +75,7 @@ class Orderflow(QuoteFlow):
             outcome=outcome,
             side=side,
             fills=[(price, size, self._maker(market.tokens[outcome], side, size, taker)) for price, size in fills],
-            tx=f"0x{dice.getrandbits(256):064x}",
+            tx=f"0x{dice.getrandbits(256) ^ ts_ms << 192:064x}",  # new ones when the same dice are thrown again later
             taker=taker,
         )
         return 1 + len(fills)
