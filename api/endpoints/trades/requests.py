@@ -24,7 +24,7 @@ class RecentTradeParameters(Parameters, frozen=True, kw_only=True):
     outcome: Annotated[
         Text,
         Meta(
-            description="Only this outcome of the market: its index from 0, its name, or `all`",
+            description="Only this outcome of the market `market_id`: its index from 0, its name, or `all`",
             examples=["all", "0", "Yes"],
         ),
     ] = ALL

@@ -18,7 +18,7 @@ ROTATE, REGISTER, RECOVER = "POST /v1/keys/rotate", "POST /register", "POST /rec
 SOCKETS = {"GET /stream", "GET /replay/ws/market"}
 # Refusals of requests that the schema allows: contradictory or meaningless combinations.
 REFUSED = re.compile(
-    r"has no such outcome|needs `source=local`|needs `source=data-api`|a tag or a category, not both"
+    r"has no such outcome|needs `(source=local|source=data-api|market_id)`|a tag or a category, not both"
     r"|The cursor cannot be used|`(ids|symbols)` names \d+ markets|request line is too long|contains a NUL character"
     r"|expected a moment between 1970 and 9999|is after `to`|is more than a day before|gives more than \d+ books"
     r"|`(markets|url|wallets|step)`: (?!expected)"

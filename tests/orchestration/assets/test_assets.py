@@ -25,14 +25,15 @@ def metadata(run, asset):
 
 @pytest.fixture
 def ended_once_recorded(monkeypatch, conn):
-    """A run of the feed ends once it has written something of everything."""
-    least = (
-        "select least((select count(*) from trades), (select count(*) from quotes), (select count(*) from book_events))"
-    )
+    """A run of the feed ends once it has written something of everything, and reported up to when."""
+    recorded = """select (select last_data_at is not null from stage_clocks where stage = 'ingestion')
+        and 20 <= least(
+            (select count(*) from trades), (select count(*) from quotes), (select count(*) from book_events)
+        )"""
 
     class EndedFeed(LiveFeed):
         def run(self, observe):
-            return super().run(lambda: conn.execute(least).fetchone()[0] >= 20, observe)
+            return super().run(lambda: bool(conn.execute(recorded).fetchone()[0]), observe)
 
     monkeypatch.setattr(live, "LiveFeed", EndedFeed)
 

@@ -64,6 +64,7 @@ class TradesOperations(BaseOperations):
         Args:
             limit: Maximum number of trades in the response. Default: 50. At most 500.
             market_id: Only this market: its market_id, slug or numeric id.
-            outcome: Only this outcome of the market: its index from 0, its name, or `all`. Default: all.
+            outcome: Only this outcome of the market `market_id`: its index from 0, its name, or `all`. Default:
+                all.
         """
         return self._call(_endpoints.RECENT_TRADES, {}, {"limit": limit, "market_id": market_id, "outcome": outcome})
