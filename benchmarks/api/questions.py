@@ -84,12 +84,13 @@ BODIES: dict[str, Callable[[int], object]] = {
     "create_webhook": lambda nth: {"url": f"https://example.com/{nth}", "events": ["signal.whale_alert"]},
 }
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange
+LIMITED = PROXIED | {"register"}  # by the exchange, or to 60 a minute from an address without a key
 # Connections; what would revoke the key; and single webhooks and exported days, of which there are none.
 NOT_ASKED = frozenset(
     {
         *("stream", "market_channel_replay", "rotate_key", "recover_key", "confirm_mail"),
         *("webhook", "change_webhook", "remove_webhook", "test_webhook", "rotate_webhook_secret"),
-        *("webhook_deliveries", "redeliver", "export_manifest", "export_file"),
+        *("verify_webhook", "webhook_deliveries", "redeliver", "export_manifest", "export_file"),
     }
 )
 
