@@ -23,6 +23,9 @@ from tests.api.listening import listening, seqs, trades, write
 from tests.api.raw import PING, PING_COMMAND, Raw, closing, framed
 from tests.patience import PATIENCE_S, until
 
+# A worker that waited for a client would do so for longer than `until` does.
+LONG_STOP = {"GUNICORN_CMD_ARGS": f"--graceful-timeout {round(10 * PATIENCE_S)}"}
+
 
 @pytest.fixture(scope="module")
 def server(short_timeout_server):
@@ -169,7 +172,7 @@ def test_a_client_that_is_closed_before_its_replay_is_told_to_resume_where_it_as
 def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_farewell(database_url, conn):
     key = generous(conn, "someone@example.com")
     with (
-        serving(database_url) as server,
+        serving(database_url, **LONG_STOP) as server,
         listening(server.stream(key)) as other,
         Raw(("127.0.0.1", server.port), f"/stream?api_key={key}") as flooding,
     ):
@@ -178,12 +181,10 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
         try:
             written = write(conn, trades(3))
             assert seqs(other.events(3)) == written
-            began = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
             with pytest.raises(ConnectionClosed) as closed:
                 other.next()
             until(lambda: server.process.poll() is not None)
-            took = time.monotonic() - began
         finally:
             server.process.kill()
             with contextlib.suppress(OSError):  # gone already
@@ -191,7 +192,6 @@ def test_a_client_that_never_ceases_to_send_does_not_keep_others_from_their_fare
             flood.join()
     assert closed.value.rcvd.code == 1012
     assert closed.value.rcvd.reason == f"the service is stopping; last_seq={written[-1]}"  # so that a client can go on
-    assert took < 8  # whoever is waited for is waited for nine seconds
 
 
 def flood_of(client, frames):
@@ -205,7 +205,7 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     key = generous(conn, "someone@example.com", max_connections=2000)
     try:
-        with serving(database_url) as server, contextlib.ExitStack() as stack:
+        with serving(database_url, **LONG_STOP) as server, contextlib.ExitStack() as stack:
             path = f"/stream?api_key={key}"
             clients = [stack.enter_context(Raw(("127.0.0.1", server.port), path)) for _ in range(1000)]
             (worker,) = server.workers()
@@ -224,7 +224,6 @@ def test_a_worker_with_a_thousand_streams_is_gone_in_a_moment(database_url, conn
             gone, worked = time.monotonic() - began, children_cpu_s() - others - before
             print(f"1,000 streams closed in {said:.2f} s, the server gone after {gone:.2f} s: {worked:.2f} s of work")
             assert codes == [1012] * 1000
-            assert gone < 8  # whoever is waited for is waited for nine seconds
             assert worked < 3  # half a second where nothing else runs
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
