@@ -88,6 +88,18 @@ def test_what_a_search_finds_is_most_traded_first_and_no_more_than_asked_for(cli
     assert slugs(client.ask("/v1/markets/search", q="coin", status="ACTIVE")) == ["coin-busy", "coin-new", "coin-old"]
 
 
+@pytest.mark.parametrize("without", ["nestloop", "hashjoin", "mergejoin"])
+def test_the_most_traded_is_found_first_whatever_the_plan(client, add_market, traded, compute, conn, without):
+    for number in range(20):
+        traded(f"coin-{number:02}", (10, number + 1), **({"status": "CLOSED"} if number % 3 == 1 else {}))
+    compute()
+    conn.execute(f"set enable_{without} = off")
+
+    for limit in (1, 2, 5):
+        found = slugs(client.ask("/v1/markets/search", q="coin", limit=limit))
+        assert found == [f"coin-{number:02}" for number in range(19, 19 - limit, -1)]
+
+
 def test_what_many_titles_contain_is_found_among_the_busiest_and_the_rest(
     client, add_market, traded, compute, monkeypatch
 ):
