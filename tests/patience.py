@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 def until(condition, within_s=PATIENCE_S):

@@ -81,7 +81,8 @@ LARGEST_QUERIES = {
 BODIES: dict[str, Callable[[int], object]] = {
     "register": lambda nth: {"app_name": "bench", "email": f"bench-{nth}-{time.time_ns()}@example.com"},
     "watch_wallet": lambda nth: {"address": wallet(nth)},
-    "create_webhook": lambda nth: {"url": f"https://example.com/{nth}", "events": ["signal.whale_alert"]},
+    # An address, not a name: the figure is ours, not that of the DNS server.
+    "create_webhook": lambda nth: {"url": f"https://127.0.0.1/{nth}", "events": ["signal.whale_alert"]},
 }
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange
 LIMITED = PROXIED | {"register"}  # by the exchange, or to 60 a minute from an address without a key

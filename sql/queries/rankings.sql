@@ -252,23 +252,20 @@ with busiest as materialized (
     select market_key, value_24h from market_activity order by value_24h desc, market_key desc limit :most
 ),
 found as materialized (
-    -- By subqueries: a join may return its rows in any order, and would have to be made whole before they are sorted.
     select b.market_key, b.value_24h
     from busiest b
-    where coalesce(
-        (
-            select o.titles like (select lower(:pattern)) and o.exchange = :exchange and coalesce(:status::text, 'ACTIVE') = 'ACTIVE'
-            from open_markets o
-            where o.market_key = b.market_key
-        ),
-        (  -- of the few that have ended
-            select market_titles(m.question, m.slug, m.event_title) like (select lower(:pattern))
+    left join open_markets o using (market_key)
+    where case
+        when o.market_key is not null then
+            o.titles like (select lower(:pattern)) and o.exchange = :exchange and coalesce(:status::text, 'ACTIVE') = 'ACTIVE'
+        else exists (  -- of the few that have ended
+            select from markets m
+            where m.market_key = b.market_key and market_titles(m.question, m.slug, m.event_title) like (select lower(:pattern))
                 and (:status::text is null or m.status = :status) and m.exchange = :exchange
-            from markets m
-            where m.market_key = b.market_key
+            offset 0
         )
-    )
-    order by b.value_24h desc, b.market_key desc
+    end
+    order by b.value_24h desc, b.market_key desc  -- a join may return its rows in any order
     limit :limit
 )
 select market_key, value_24h, m.record::text
