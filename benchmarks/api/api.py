@@ -13,7 +13,7 @@ from api.metering import keys
 from benchmarks.api import report as api_report
 from benchmarks.api.data import Size, load
 from benchmarks.api.load import LoadClient, cpu_s, press, request
-from benchmarks.api.questions import LIMITED, NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
+from benchmarks.api.questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
 from benchmarks.api.report import Latency
 from benchmarks.api.servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
 from benchmarks.database import fresh
@@ -34,7 +34,7 @@ SIZE = Size()
 CLIENTS = 16
 WARM_UP_S, TURN_S = 0.5, 3.0
 ASKED, ASKED_S = 300, 5.0  # requests per endpoint, and their time limit
-LIMITED_ASKED = 20  # more would exceed the rate limits
+PROXY_ASKED = 20  # more would exceed the exchange's rate limits
 LARGEST_ASKED = 40
 MAX_TOTAL_S = 13 * 60.0  # then no more endpoints are measured: all ends within 15 minutes
 MAX_RIVAL_RATIO, MAX_HELLO_RATIO, MAX_P99_MS = Target("ratio", "<=", 1.0), Target("ratio", "<=", 1.6), 50.0
@@ -150,7 +150,7 @@ class Asker:
 
     def _ask(self, endpoint: Endpoint, questions: Iterator[Question], most: int) -> tuple[list[float], list[int]]:
         """Return each response's milliseconds and bytes."""
-        most = min(most, LIMITED_ASKED) if endpoint.name in LIMITED else most
+        most = min(most, PROXY_ASKED) if endpoint.name in PROXIED else most
         times, sizes, client, until, missing = [], [], LoadClient(self.port), time.monotonic() + ASKED_S, 0
         try:
             for nth, question in enumerate(questions):

@@ -85,7 +85,6 @@ BODIES: dict[str, Callable[[int], object]] = {
     "create_webhook": lambda nth: {"url": f"https://127.0.0.1/{nth}", "events": ["signal.whale_alert"]},
 }
 PROXIED = frozenset({"events", "positions", "closed_positions", "market_positions"})  # as slow as the exchange
-LIMITED = PROXIED | {"register"}  # by the exchange, or to 60 a minute from an address without a key
 # Connections; what would revoke the key; and single webhooks and exported days, of which there are none.
 NOT_ASKED = frozenset(
     {

@@ -51,6 +51,7 @@ def servers(bench: Bench) -> dict[str, Server]:
         "PRESAGE_API_WORKERS": "1",
         "PRESAGE_METERING_DIR": str(bench.folder),
         "PRESAGE_REGISTRATIONS_A_DAY": "1000000",
+        "PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE": "1000000",
         "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
         "PRESAGE_DEBUG_TOKEN": TOKEN,
         "PRESAGE_GAMMA_URL": f"{exchange}/gamma",
