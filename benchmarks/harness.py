@@ -27,6 +27,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.stream.stream",
         "Commit-to-client latency, fan-out to 1,000 clients, resumes; beside bare broadcasts",
     ),
+    "writers": (
+        "benchmarks.writers.writers",
+        "Commits a second of several writers of one stream before their p99 doubles, beside writers without a stream",
+    ),
     "api": (
         "benchmarks.api.api",
         "CPU per request beside FastAPI and a bare Falcon; every endpoint's latency on 5 M trades",
@@ -100,6 +104,11 @@ def turns(
             samples[name].append(rivals[name]())
             report(f"{name}: {samples[name][-1]:,.4g} ({turn + 1} of {repetitions})")
     return samples
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the value that a share of them does not exceed."""
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:

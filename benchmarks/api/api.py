@@ -18,7 +18,7 @@ from benchmarks.api.report import Latency
 from benchmarks.api.servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
-from benchmarks.harness import turns
+from benchmarks.harness import quantile, turns
 from cli.stack.processes import Supervisor
 from sql.database import connect
 
@@ -178,11 +178,6 @@ def as_figure(found: Latency) -> Figure:
         detail["largest_p99"] = found.largest
     target = None if found.endpoint.name in PROXIED else Target("value", "<=", MAX_P99_MS)
     return figure(name, found.p99, "ms", target=target, detail=detail)
-
-
-def quantile(values: Sequence[float], share: float) -> float:
-    """Return the value that a share of them does not exceed."""
-    return sorted(values)[min(len(values) - 1, int(len(values) * share))]
 
 
 def generous(url: str) -> str:

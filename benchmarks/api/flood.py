@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from api.metering import keys
-from benchmarks.api.api import quantile
 from benchmarks.api.load import LoadClient, request
 from benchmarks.api.servers import OURS, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from benchmarks.harness import quantile
 from cli.stack.processes import Supervisor
 from sql.database import connect
 

@@ -23,11 +23,12 @@ from api.metering.ledger_location import LazyLedger
 from api.schemas.requests import parse
 from api.service import Service
 from api.stream.hub import StreamHub
-from benchmarks.api.api import generous, quantile
+from benchmarks.api.api import generous
 from benchmarks.api.apps import UncachedCache
 from benchmarks.api.load import cpu_s
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from benchmarks.harness import quantile
 from orchestration.candles import aggregates
 from sql.database import connect
 from sql.queries import activity, markets

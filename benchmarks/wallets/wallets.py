@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import aiosql
 
 from api.endpoints.table import ENDPOINTS
-from benchmarks.api.api import generous, quantile
+from benchmarks.api.api import generous
 from benchmarks.api.load import LoadClient, request
 from benchmarks.api.servers import UNCACHED, servers
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from benchmarks.harness import quantile
 from cli.stack.processes import Supervisor
 from orchestration.wallets import leaderboards, positions
 from sql.database import connect

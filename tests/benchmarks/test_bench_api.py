@@ -13,11 +13,12 @@ from contextlib import closing
 import pytest
 
 from api.endpoints.table import ENDPOINTS
-from benchmarks.api.api import beside, quantile
+from benchmarks.api.api import beside
 from benchmarks.api.load import LoadClient, cpu_s, press, request
 from benchmarks.api.questions import NOT_ASKED, QUERY_VARIANTS, Questions
 from benchmarks.api.report import BEGIN, END, Report, write
 from benchmarks.figures import Target
+from benchmarks.harness import quantile
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Several writers of one stream: how many commits a second they can make."""
