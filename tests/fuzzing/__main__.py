@@ -35,26 +35,24 @@ class Search(NamedTuple):
 
 def search(target: str, seconds: int, folder: Path) -> Search:
     """Search in a process of its own; an input that fails is kept in the folder."""
-    ended = subprocess.run(
-        [
-            *(sys.executable, "-m", "tests.fuzzing.search", target, str(RECORDED)),
-            *(f"-max_total_time={seconds}", f"-max_len={MAX_INPUT}", f"-timeout={MAX_INPUT_S}"),
-            *(f"-rss_limit_mb={MAX_MEMORY_MB}", "-print_final_stats=1", f"-artifact_prefix={folder}/{target}-"),
-        ],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=seconds + STARTING_S,
-        check=False,
-    )
-    output = ended.stdout + ended.stderr
+    command = [
+        *(sys.executable, "-m", "tests.fuzzing.search", target, str(RECORDED)),
+        *(f"-max_total_time={seconds}", f"-max_len={MAX_INPUT}", f"-timeout={MAX_INPUT_S}"),
+        *(f"-rss_limit_mb={MAX_MEMORY_MB}", "-print_final_stats=1", f"-artifact_prefix={folder}/{target}-"),
+    ]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as running:
+        try:
+            output, _ = running.communicate(timeout=seconds + STARTING_S)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            output, _ = running.communicate()
+            output += f"\nended from outside after {seconds + STARTING_S:.0f} s\n"
     executed, covered = EXECUTED.findall(output), COVERED.findall(output)
-    if not executed and not ended.returncode:
-        return Search(target, 0, 0, output, failed=True)  # it has not searched
-    return Search(
-        target, int(executed[-1]) if executed else 0, int(covered[-1]) if covered else 0, output, ended.returncode != 0
-    )
+    counts = int(executed[-1]) if executed else 0, int(covered[-1]) if covered else 0
+    failed = running.returncode != 0 or not executed  # without inputs, it has not searched
+    return Search(target, *counts, output, failed)
 
 
 def main() -> int:
