@@ -58,6 +58,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.lists.lists",
         "Every list of markets, by all kinds of filters and on deep pages, over a catalogue of any size",
     ),
+    "equivalents": (
+        "benchmarks.equivalents.equivalents",
+        "Candidates for the same question over two catalogues, and verdicts against labels, with intervals",
+    ),
     "capacity": (
         "benchmarks.capacity.capacity",
         "CPU per event, lag, memory and time until ready of the live feed at a rate, over markets and shards",
@@ -77,6 +81,7 @@ class Options(msgspec.Struct, frozen=True):
     live: int | None = None  # of a catalogue's markets; None: as large a share as the exchange's
     shards: int = 1  # of the live feed
     burst: tuple[float, float] | None = None  # times that rate, and for how many seconds
+    texts: Path | None = None  # a folder of labelled markets' texts
 
 
 class Benchmark(Protocol):

@@ -256,10 +256,14 @@ def bench(
     markets: Annotated[
         int | None,
         typer.Option(
-            min=10, help="Markets of that exchange, for `capacity` (default 200); or all ever, for `lists` (100,000)."
+            min=10,
+            help="Markets of that exchange, for `capacity` (default 200); all ever, for `lists` (100,000); of one of "
+            "two exchanges, for `equivalents` (20,000).",
         ),
     ] = None,
-    live: Annotated[int | None, typer.Option(min=100, help="Of these, active ones, for `lists`.")] = None,
+    live: Annotated[
+        int | None, typer.Option(min=100, help="Of these, active ones, for `lists`; of the other, for `equivalents`.")
+    ] = None,
     shards: Annotated[
         int,
         typer.Option(
@@ -274,6 +278,12 @@ def bench(
             metavar="TIMES SECONDS",
             callback=_possible_burst,
             help="Begin with so many times the rate for so long, for `capacity`.",
+        ),
+    ] = None,
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Texts of the labelled markets, for `equivalents`.", exists=True, file_okay=False
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if a target is missed.")] = False,
@@ -305,6 +315,7 @@ def bench(
         live=live,
         shards=shards,
         burst=burst,
+        texts=texts,
     )
     figures = []
     try:

@@ -7,6 +7,7 @@ rapidfuzz, and the best of each market are kept. A key with too many markets is 
 
 from __future__ import annotations
 
+import heapq
 from array import array
 from collections import Counter, defaultdict
 from itertools import combinations
@@ -26,7 +27,7 @@ MAX_TITLE = 400  # characters of a title that are looked at
 MAX_WORDS = 24  # of a title
 RAREST = 4  # words of a market that make keys, alone and in pairs
 MAX_FILED = 200  # markets of one catalogue under a key
-MAX_COMPARED = 400  # markets that one is compared with
+MAX_COMPARED = 40  # markets that one is compared with
 KEPT = 5  # candidates of a market
 MIN_SCORE = 55.0  # of 100
 
@@ -75,13 +76,16 @@ def _keys(forms: Iterable[str], counts: Counter[str]) -> list[int]:
     return [hash(form) for form in rare] + [hash(pair) for pair in combinations(sorted(rare), 2)]
 
 
-def _met(keys: Iterable[int], filed: dict[int, array[int]]) -> set[int]:
-    met: set[int] = set()
+def _met(keys: Iterable[int], filed: dict[int, array[int]]) -> list[int]:
+    """Return the markets under the same keys, those under the most and rarest first."""
+    met: dict[int, float] = defaultdict(float)
     for key in keys:
         under = filed.get(key)
-        if under is not None and len(under) <= MAX_FILED and len(met) + len(under) <= MAX_COMPARED:
-            met.update(under)
-    return met
+        if under is not None and len(under) <= MAX_FILED:
+            weight = 1 / len(under)
+            for place in under:
+                met[place] += weight
+    return heapq.nlargest(MAX_COMPARED, met, key=lambda place: (met[place], -place))
 
 
 def _best(place: int, forms: Iterable[str], met: Iterable[int], titles: Sequence[str]) -> Iterator[Candidate]:

@@ -12,11 +12,12 @@ import msgspec
 from rapidfuzz import fuzz
 
 from orchestration.equivalents import reader
+from orchestration.equivalents.questions import ClauseName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from orchestration.equivalents.questions import ClauseName, MarketText, Payout, Question, Reading
+    from orchestration.equivalents.questions import MarketText, Payout, Question, Reading
 
 RULES_VERSION = 1  # raised when a rule, a template or a table of names changes; each verdict carries it
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import TYPE_CHECKING
 
+from orchestration.equivalents.words import listed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -18,32 +20,30 @@ PARTIES = {
 }
 STATES = frozenset(
     each.replace("_", " ")
-    for each in (
-        "alabama alaska arizona arkansas california colorado connecticut delaware florida georgia hawaii idaho illinois indiana "
-        "iowa kansas kentucky louisiana maine maryland massachusetts michigan minnesota mississippi missouri montana nebraska "
-        "nevada new_hampshire new_jersey new_mexico new_york north_carolina north_dakota ohio oklahoma oregon pennsylvania "
-        "rhode_island south_carolina south_dakota tennessee texas utah vermont virginia washington west_virginia wisconsin "
-        "wyoming"
-    ).split()
+    for each in listed(
+        "alabama alaska arizona arkansas california colorado connecticut delaware florida georgia hawaii idaho "
+        "illinois indiana iowa kansas kentucky louisiana maine maryland massachusetts michigan minnesota mississippi "
+        "missouri montana nebraska nevada new_hampshire new_jersey new_mexico new_york north_carolina north_dakota "
+        "ohio oklahoma oregon pennsylvania rhode_island south_carolina south_dakota tennessee texas utah vermont "
+        "virginia washington west_virginia wisconsin wyoming"
+    )
 )
-POSTAL = frozenset(
-    "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok or pa ri sc "
-    "sd tn tx ut vt va wa wv wi wy".split()
+POSTAL = listed(
+    "al ak az ar ca co ct de fl ga hi id il in ia ks ky la me md ma mi mn ms mo mt ne nv nh nj nm ny nc nd oh ok "
+    "or pa ri sc sd tn tx ut vt va wa wv wi wy"
 )
 # Demonyms and countries, where an exchange uses one and the other the other.
-PLACES = {
-    demonym: country
-    for demonym, country in (
-        each.split(":")
-        for each in (
-            "brazilian:brazil nigerian:nigeria peruvian:peru colombian:colombia argentine:argentina philippine:philippines "
-            "french:france turkish:turkey ghanaian:ghana zambian:zambia chilean:chile bolivian:bolivia polish:poland "
-            "portuguese:portugal bulgarian:bulgaria honduran:honduras ecuadorian:ecuador korean:korea romanian:romania "
-            "kenyan:kenya mexican:mexico irish:ireland ugandan:uganda iranian:iran israeli:israel hungarian:hungary "
-            "austrian:austria czech:czechia dutch:netherlands norwegian:norway german:germany"
-        ).split()
+PLACES = dict(
+    each.split(":", 1)
+    for each in listed(
+        "brazilian:brazil nigerian:nigeria peruvian:peru colombian:colombia argentine:argentina "
+        "philippine:philippines french:france turkish:turkey ghanaian:ghana zambian:zambia chilean:chile "
+        "bolivian:bolivia polish:poland portuguese:portugal bulgarian:bulgaria honduran:honduras ecuadorian:ecuador "
+        "korean:korea romanian:romania kenyan:kenya mexican:mexico irish:ireland ugandan:uganda iranian:iran "
+        "israeli:israel hungarian:hungary austrian:austria czech:czechia dutch:netherlands norwegian:norway "
+        "german:germany"
     )
-}
+)
 TITLES = {
     "nba finals": "nba title",
     "pro basketball finals": "nba title",
@@ -54,8 +54,7 @@ TITLES = {
     "pro baseball championship": "mlb title",
 }
 # Sports that play on until somebody wins.
-NO_TIES = frozenset("mlb nba wnba nhl baseball basketball hockey tennis atp wta".split())
-TITLES_OF = ("jr", "sr", "ii", "iii", "iv")
+NO_TIES = listed("mlb nba wnba nhl baseball basketball hockey tennis atp wta")
 
 
 def folded(words: Iterable[str]) -> str:
@@ -92,16 +91,18 @@ def series(words: Sequence[str]) -> str:
 
 
 # Words that begin with a capital without being a name of what a question is about.
-COMMON = frozenset(
-    "a act after all an any are as at be before being between both but by can candidate candidates closes contract do does during "
-    "each early either election elections et etc every exchange first following for from general governor has have he her his house "
-    "how i if in is issuance it its january february march april may june july august september october november december jan feb "
-    "mar apr jun jul aug sep sept oct nov dec market markets may more most new next no not note of on or other otherwise party "
-    "payout please polymarket kalshi president presidential primary professional purposes qualifying release resolution resolves "
-    "results scheduled season senate senator she source state states such than that the their there these they this those to u.s "
-    "united up us was we what when where whether which who will win winner with within yes yet you pm am est edt democrat "
-    "democratic republican republicans democrats national official information video 50-50 http https congressional district "
-    "representatives midterm midterms nominee america american federal government criterion expiration date above below only".split()
+COMMON = listed(
+    "a act after all an any are as at be before being between both but by can candidate candidates closes "
+    "contract do does during each early either election elections et etc every exchange first following for from "
+    "general governor has have he her his house how i if in is issuance it its january february march april may "
+    "june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec market "
+    "markets may more most new next no not note of on or other otherwise party payout please polymarket kalshi "
+    "president presidential primary professional purposes qualifying release resolution resolves results "
+    "scheduled season senate senator she source state states such than that the their there these they this those "
+    "to u.s united up us was we what when where whether which who will win winner with within yes yet you pm am "
+    "est edt democrat democratic republican republicans democrats national official information video 50-50 http "
+    "https congressional district representatives midterm midterms nominee america american federal government "
+    "criterion expiration date above below only"
 )
 
 
@@ -117,10 +118,11 @@ def proper(words: Iterable[str]) -> frozenset[str]:
 
 
 # Words of titles that say little of what a question is about.
-WEAK = frozenset(
-    "another become called company country during finish happen highest increase leading number officially places player popular "
-    "position record released release representative requires result season second series tournament winning winner championship "
-    "mayoral gubernatorial parliamentary seats leave before reach announce million billion percent greater".split()
+WEAK = listed(
+    "another become called company country during finish happen highest increase leading number officially places "
+    "player popular position record released release representative requires result season second series "
+    "tournament winning winner championship mayoral gubernatorial parliamentary seats leave before reach announce "
+    "million billion percent greater"
 )
 
 

@@ -1,4 +1,4 @@
-"""Reader: from a market's texts to its question. Each sentence must be one that the grammar knows; else it is unread."""
+"""Reader: from a market's texts to its question. A sentence that the grammar does not know is unread."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from orchestration.equivalents import grammar, instants, names, quantities, words
+from orchestration.equivalents.grammar import Family
 from orchestration.equivalents.questions import Payout, Question, Reading, Unread, Window
 from orchestration.equivalents.templates import Budget, BudgetError
 
@@ -14,13 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from orchestration.equivalents.grammar import Family
     from orchestration.equivalents.questions import ClauseName, MarketText
     from orchestration.equivalents.templates import Template
 
 MAX_QUOTED = 160  # characters of an unread sentence that a verdict quotes
 # A title with one of these, in no form that is known, may ask the opposite of its rules.
-NEGATIONS = frozenset("not no never without fail fails lose loses miss avoid except neither".split())
+NEGATIONS = words.listed("not no never without fail fails lose loses miss avoid except neither")
 YEARS = frozenset(("year", "term"))  # slots that hold a year, or the sentence is another one
 VALUES = frozenset(("price", "temperature", "figure", "fed decision", "upper bound"))
 Slots = dict[str, list[str]]
@@ -103,17 +103,9 @@ def _asked(draft: Draft, asked: Sequence[str], budget: Budget) -> None:
 def _sentence(sentence: str, draft: Draft, budget: Budget) -> None:
     written = words.tokens(sentence)
     lower = [word.lower() for word in written]
-    present = frozenset(lower)
 
     def first(templates: Iterable[Template]) -> Slots | None:
-        for each in templates:
-            if each.needed <= present:
-                spans = each.match(lower, budget)
-                if spans is not None:
-                    slots = {name: written[a:b] for name, (a, b) in spans.items()}
-                    if all(len(slots[name]) == 1 and instants.year(slots[name][0]) for name in YEARS & slots.keys()):
-                        return slots
-        return None
+        return _first(templates, written, lower, budget)
 
     for family in grammar.FAMILIES:
         slots = first(family.conditions)
@@ -123,12 +115,28 @@ def _sentence(sentence: str, draft: Draft, budget: Budget) -> None:
             draft.family = family
             _merge(draft, slots)
             return
-    if _beside(draft, first, sentence):
-        return
-    clause: ClauseName = "source" if "source" in present else "void" if "if" in present else "event"
+    if not _beside(draft, first, sentence):
+        draft.unread.append(Unread(_about(lower), sentence[:MAX_QUOTED]))
+
+
+def _first(templates: Iterable[Template], written: list[str], lower: list[str], budget: Budget) -> Slots | None:
+    """Return the slots of the first template that the sentence is."""
+    present = frozenset(lower)
+    for each in templates:
+        spans = each.match(lower, budget) if each.needed <= present else None
+        if spans is not None:
+            slots = {name: written[a:b] for name, (a, b) in spans.items()}
+            if all(len(slots[name]) == 1 and instants.year(slots[name][0]) for name in YEARS & slots.keys()):
+                return slots
+    return None
+
+
+def _about(lower: list[str]) -> ClauseName:
+    """Guess which clause a sentence that is not known would have been."""
+    present = frozenset(lower)
     if "yes" in present and {"if", "according"} & present:
-        clause = "event"
-    draft.unread.append(Unread(clause, sentence[:MAX_QUOTED]))
+        return "event"
+    return "source" if "source" in present else "void" if "if" in present else "event"
 
 
 def _beside(draft: Draft, first: Callable[[Iterable[Template]], Slots | None], sentence: str) -> bool:
@@ -169,7 +177,7 @@ def _void(draft: Draft, state: str, slots: Slots, sentence: str) -> None:
     elif payout == "fair":
         draft.void[name] = "other"
     else:
-        draft.void[state] = "no" if state in {"not held"} else "other"
+        draft.void[state] = "no" if state == "not held" else "other"
 
 
 def _merge(draft: Draft, slots: Mapping[str, list[str]]) -> None:
@@ -370,20 +378,11 @@ def _source(kind: str, slots: Slots) -> str:
 
 def _value_event(family: Family, slots: Slots, event: dict[str, str], market: MarketText) -> Window:
     lower = {name: [w.lower() for w in value] for name, value in slots.items()}
-    if "pair" in slots:
-        event["place"] = names.folded(slots["pair"]).replace("/", "")
-    elif "place" in slots:
-        event["place"] = names.place(slots["place"])
-    elif "figure" in slots:
-        event["place"] = names.folded(slots["figure"])
-    elif family.kind == "price":
-        event["place"] = names.series(slots["source"])
-    if "change" in slots:
-        event["direction"] = names.folded(slots["change"])
-    if "side" in slots:
-        event["side"] = names.folded(slots["side"])
+    event["place"] = _valued(slots)
+    for name, slot in (("direction", "change"), ("side", "side"), ("period", "period")):
+        if slot in slots:
+            event[name] = names.folded(slots[slot])
     if "period" in slots:
-        event["period"] = names.folded(slots["period"])
         return Window()
     if "from" in slots:
         start, end = instants.moment(lower["from"]), instants.end_of(lower["until"])
@@ -394,6 +393,17 @@ def _value_event(family: Family, slots: Slots, event: dict[str, str], market: Ma
     if at is None:
         raise UnreadError("window", " ".join(slots.get("moment") or slots.get("date") or ["no moment"]))
     return Window(at, at)
+
+
+def _valued(slots: Slots) -> str:
+    """Return what is valued: a pair, a place, a figure, an index; nothing, for the Federal Reserve's one target."""
+    if "pair" in slots:
+        return names.folded(slots["pair"]).replace("/", "")
+    if "place" in slots:
+        return names.place(slots["place"])
+    if "figure" in slots:
+        return names.folded(slots["figure"])
+    return names.series(slots["source"]) if "source" in slots else ""
 
 
 def _moment(family: Family, slots: Slots, market: MarketText) -> datetime | None:

@@ -3,7 +3,7 @@
 `if {person} (wins|has_won) the {year} [general] election`: a slot takes one to twelve words, `(a|b)` is one of the
 alternatives (`_` joins words; `(how:a|b)` keeps which), `[word]` may be missing, `{any*}` takes up to 48 words of any
 kind. There are no regular expressions: a match costs at most
-words × items × twelve steps, and the budget of a text ends it before.
+words times items times twelve steps, and the budget of a text ends it before.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from orchestration.equivalents.words import listed
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SLOT = 12  # words
 MAX_STEPS = 20_000  # of all templates over all sentences of a market; of 9,832 recorded ones none took more than 520
 # A slot with one of these would hide a condition: `{person}` must not be "A or B", nor `{date}` "June unless …".
-LOGIC = frozenset("and or unless except not no if either neither without but only nor any all than".split())
+LOGIC = listed("and or unless except not no if either neither without but only nor any all than")
 
+Spans = dict[str, tuple[int, int]]  # slot → its words, from and until
 Item = tuple[str, str, tuple[tuple[str, ...], ...]]  # kind, name, options
 
 
@@ -47,9 +50,9 @@ class Template(msgspec.Struct, frozen=True):
     items: tuple[Item, ...]
     needed: frozenset[str]
 
-    def match(self, words: Sequence[str], budget: Budget) -> dict[str, tuple[int, int]] | None:
+    def match(self, words: Sequence[str], budget: Budget) -> Spans | None:
         """Return the spans of the slots if the whole sentence matches, the shortest slots first."""
-        return _match(self.items, words, budget)
+        return Matching(self.items, words, budget).walk(0, 0)
 
 
 def template(text: str) -> Template:
@@ -69,46 +72,52 @@ def template(text: str) -> Template:
     return Template(text, tuple(items), frozenset(needed))
 
 
-def _match(items: tuple[Item, ...], words: Sequence[str], budget: Budget) -> dict[str, tuple[int, int]] | None:
-    failed: set[tuple[int, int]] = set()
+class Matching:
+    """One template over one sentence: places from which the rest did not match are not tried again."""
 
-    def walk(item: int, word: int) -> dict[str, tuple[int, int]] | None:
-        budget.spend(1)
-        if item == len(items):
-            return {} if word == len(words) else None
-        if (item, word) in failed:
+    def __init__(self, items: tuple[Item, ...], words: Sequence[str], budget: Budget) -> None:
+        self.items, self.words, self.budget = items, words, budget
+        self.failed: set[tuple[int, int]] = set()
+
+    def walk(self, item: int, word: int) -> Spans | None:
+        """Match the items from `item` on with the words from `word` on, to the end of both."""
+        self.budget.spend(1)
+        if item == len(self.items):
+            return {} if word == len(self.words) else None
+        if (item, word) in self.failed:
             return None
-        kind, name, options = items[item]
-        found = None
+        kind, name, options = self.items[item]
         if kind == "word":
-            if word < len(words) and words[word] == name:
-                found = walk(item + 1, word + 1)
+            same = word < len(self.words) and self.words[word] == name
+            found = self.walk(item + 1, word + 1) if same else None
         elif kind == "slot":
-            found = slot(name, item, word)
+            found = self.slot(name, item, word)
         else:
-            for option in options:
-                if tuple(words[word : word + len(option)]) == option:
-                    found = walk(item + 1, word + len(option))
-                    if found is not None:
-                        if name:
-                            found[name] = (word, word + len(option))
-                        break
+            found = self.option(name, options, item, word)
             if found is None and kind == "maybe":
-                found = walk(item + 1, word)
+                found = self.walk(item + 1, word)
         if found is None:
-            failed.add((item, word))
+            self.failed.add((item, word))
         return found
 
-    def slot(name: str, item: int, word: int) -> dict[str, tuple[int, int]] | None:
-        free = name.endswith("*")
-        for end in range(word + 1, min(len(words), word + (4 if free else 1) * MAX_SLOT) + 1):
-            budget.spend(1)
-            if not free and words[end - 1] in LOGIC:
-                return None
-            found = walk(item + 1, end)
-            if found is not None:
-                found[name.rstrip("*")] = (word, end)
-                return found
+    def option(self, name: str, options: tuple[tuple[str, ...], ...], item: int, word: int) -> Spans | None:
+        """Match one of the alternatives, and the rest."""
+        for option in options:
+            end = word + len(option)
+            if tuple(self.words[word:end]) == option:
+                found = self.walk(item + 1, end)
+                if found is not None:
+                    return {**found, name: (word, end)} if name else found
         return None
 
-    return walk(0, 0)
+    def slot(self, name: str, item: int, word: int) -> Spans | None:
+        """Match a slot, as short as the rest allows."""
+        free = name.endswith("*")
+        for end in range(word + 1, min(len(self.words), word + (4 if free else 1) * MAX_SLOT) + 1):
+            self.budget.spend(1)
+            if not free and self.words[end - 1] in LOGIC:
+                return None
+            found = self.walk(item + 1, end)
+            if found is not None:
+                return {**found, name.rstrip("*"): (word, end)}
+        return None

@@ -9,6 +9,12 @@ import unicodedata
 MAX_TEXT = 12_000
 MAX_SENTENCES = 120
 
+
+def listed(text: str) -> frozenset[str]:
+    """Return the words of a list that is written as a text."""
+    return frozenset(text.split())
+
+
 PLAIN = {
     **dict.fromkeys(map(ord, "\u2018\u2019"), "'"),
     **dict.fromkeys(map(ord, "\u201c\u201d"), '"'),
@@ -17,11 +23,11 @@ PLAIN = {
     ord("\u2265"): " >= ",
     ord("\u2264"): " <= ",
 }
-INVISIBLE = frozenset("Cf Cc Cs Co Cn".split())
+INVISIBLE = frozenset(("Cf", "Cc", "Cs", "Co", "Cn"))
 TOKEN = re.compile(r"[\w$%°<>=][\w$%°<>=.,:'/&+#@-]*")
-ABBREVIATIONS = frozenset(
-    "u.s u.k u.n d.c a.m p.m jr sr st dr mr mrs no vs v inc corp ltd co sen rep gov feb jan mar apr jun jul aug sep sept "
-    "oct nov dec fc".split()
+ABBREVIATIONS = listed(
+    "u.s u.k u.n d.c a.m p.m jr sr st dr mr mrs no vs v inc corp ltd co sen rep gov feb jan mar apr jun jul aug "
+    "sep sept oct nov dec fc"
 )
 
 

@@ -16,11 +16,10 @@ from tests.orchestration.equivalents.written import PAIRS, house, nominee
 
 VOCABULARY = sorted(
     {word for family in grammar.FAMILIES for each in (*family.asked, *family.conditions) for word in each.needed}
-    | set(
-        "Ada FL-19 2026 $100,000 90° ET PM 5 May 15, . ? \n “ ” or and not unless Binance BTC/USDT Yes No 50-50".split(
-            " "
-        )
+    | words.listed(
+        "Ada FL-19 2026 $100,000 90° ET PM 5 May 15, . ? “ ” or and not unless Binance BTC/USDT Yes No 50-50"
     )
+    | {"\n"}
 )
 HOSTILE = st.one_of(
     st.text(max_size=400),
@@ -60,8 +59,7 @@ def test_a_template_of_many_slots_ends_with_its_budget():
     budget = Budget(20_000)
 
     with pytest.raises(BudgetError):
-        for _ in range(1_000):
-            many.match(["x"] * 500, budget)
+        list(map(many.match, [["x"] * 500] * 1_000, [budget] * 1_000))
 
     assert budget.left < 0
 

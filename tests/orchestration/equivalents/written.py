@@ -176,7 +176,7 @@ PAIRS = (
     Pair("one nomination", house(), nominee(), "identical", None),
     Pair("a seat with a leading zero", house(seat="AZ-05"), nominee(seat="AZ-5"), "identical", None),
     Pair("accents and case", house("José MUÑOZ"), nominee("Jose Munoz"), "identical", None),
-    Pair("typographic dashes", house("Ann Lee–Poe"), nominee("Ann Lee-Poe"), "identical", None),
+    Pair("typographic dashes", house("Ann Lee\u2013Poe"), nominee("Ann Lee-Poe"), "identical", None),
     Pair("another candidate", house(), nominee("Charles Babbage"), "related", "subject"),
     Pair("another spelling", house("Ada Byronn"), nominee(), "unreadable", "subject"),
     Pair("a name within a name", house("Ada Byron King"), nominee(), "unreadable", "subject"),

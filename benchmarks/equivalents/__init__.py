@@ -1,0 +1,1 @@
+"""Benchmark of the same question on two exchanges: verdicts against labels, and candidates over large catalogues."""
