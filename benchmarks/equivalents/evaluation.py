@@ -1,6 +1,7 @@
 """Verdicts against hand-made labels: precision and recall by class with Wilson intervals, and refused look-alikes.
 
-`python -m benchmarks.equivalents.evaluation --texts DIR --json FILE` writes all of it. DIR holds the labelled markets'
+`python -m benchmarks.equivalents.evaluation --texts DIR --json FILE` writes all of it; `--refused FILE` the refused
+pairs alone as CSV, without the words of their texts. DIR holds the labelled markets'
 texts as their exchanges' APIs send them, which are not ours to publish: `polymarket.json` by condition id,
 `kalshi.json` by ticker (with `event_title`). docs/equivalents.md says where they can be had.
 """
@@ -22,6 +23,7 @@ from orchestration.equivalents.questions import MarketText, from_kalshi, from_po
 
 LABELS = Path(__file__).parents[2] / "tests" / "orchestration" / "equivalents" / "labels.csv"
 CLASSES = ("identical", "inverted", "subset", "related", "different", "unreadable")
+REFUSED_COLUMNS = ("split", "polymarket", "kalshi", "similarity", "label", "verdict", "clause")
 Z = 1.959963984540054  # standard deviations of a 95 % interval
 
 
@@ -178,13 +180,26 @@ def evaluations(texts: Path, file: Path = LABELS) -> list[Evaluation]:
     ]
 
 
+def write_refused(file: Path, found: list[Evaluation]) -> None:
+    """Write each pair that was not called identical or inverted, with the clause that decided."""
+    with file.open("w", newline="") as rows:
+        writer = csv.writer(rows, lineterminator="\n")
+        writer.writerow(REFUSED_COLUMNS)
+        for each in found:
+            for row in each.refused:
+                writer.writerow((each.split, *(getattr(row, name) for name in REFUSED_COLUMNS[1:])))
+
+
 def main() -> None:
     """Evaluate, and write all of it as JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--texts", type=Path, required=True)
     parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--refused", type=Path)
     given = parser.parse_args()
     found = evaluations(given.texts)
+    if given.refused is not None:
+        write_refused(given.refused, found)
     given.json.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     for each in found:
         print(f"{each.split}: {each.pairs} pairs, {each.missing} without their texts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from math import sqrt
@@ -25,8 +26,8 @@ def test_an_intervals_bounds_are_the_shares_that_are_just_as_far_as_chance_goes(
 def test_the_interval_of_all_and_of_none_ends_at_one_and_zero():
     whole, none = evaluation.wilson(10, 10), evaluation.wilson(0, 10)
 
-    assert (whole.low, whole.high) == (pytest.approx(10 / (10 + evaluation.Z**2)), 1.0)
-    assert (none.low, none.high) == (0.0, pytest.approx(1 - 10 / (10 + evaluation.Z**2)))
+    assert (whole.low, whole.high) == pytest.approx((10 / (10 + evaluation.Z**2), 1))
+    assert (none.low, none.high) == pytest.approx((0, 1 - 10 / (10 + evaluation.Z**2)))
 
 
 def test_nothing_has_no_share():
@@ -108,3 +109,30 @@ def test_a_catalogue_is_as_large_as_asked_for_and_its_planted_pairs_are_where_it
     assert (len(left), len(right), len(planted)) == (50, 30, 10)
     assert "" not in (*left, *right)
     assert catalogue.catalogues(50, 30, 10) == (left, right, planted)
+
+
+def test_refused_pairs_are_listed_with_their_clause_and_without_the_texts_words(tmp_path):
+    found = [
+        (pair("related"), Verdict("related", "source", "a sentence of theirs")),
+        (pair("identical"), Verdict("identical", None, "")),
+    ]
+
+    evaluation.write_refused(tmp_path / "refused.csv", [evaluation.evaluate("train", found)])
+
+    written = (tmp_path / "refused.csv").read_text().splitlines()
+    assert written == [
+        "split,polymarket,kalshi,similarity,label,verdict,clause",
+        "train,0x1,KX-1,80,related,related,source",
+    ]
+
+
+def test_every_refused_pair_of_the_last_evaluation_is_a_labelled_one():
+    rows = {(row.polymarket, row.kalshi): row for row in evaluation.labels()}
+    listed = list(csv.DictReader((evaluation.LABELS.parent / "refused.csv").read_text().splitlines()))
+
+    assert listed
+    for each in listed:
+        row = rows[each["polymarket"], each["kalshi"]]
+        assert (each["split"], each["label"]) == (row.split, row.label)
+        assert each["clause"] in {"event", "subject", "threshold", "window", "source", "polarity", "void"}
+        assert each["verdict"] not in {"identical", "inverted"}
