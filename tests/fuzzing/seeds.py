@@ -46,6 +46,28 @@ KALSHI_LISTED = json.dumps(
 ).encode()
 KALSHI_ANCHORED = (samples.frame(samples.SUBSCRIBED), samples.frame(samples.SNAPSHOT))
 
+QUESTION = {
+    "conditionId": MARKET,
+    "question": "Will Ada Byron be the Republican nominee for FL-19?",
+    "description": "This market will resolve according to the candidate who wins the nomination for the "
+    "Republican Party to contest the FL-19 congressional district seat in the U.S. House of Representatives in the "
+    "2026 midterm elections. If no nominee is announced by November 3, 2026, 11:59 PM ET, this market will resolve "
+    "to “Other”.",
+    "outcomes": '["Yes", "No"]',
+    "endDate": "2026-08-18T00:00:00Z",
+}
+CONTRACT = {
+    "ticker": "KXHIGH-26JUN13-B89.5",
+    "title": "Will the high be 89-90°?",
+    "rules_primary": "If the highest temperature recorded in Central Park for June 13, 2026 as reported by the "
+    "National Weather Service is between 89-90°, then the market resolves to Yes.",
+    "rules_secondary": "If no data is available, the market resolves to No.",
+    "yes_sub_title": "89° to 90°",
+    "strike_type": "between",
+    "floor_strike": 89,
+    "cap_strike": "90",
+}
+
 BOOK = json.dumps(
     [
         {"event_type": "book", "asset_id": token, "market": MARKET, "timestamp": TS, "hash": "a1", **LEVELS}
@@ -77,6 +99,7 @@ def all_seeds(recorded: Path) -> dict[str, list[bytes]]:
             _encoded({"data": clob["markets_page1_raw"][:ROWS], "next_cursor": "LTE="}),
             _encoded({"history": [{"t": 1_770_000_000, "p": 0.5}, {"t": 1_770_000_060.5, "p": "0.51"}]}),
         ],
+        "equivalents": [json.dumps(each).encode() for each in (QUESTION, CONTRACT)],
         "data_api": [
             *(_encoded(_objects(path)[:ROWS]) for path in sorted((recorded / "data_api").glob("*.json"))),
             _encoded(

@@ -30,6 +30,7 @@ from api.server.headers import BadRequest, Headers
 from api.site.passes import Passes
 from api.stream import frames as client_frames
 from api.stream import messages
+from orchestration.equivalents import judge, questions
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.storage import copy_format
 from orchestration.ingest.storage.rows import Token
@@ -133,6 +134,17 @@ def data_api(data: bytes) -> None:
     ):
         with contextlib.suppress(UpstreamError):
             read()
+
+
+def equivalents(data: bytes) -> None:
+    """Read a market's texts as those of either exchange, and judge them against each other."""
+    market = None
+    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+        market = msgspec.json.decode(data)
+    if isinstance(market, dict):
+        left, right = questions.from_polymarket(market), questions.from_kalshi(market, "Who will win?")
+        for one, other in ((left, right), (right, left), (left, left), (right, right)):
+            assert judge.judge(one, other).rules_version == judge.RULES_VERSION
 
 
 def kalshi_rest(data: bytes) -> None:
@@ -285,6 +297,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     for each in (
         *(market_frame, gamma, clob, data_api, kalshi_rest, kalshi_frame, kalshi_tape, chain_node, chain_logs),
         *(webhook_url, http_headers, websocket_frames, stream_command, replay_request),
-        *(query_parameters, request_body, cursor),
+        *(query_parameters, request_body, cursor, equivalents),
     )
 }
