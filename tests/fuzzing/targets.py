@@ -139,7 +139,7 @@ def data_api(data: bytes) -> None:
 def equivalents(data: bytes) -> None:
     """Read a market's texts as those of either exchange, and judge them against each other."""
     market = None
-    with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError):
+    with contextlib.suppress(*FAULTS):
         market = msgspec.json.decode(data)
     if isinstance(market, dict):
         left, right = questions.from_polymarket(market), questions.from_kalshi(market, "Who will win?")
