@@ -283,10 +283,11 @@ class LiveSession:
             await self._run_in("housekeeping", self.housekeeping.close_abandoned, now_ms)
             if monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
                 # What lies shortly after a gap is fetched with it, under another timestamp: it must be written already.
+                asked_at = monotonic()
                 unwritten_ms = exchange.local_ms() - self.committer.written_ms
                 lag_ms = exchange.lag_ms + now_ms - min([now_ms, *self.receiver.delivering_newest_ms()])
                 settle_s = max(self._settle_s, (unwritten_ms + lag_ms + FETCHED_AFTER_MS) / 1000)
-                await self._run_in("filler", self.filler.from_data_api, settle_s)
+                await self._run_in("filler", self.filler.from_data_api, settle_s, asked_at)
                 self._fetched_at = monotonic()
 
     # --- The end ---

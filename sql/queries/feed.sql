@@ -454,11 +454,11 @@ delete from coverage_gaps where gap_id = any(:gap_ids::bigint[]) and to_ts is nu
 
 -- name: trade_gaps_to_fill(settle_s, shard, shards, settled_ms)
 -- Closed gaps in the trades of the last week that nobody has filled yet and that fall to a shard, tried at most so often: id, market, shard,
--- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), attempts. Those of another number of shards
--- fall to whoever knows that all have committed them (`settled_ms`).
+-- shards, from, to, markets that an earlier attempt did not know (null: all is to be fetched), seconds since its end, attempts. Those of
+-- another number of shards fall to whoever knows that all have committed them (`settled_ms`).
 select
     g.gap_id, g.market_key, g.shard, g.shards, as_ms(g.from_ts), as_ms(g.to_ts), nullif(g.detail -> 'unknown_markets', 'null'),
-    coalesce((g.detail ->> 'attempts')::int, 0)
+    date_part('epoch', clock_timestamp() - g.to_ts), coalesce((g.detail ->> 'attempts')::int, 0)
 from coverage_gaps g
 left join markets m on m.market_key = g.market_key
 where g.kind = 'trades' and g.filled_at is null and g.to_ts < now() - make_interval(secs => :settle_s::float8)

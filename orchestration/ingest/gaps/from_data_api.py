@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -92,18 +93,22 @@ class GapFiller:
             detail = {"trades": written.trades, "events": written.events}
             self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
 
-    def from_data_api(self, settle_s: float) -> int:
-        """Fetch the trades of gaps that are over and unfilled; return how many were added."""
+    def from_data_api(self, settle_s: float, asked_at: float) -> int:
+        """Fetch trades of unfilled gaps that ended a while before a monotonic instant; return how many were added.
+
+        The instant is when the caller found out what is committed: until the database answers, nothing more may be.
+        """
         added = 0
         attempts: dict[int, int] = {}
         rows = []
         conn = self.writer.conn
         settled = settled_ms(conn, self._family, self._shard)
-        for *row, tried in queries.trade_gaps_to_fill(
-            conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()
-        ):
-            attempts[row[0]] = tried
-            rows.append(row)
+        found = list(queries.trade_gaps_to_fill(conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()))
+        waited_s = monotonic() - asked_at
+        for *row, age_s, tried in found:
+            if age_s - waited_s > settle_s:
+                attempts[row[0]] = tried
+                rows.append(row)
         resolver = TokenResolver(self._exchange)
         for gap in group_gaps(rows):
             next_s = RETRY_S * 2 ** attempts[gap.gap_ids[0]]

@@ -67,7 +67,7 @@ def test_the_demo_brings_everything_up_fresh_and_leaves_nothing_behind(tmp_path,
     with demo(data_dir, "--json", str(out), "--port-base", str(base), "--markets", "20", "--backfill", "0") as run:
         try:
             # Ended when all is well: on another machine any time given by `--for` might be too short.
-            until(lambda: run.poll() is not None or well(out), within_s=240)
+            until(lambda: run.poll() is not None or well(out), within_s=600)
             dagster = f"{json.loads(out.read_text())['urls']['dagster']}/graphql"
             # Dagster is started last, after the first figures.
             until(lambda: run.poll() is not None or (data_dir / "dagster.password").exists())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
+from time import monotonic
 
 import pytest
 
@@ -52,7 +53,7 @@ def fill(request, db, exchange):
 
     def run():
         db.execute("update coverage_gaps set detail = detail - 'next_at'")
-        return filler.from_data_api(0.0) if request.param == "live" else filling.fill(db, exchange)
+        return filler.from_data_api(0.0, monotonic()) if request.param == "live" else filling.fill(db, exchange)
 
     yield run
     filler.close()
