@@ -22,12 +22,13 @@ from rich.progress import Progress
 
 from api.endpoints.table import ENDPOINTS
 from api.schemas.records import Orderbook
-from benchmarks.api.api import generous, quantile
+from benchmarks.api.api import generous
 from benchmarks.api.load import LoadClient, cpu_s, request
 from benchmarks.api.servers import OURS, servers
 from benchmarks.books.data import Day
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from benchmarks.harness import quantile
 from cli.stack.processes import Supervisor
 from orchestration.maintenance import packs
 from sql.database import connect
