@@ -89,10 +89,10 @@ class Receiver:
         """Return each busy socket's newest timestamp."""
         return [listener.newest_ms for listener in self._busy]
 
-    def delivering_newest_ms(self) -> list[int]:
-        """Return the same without sockets that deliver nothing more."""
+    def delivers(self) -> bool:
+        """Return whether any socket received something lately."""
         now = monotonic()
-        return [each.newest_ms for each in self._busy if each.pulse.silent_s(now) < QUIET_S]
+        return any(each.newest_ms and each.pulse.silent_s(now) < QUIET_S for each in self.subscriptions.listeners)
 
     def rate(self) -> float:
         """Return the messages received per second, on average over a minute."""

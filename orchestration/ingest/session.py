@@ -284,10 +284,11 @@ class LiveSession:
             if monotonic() - self._fetched_at >= min(FETCH_S, self._settle_s):
                 # What lies shortly after a gap is fetched with it, under another timestamp: it must be written already.
                 asked_at = monotonic()
-                unwritten_ms = exchange.local_ms() - self.committer.written_ms
-                lag_ms = exchange.lag_ms + now_ms - min([now_ms, *self.receiver.delivering_newest_ms()])
-                settle_s = max(self._settle_s, (unwritten_ms + lag_ms + FETCHED_AFTER_MS) / 1000)
-                await self._run_in("filler", self.filler.from_data_api, settle_s, asked_at)
+                delivers = self.receiver.delivers()
+                ended_before_ms = self.committer.exchange_ms - FETCHED_AFTER_MS if delivers else None
+                unwritten_ms = exchange.local_ms() - self.committer.written_ms + exchange.lag_ms
+                settle_s = max(self._settle_s, (unwritten_ms + FETCHED_AFTER_MS) / 1000)
+                await self._run_in("filler", self.filler.from_data_api, settle_s, asked_at, ended_before_ms)
                 self._fetched_at = monotonic()
 
     # --- The end ---

@@ -93,10 +93,11 @@ class GapFiller:
             detail = {"trades": written.trades, "events": written.events}
             self._mark(gap.gap_ids, to_ms, f"run {self.run_id}", detail)
 
-    def from_data_api(self, settle_s: float, asked_at: float) -> int:
+    def from_data_api(self, settle_s: float, asked_at: float, ended_before_ms: int | None = None) -> int:
         """Fetch trades of unfilled gaps that ended a while before a monotonic instant; return how many were added.
 
         The instant is when the caller found out what is committed: until the database answers, nothing more may be.
+        `ended_before_ms` is by the exchange's timestamps, which may lie far behind the database's clock.
         """
         added = 0
         attempts: dict[int, int] = {}
@@ -106,7 +107,8 @@ class GapFiller:
         found = list(queries.trade_gaps_to_fill(conn, settle_s=settle_s, settled_ms=settled, **self._shard.columns()))
         waited_s = monotonic() - asked_at
         for *row, age_s, tried in found:
-            if age_s - waited_s > settle_s:
+            ended_ms = row[5]
+            if age_s - waited_s > settle_s and (ended_before_ms is None or ended_ms < ended_before_ms):
                 attempts[row[0]] = tried
                 rows.append(row)
         resolver = TokenResolver(self._exchange)

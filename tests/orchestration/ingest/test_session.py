@@ -31,53 +31,62 @@ def make_session(**settings):
     )
 
 
-async def filled_after_ms(*, unwritten_ms, lag_ms, all_lag_ms, silent_s):
-    """Return how long after its end a gap is filled.
+async def filled(*, unwritten_ms=0, all_lag_ms=0, committed_ago_ms=0, silent_s=0.0):
+    """Return how long after its end a gap is filled, and how long ago by the exchange's clock it has to have ended.
 
-    All messages arrive `all_lag_ms` later than at first, those of a busy socket, last heard from `silent_s` ago, more.
+    All messages arrive `all_lag_ms` later than at first. The last one came `silent_s` ago, and what is committed was
+    sent `committed_ago_ms` before it.
     """
     session, calls = make_session(), []
 
     async def run_in(_thread, call, *arguments, **__):
         calls.append((call.__name__, *arguments))
 
-    exchange, listener = (
-        session.receiver.normalizer.exchange,
-        SocketListener(NOWHERE, 1, asyncio.Semaphore(), **NO_CALLBACKS),
-    )
+    exchange = session.receiver.normalizer.exchange
+    listener = SocketListener(NOWHERE, 1, asyncio.Semaphore(), **NO_CALLBACKS)
     for late_ms in (0, *[all_lag_ms] * MAX_SECONDS):
         exchange.observe(0, late_ms)
         exchange.update(exchange._settled_ms + 1_000)
-    listener.newest_ms, listener.pulse.received_at = exchange.now_ms() - lag_ms, monotonic() - silent_s
-    session.receiver._busy = [listener]
+    now_ms = exchange.now_ms()
+    listener.newest_ms, listener.pulse.received_at = now_ms, monotonic() - silent_s
+    session.receiver.subscriptions.listeners = [listener]
 
     session._run_in = run_in
     session.committer.role, session.receiver.resync.ready_since = "leader", 0.0
     session.committer.written_ms = exchange.local_ms() - unwritten_ms
+    session.committer.exchange_ms = now_ms - committed_ago_ms
     session._fetched_at -= FETCH_S
     await session._fill_gaps()
-    (settle_s,) = [arguments[0] for name, *arguments in calls if name == "from_data_api"]
-    return settle_s * 1000 - FETCHED_AFTER_MS
+    (asked,) = [arguments for name, *arguments in calls if name == "from_data_api"]
+    settle_s, _, ended_before_ms = asked
+    ended_ago_ms = ended_before_ms and now_ms - ended_before_ms - FETCHED_AFTER_MS
+    return settle_s * 1000 - FETCHED_AFTER_MS, ended_ago_ms
 
 
 @pytest.mark.parametrize(
-    ("unwritten_ms", "lag_ms", "all_lag_ms", "silent_s", "expected_ms"),
-    [
-        (0, 0, 0, 0.0, 0),
-        (60_000, 0, 0, 0.0, 60_000),
-        (60_000, 500_000, 0, 0.0, 560_000),
-        (60_000, 500_000, 0, 11.0, 60_000),
-        (60_000, 500_000, 90_000, 0.0, 650_000),
-    ],
+    ("unwritten_ms", "all_lag_ms", "expected_ms"), [(0, 0, 0), (60_000, 0, 60_000), (60_000, 90_000, 150_000)]
 )
-def test_a_gap_is_filled_from_the_data_api_once_what_lies_around_it_is_delivered_and_written(
-    unwritten_ms, lag_ms, all_lag_ms, silent_s, expected_ms
+def test_a_gap_is_filled_from_the_data_api_once_what_was_received_around_it_is_written(
+    unwritten_ms, all_lag_ms, expected_ms
 ):
-    after_ms = asyncio.run(
-        filled_after_ms(unwritten_ms=unwritten_ms, lag_ms=lag_ms, all_lag_ms=all_lag_ms, silent_s=silent_s)
-    )
+    after_ms, _ = asyncio.run(filled(unwritten_ms=unwritten_ms, all_lag_ms=all_lag_ms))
 
     assert expected_ms <= after_ms < expected_ms + 30_000
+
+
+@pytest.mark.parametrize("committed_ago_ms", [0, 500_000])
+def test_a_gap_is_filled_once_what_the_exchange_sent_around_it_is_committed_however_old_it_is_by_our_clock(
+    committed_ago_ms,
+):
+    _, ended_ago_ms = asyncio.run(filled(committed_ago_ms=committed_ago_ms))
+
+    assert ended_ago_ms == committed_ago_ms
+
+
+def test_while_no_socket_delivers_anything_the_exchanges_timestamps_do_not_delay_a_fill():
+    _, ended_ago_ms = asyncio.run(filled(committed_ago_ms=500_000, silent_s=11.0))
+
+    assert ended_ago_ms is None
 
 
 def test_a_run_that_lost_the_lead_ends_its_fill_so_that_it_can_take_the_lead_again():
