@@ -90,7 +90,7 @@ def from_polymarket(market: dict[str, Any]) -> MarketText:
         title=str(market.get("question") or ""),
         rules=str(market.get("description") or ""),
         label=str(market.get("groupItemTitle") or ""),
-        outcomes=tuple(map(str, outcomes)),
+        outcomes=tuple(map(str, outcomes if isinstance(outcomes, list) else [])),
         source=str(market.get("resolutionSource") or ""),
         closes_at=str(market.get("endDate") or market.get("end_date_iso") or ""),
     )

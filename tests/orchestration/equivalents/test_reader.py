@@ -207,6 +207,7 @@ def test_the_exchanges_rows_become_texts():
     assert (gamma.title, gamma.outcomes) == ("Q?", ("Yes", "No"))
     assert (listed.title, listed.floor_strike, listed.cap_strike) == ("Event?", Decimal("4.25"), None)
     assert from_polymarket({"outcomes": "[broken"}).outcomes == ()
+    assert from_polymarket({"outcomes": 7}).outcomes == ()
 
 
 def test_the_engine_needs_neither_dagster_nor_a_database():
