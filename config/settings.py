@@ -197,6 +197,15 @@ class Settings(BaseSettings):
     backup_s3_ca_file: Path | None = Field(
         None, description="Certificates that sign the object store's, as PEM; empty: this machine's."
     )
+    lake: str = Field(
+        "",
+        description="Where days that are over are also kept, as Iceberg tables: an absolute folder or "
+        "s3://bucket/path; empty: nowhere.",
+    )
+    lake_s3_endpoint: str = Field("", description="URL of the object store of PRESAGE_LAKE; empty: Amazon's.")
+    lake_s3_region: str = Field("us-east-1", description="Its region.")
+    lake_s3_key: SecretStr | None = Field(None, description="The access key for it.")
+    lake_s3_secret: SecretStr | None = Field(None, description="The secret of that access key.")
     stream_retention_h: int = Field(24, ge=1, description="Hours that stream events are kept for resuming.")
 
     api_host: str = Field("127.0.0.1", description="Address the API listens on.")
@@ -387,7 +396,7 @@ class Settings(BaseSettings):
                     )
         return given
 
-    @field_validator("backup_repository")
+    @field_validator("backup_repository", "lake")
     @classmethod
     def _is_a_repository(cls, given: str) -> str:
         if given and not re.fullmatch(r"/[^\x00-\x1f]+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?", given):

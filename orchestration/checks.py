@@ -10,6 +10,9 @@ from orchestration.ingest import lag
 from sql.queries import checks as queries
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
     import psycopg
 
     from sql.backup.base.state import Archive, State
@@ -39,6 +42,7 @@ class Judgement:
 
 
 OFF_BACKUPS = Judgement(holds=True, summary="off: PRESAGE_BACKUP_REPOSITORY is not set", severity="warn")
+OFF_LAKE = Judgement(holds=True, summary="off: PRESAGE_LAKE is not set", severity="warn")
 
 
 def stages(conn: psycopg.Connection[Any]) -> dict[str, Judgement]:
@@ -146,3 +150,12 @@ def base_backup_recent(state: State, now: datetime, every: timedelta) -> Judgeme
     figures = {"label": newest.label, "ended": newest.ended, "MB": round(newest.bytes / 1e6)}
     hours = age.total_seconds() / 3600
     return Judgement(age < every * 2, f"{newest.kind}, {hours:.1f} hours old", "error", figures)
+
+
+def lake_current(missing: Mapping[str, date | None]) -> Judgement:
+    """Check that no day is missing in the lake; `missing` has each table's oldest one."""
+    days = {name: day for name, day in missing.items() if day is not None}
+    if not days:
+        return Judgement(holds=True, summary="it has every day that is over", severity="warn")
+    since = ", ".join(f"{name} since {day}" for name, day in days.items())
+    return Judgement(holds=False, summary=f"missing: {since}", severity="warn", figures=days)

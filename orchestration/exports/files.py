@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import pyarrow as pa
-from psycopg import sql
-from pyarrow import csv, parquet
+from pyarrow import parquet
+
+from orchestration import arrow_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     import psycopg
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "csv"]
 SUFFIX: dict[Format, str] = {"parquet": "parquet", "csv": "csv.gz"}
-ROW_GROUP = 131_072
-BLOCK = 4 << 20
 LEVEL = 6
 DIGITS = 16  # of the digest in a file's name
 UNFINISHED = ".unfinished"
@@ -54,15 +51,17 @@ def write(conn: psycopg.Connection[Any], topic: Topic, places: Mapping[str, Any]
         form: stem.with_name(f"{stem.name}.{suffix}{UNFINISHED}") for form, suffix in SUFFIX.items()
     }
     stem.parent.mkdir(parents=True, exist_ok=True)
-    copied = sql.SQL("copy ({}) to stdout (format csv, header)").format(sql.SQL(topic.text.rstrip("; \n")))
+    rows = 0
     with (
         unfinished["csv"].open("wb") as file,
         # No name and no time in the header: they would make every file different.
         gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as compressed,
         parquet.ParquetWriter(unfinished["parquet"], topic.schema, compression="zstd") as columns,
-        conn.cursor().copy(copied, dict(places)) as copy,
     ):
-        rows = _columns(columns, topic, Tee(iter(copy), compressed))
+        found_rows = arrow_copy.record_batches(conn, topic.text, places, topic.schema, beside=compressed)
+        for group in arrow_copy.row_groups(found_rows, topic.schema):
+            columns.write_table(group)
+            rows += group.num_rows
     found = []
     for form, path in unfinished.items():
         _sync(path)
@@ -77,62 +76,6 @@ def digest(path: Path) -> bytes:
     """Return the SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").digest()
-
-
-class Tee(io.RawIOBase):
-    """A reader of the database's output that copies it elsewhere."""
-
-    def __init__(self, chunks: Iterator[Any], beside: gzip.GzipFile) -> None:
-        self._chunks, self._beside = chunks, beside
-        self._left = b""
-
-    def readable(self) -> bool:
-        """Return True: the stream is readable."""
-        return True
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Return the given number of bytes; fewer only at the end."""
-        pieces, have = [self._left], len(self._left)
-        while size < 0 or have < size:
-            chunk = bytes(next(self._chunks, b""))
-            if not chunk:
-                break
-            self._beside.write(chunk)
-            pieces.append(chunk)
-            have += len(chunk)
-        whole = b"".join(pieces)
-        if size < 0:
-            size = have
-        self._left = whole[size:]
-        return whole[:size]
-
-
-def _columns(writer: Any, topic: Topic, source: Tee) -> int:
-    """Read CSV into columns, write row groups of one size, independent of block boundaries; return the row count."""
-    reader = csv.open_csv(
-        pa.PythonFile(source, mode="r"),
-        read_options=csv.ReadOptions(use_threads=False, block_size=BLOCK),
-        parse_options=csv.ParseOptions(newlines_in_values=True),
-        convert_options=csv.ConvertOptions(
-            column_types=topic.schema,
-            include_columns=topic.schema.names,
-            true_values=["t"],
-            false_values=["f"],
-            null_values=[""],
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
-    )
-    rows, waiting = 0, pa.Table.from_batches([], schema=topic.schema)
-    for batch in reader:
-        rows += batch.num_rows
-        waiting = pa.concat_tables([waiting, pa.Table.from_batches([batch])])
-        while waiting.num_rows >= ROW_GROUP:
-            writer.write_table(waiting.slice(0, ROW_GROUP).combine_chunks())
-            waiting = waiting.slice(ROW_GROUP)
-    if waiting.num_rows:
-        writer.write_table(waiting.combine_chunks())
-    return rows
 
 
 def _sync(path: Path) -> None:

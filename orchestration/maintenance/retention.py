@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from sql.queries import audit, webhooks
+from sql.queries import audit, lake, webhooks
 from sql.queries import retention as queries
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ QUALITY_FAILURES_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
 BATCH_ROWS = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
+# Tables of the lake, and what is only dropped with them: a stored block has all of its rows.
+HELD_FOR_THE_LAKE = {"trades": ("trades",), "settlements": CHAIN}
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
@@ -46,6 +48,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "audit_log": now - timedelta(days=settings.audit_retention_days),
         **dict.fromkeys(CHAIN, settled),
     }
+    waiting = _hold_for_the_lake(conn, before) if settings.lake else 0
     blocks = _forget_blocks(conn, before["settlements"])  # first: a stored block has all of its rows
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
@@ -54,6 +57,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["stream_events"] = queries.drop_stream_before(conn, seq=oldest) if oldest is not None else 0
     dropped["chain_blocks"] = blocks
     dropped["chain_days_held_for_positions"] = held.days
+    dropped["days_held_for_the_lake"] = waiting
     dropped["wallets_watched"] = queries.forget_watched(conn, before=before["wallet_activity"])
     dropped["data_incidents"] = queries.forget_incidents(conn, before=now - INCIDENTS_KEPT)
     dropped["coverage_gaps"] = sum(
@@ -69,6 +73,18 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
     return dropped
+
+
+def _hold_for_the_lake(conn: psycopg.Connection[Any], before: dict[str, datetime]) -> int:
+    """Keep expired days that the lake does not have yet; return for how many days the longest held table waits."""
+    waiting = 0
+    for name, tables in HELD_FOR_THE_LAKE.items():
+        missing = lake.first_missing(conn, name=name, hypertable=name, before=before[name])
+        if missing is not None:
+            since = datetime(missing.year, missing.month, missing.day, tzinfo=UTC)
+            waiting = max(waiting, (before[name] - since).days)
+            before.update(dict.fromkeys(tables, since))
+    return waiting
 
 
 def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:

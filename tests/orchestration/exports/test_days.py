@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
 
+from orchestration import arrow_copy
 from orchestration.exports import days, files
 from orchestration.exports.topics import BY_NAME, TOPICS
 from sql import packs
@@ -269,8 +270,8 @@ def test_files_beyond_their_time_are_deleted(conn, market, add_trades, export, f
 
 
 def test_columns_are_written_in_groups_of_one_size(conn, market, add_trades, export, folder, monkeypatch):
-    monkeypatch.setattr(files, "ROW_GROUP", 7)
-    monkeypatch.setattr(files, "BLOCK", 1024)
+    monkeypatch.setattr(arrow_copy, "ROW_GROUP", 7)
+    monkeypatch.setattr(arrow_copy, "BLOCK", 1024)
     add_trades(market, [{"ts": NOON + dt.timedelta(milliseconds=number)} for number in range(50)])
 
     export("trades")

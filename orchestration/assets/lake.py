@@ -1,0 +1,84 @@
+"""The lake: days that are over as Iceberg tables, written each night."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+
+from config import settings
+from orchestration import checks
+from orchestration.assets.pipeline import check_fields
+from orchestration.resources import Database
+from sql.queries import lake as queries
+
+OFF = "off: PRESAGE_LAKE is not set"
+ASSET = "lake_days"
+
+
+@dg.asset(
+    name=ASSET,
+    group_name="maintenance",
+    kinds={"iceberg", "parquet"},
+    deps=["markets", "trades", "candles_1m", "settlements"],
+    description="Markets, trades, candles and settlements of days that are over, as Iceberg tables in PRESAGE_LAKE: "
+    "days that are not there yet, and those of the last two weeks to which rows were added since. Expired trades and "
+    "settlements are dropped only once they are there.",
+)
+def lake_days(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
+    """Write the days that are due, and delete files that no snapshot has any more."""
+    given, began = settings.get(), time.monotonic()
+    if not given.lake:
+        return dg.MaterializeResult(metadata={"off": OFF})
+    from orchestration.lake import verifying, writing  # noqa: PLC0415 (brings Arrow and Iceberg along)
+    from orchestration.lake.catalogue import Lake  # noqa: PLC0415
+    from orchestration.lake.tables import TABLES  # noqa: PLC0415
+
+    written, swept, now = [], 0, datetime.now(UTC)
+    with database.connection(autocommit=True, name="presage lake") as conn, Lake(database.url, given) as iceberg:
+        for table in TABLES:
+            written += writing.write_due(conn, iceberg, table, now, context.log.info)
+            swept += verifying.sweep(iceberg, table, now)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(day.rows for day in written),
+            "days": len(written),
+            "MB": round(sum(day.bytes for day in written) / 1e6, 3),
+            "files_deleted": swept,
+            "seconds": round(time.monotonic() - began, 1),
+        }
+    )
+
+
+@dg.asset_check(
+    name="lake_current",
+    asset=ASSET,
+    description="The lake has every day a day after its end: expired trades would be kept until it does.",
+)
+def lake_current(database: Database) -> dg.AssetCheckResult:
+    """Judge the oldest missing day."""
+    if not settings.get().lake:
+        return dg.AssetCheckResult(**check_fields(checks.OFF_LAKE))
+    ended = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    with database.connection(autocommit=True, name="presage lake") as conn:
+        missing = {
+            name: queries.first_missing(conn, name=name, hypertable=name, before=ended)
+            for name in ("trades", "settlements")
+        }
+    return dg.AssetCheckResult(**check_fields(checks.lake_current(missing)))
+
+
+job = dg.define_asset_job(
+    "lake",
+    selection=dg.AssetSelection.assets(lake_days),
+    description="Each night: days that are over into the lake, if PRESAGE_LAKE is set.",
+    executor_def=dg.in_process_executor,
+    tags={"dagster/max_runtime": "21600", "dagster/priority": "-2", "presage/exports": "day"},
+)
+
+each_night = dg.ScheduleDefinition(
+    name="lake_each_night",
+    job=job,
+    cron_schedule="10 1 * * *",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Writes yesterday into the lake, an hour after its end.",
+)

@@ -1,0 +1,169 @@
+"""The lake's tables: each one's query, columns and fingerprint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import DayTransform
+from pyiceberg.types import (
+    BooleanType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestamptzType,
+)
+
+from sql.queries import lake as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+INSTANT, TEXT, MICRO, WHOLE, SMALL, FLAG = "instant", "text", "micro", "whole", "small", "flag"
+DIGITS, SCALE = 18, 6  # of amounts: micro-units, as the database has them
+FIRST_PARTITION_ID = 1000  # as the specification has it
+ICEBERG: dict[str, IcebergType] = {
+    INSTANT: TimestamptzType(),
+    TEXT: StringType(),
+    MICRO: DecimalType(DIGITS, SCALE),
+    WHOLE: LongType(),
+    SMALL: IntegerType(),
+    FLAG: BooleanType(),
+}
+ARROW = {
+    INSTANT: pa.timestamp("us", tz="UTC"),
+    TEXT: pa.string(),
+    MICRO: pa.decimal128(DIGITS, SCALE),
+    WHOLE: pa.int64(),
+    SMALL: pa.int32(),
+    FLAG: pa.bool_(),
+}
+AS_READ = {**ARROW, MICRO: pa.int64()}  # of the database's text: micro-units are whole numbers there
+
+
+@dataclass(frozen=True)
+class LakeTable:
+    """A table of the lake. `daily`: its rows belong to the day of `ts`; otherwise it is written whole, each day."""
+
+    name: str
+    description: str
+    query: Callable[..., Any]
+    fingerprint: Callable[..., Any]
+    columns: dict[str, str]
+    daily: bool = True
+    hypertable: str | None = None
+    """Of whose chunks only those are dropped whose days are in the lake."""
+
+    @property
+    def text(self) -> str:
+        """Return the query's text, with named placeholders `from_ts` and `to_ts`."""
+        return str(self.query.sql)  # type: ignore[attr-defined]
+
+    @property
+    def read_schema(self) -> pa.Schema:
+        """Return the columns as the database writes them."""
+        return pa.schema([(name, AS_READ[kind]) for name, kind in self.columns.items()])
+
+    @property
+    def arrow_schema(self) -> pa.Schema:
+        """Return the columns of the files, with Iceberg's field ids."""
+        return pa.schema(
+            [
+                pa.field(name, ARROW[kind], metadata={"PARQUET:field_id": str(number)})
+                for number, (name, kind) in enumerate(self.columns.items(), 1)
+            ]
+        )
+
+    @property
+    def schema(self) -> Schema:
+        """Return Iceberg's schema."""
+        return Schema(
+            *(
+                NestedField(number, name, ICEBERG[kind], required=False)
+                for number, (name, kind) in enumerate(self.columns.items(), 1)
+            )
+        )
+
+    @property
+    def partitions(self) -> PartitionSpec:
+        """Return how files are partitioned: by day, or not at all."""
+        if not self.daily:
+            return PartitionSpec()
+        source = list(self.columns).index("ts") + 1
+        return PartitionSpec(PartitionField(source, FIRST_PARTITION_ID, DayTransform(), "day"))
+
+
+OF_OUTCOME = {"market_id": TEXT, "outcome": SMALL}
+
+TABLES = (
+    LakeTable(
+        "markets",
+        "Every market as it stood when the table was last written.",
+        queries.markets,
+        queries.markets_fingerprint,
+        {
+            "market_id": TEXT,
+            **dict.fromkeys(("exchange", "slug", "question", "status", "category"), TEXT),
+            **dict.fromkeys(("event_id", "event_title", "series", "tags", "outcomes", "token_ids"), TEXT),
+            **dict.fromkeys(("start_time", "end_time", "created_at", "closed_at", "resolved_at"), INSTANT),
+            "winning_outcome": SMALL,
+            "neg_risk": FLAG,
+            "source": TEXT,
+        },
+        daily=False,
+    ),
+    LakeTable(
+        "trades",
+        "The exchange's tape, one row a trade.",
+        queries.trades,
+        queries.trades_fingerprint,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            "trade_id": WHOLE,
+            "seq": WHOLE,
+            "side": TEXT,
+            **dict.fromkeys(("price", "size", "value_usd"), MICRO),
+            "tx_hash": TEXT,
+        },
+        hypertable="trades",
+    ),
+    LakeTable(
+        "candles_1m",
+        "Prices by the minute, one row an outcome and minute with trades.",
+        queries.candles,
+        queries.candles_fingerprint,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            **dict.fromkeys(("open", "high", "low", "close", "volume", "value_usd"), MICRO),
+            "trades": WHOLE,
+        },
+    ),
+    LakeTable(
+        "settlements",
+        "Fills as the chain settled them, one row an order of a match; sum only those that are `counted`.",
+        queries.settlements,
+        queries.settlements_fingerprint,
+        {
+            "ts": INSTANT,
+            "block_number": WHOLE,
+            "log_index": WHOLE,
+            "tx_hash": TEXT,
+            "token_id": TEXT,
+            **OF_OUTCOME,
+            **dict.fromkeys(("maker", "taker", "side"), TEXT),
+            **dict.fromkeys(("price", "size", "value_usd", "fee_usd"), MICRO),
+            "is_taker_order": FLAG,
+            "counted": FLAG,
+        },
+        hypertable="settlements",
+    ),
+)
+BY_NAME = {table.name: table for table in TABLES}

@@ -1,0 +1,103 @@
+-- Rows of the lake's tables, and which days it has. Data is copied as CSV: a query's columns are the table's, in their order; amounts are
+-- micro-units. Sorted by market, so that one market's rows lie together, and so that the same data gives the same file.
+
+-- name: markets(to_ts)
+-- Every market listed by then.
+select
+    market_id, exchange, slug, question, status, category, event_id, event_title, series, to_json(tags)::text as tags,
+    to_json(outcomes)::text as outcomes, to_json(token_ids)::text as token_ids, start_time, end_time, created_at, closed_at, resolved_at,
+    winning_outcome, neg_risk, source
+from markets
+where coalesce(created_at, first_seen_at) < :to_ts
+order by market_id;
+
+-- name: markets_fingerprint(to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), as_us(max(updated_at))) from markets where coalesce(created_at, first_seen_at) < :to_ts;
+
+-- name: trades(from_ts, to_ts)
+-- The exchange's tape.
+select
+    t.ts, m.market_id, t.outcome, t.trade_id, t.seq, case when t.side > 0 then 'BUY' else 'SELL' end as side, t.price, t.size, t.value_usd,
+    '0x' || encode(t.tx_hash, 'hex') as tx_hash
+from trades t
+join markets m using (market_key)
+where t.ts >= :from_ts and t.ts < :to_ts
+order by m.market_id, t.outcome, t.ts, t.seq, t.trade_id;
+
+-- name: trades_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(trade_id::numeric)) from trades where ts >= :from_ts and ts < :to_ts;
+
+-- name: candles(from_ts, to_ts)
+-- Candles of a minute, those with trades.
+select c.bucket as ts, m.market_id, c.outcome, c.open, c.high, c.low, c.close, c.volume, c.value_usd, c.trades
+from candles_1m c
+join markets m using (market_key)
+where c.bucket >= :from_ts and c.bucket < :to_ts
+order by m.market_id, c.outcome, c.bucket;
+
+-- name: candles_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(trades), sum(value_usd), sum(open::numeric + high + low + close))
+from candles_1m where bucket >= :from_ts and bucket < :to_ts;
+
+-- name: settlements(from_ts, to_ts)
+-- Fills as the chain settled them.
+select
+    s.ts, s.block_number, s.log_index, '0x' || encode(s.tx_hash, 'hex') as tx_hash, c.token_id, m.market_id, t.outcome,
+    '0x' || encode(s.maker, 'hex') as maker, '0x' || encode(s.taker, 'hex') as taker,
+    case when s.side > 0 then 'BUY' else 'SELL' end as side, s.price, s.size, s.value_usd, s.fee_usd, s.is_taker_order, s.counted
+from settlements s
+join chain_tokens c using (token_key)
+left join tokens t using (token_id)
+left join markets m using (market_key)
+where s.ts >= :from_ts and s.ts < :to_ts
+order by m.market_id, t.outcome, s.ts, s.block_number, s.log_index;
+
+-- name: settlements_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does. A market may become known later than the fills of its tokens.
+select concat_ws(' ', count(*), sum(s.block_number::numeric * 10000 + s.log_index), count(t.token_id))
+from settlements s
+join chain_tokens c using (token_key)
+left join tokens t using (token_id)
+where s.ts >= :from_ts and s.ts < :to_ts;
+
+-- name: alone(name)!
+-- Serialises writers of a table, until the connection ends.
+select pg_advisory_lock(hashtextextended('presage.lake.' || :name, 0));
+
+-- name: first_day(hypertable)$
+-- The day of the oldest rows that are stored; null if there are none.
+select (min(range_start) at time zone 'UTC')::date
+from timescaledb_information.chunks
+where hypertable_schema = 'public' and hypertable_name = :hypertable;
+
+-- name: days(name)
+-- The days of a table that the lake has: day, rows, files, bytes, fingerprint, when it was written.
+select day, rows, files, bytes, fingerprint, written_at from lake_days where name = :name order by day;
+
+-- name: put(name, day, rows, files, bytes, fingerprint)!
+-- Records that the lake has a day.
+insert into lake_days (name, day, rows, files, bytes, fingerprint)
+values (:name, :day, :rows, :files, :bytes, :fingerprint)
+on conflict (name, day) do update set
+    rows = excluded.rows, files = excluded.files, bytes = excluded.bytes, fingerprint = excluded.fingerprint, written_at = now();
+
+-- name: forget_before(name, day)!
+-- Forgets days of a table that is written whole.
+delete from lake_days where name = :name and day < :day;
+
+-- name: first_missing(name, hypertable, before)$
+-- The first stored day before an instant that the lake does not have; null if it has all of them.
+select instant::date
+from (
+    select min(range_start) as oldest from timescaledb_information.chunks
+    where hypertable_schema = 'public' and hypertable_name = :hypertable
+) as stored,
+generate_series(
+    date_trunc('day', stored.oldest at time zone 'UTC'), (:before::timestamptz at time zone 'UTC') - interval '1 microsecond', interval '1 day'
+) as instant
+where not exists (select from lake_days l where l.name = :name and l.day = instant::date)
+order by instant
+limit 1;

@@ -1,0 +1,274 @@
+"""The lake: what engines read of it, what a crash leaves, and that nothing is dropped that it does not have."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+from decimal import Decimal
+from importlib import resources
+from pathlib import Path
+
+import duckdb
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from config import settings
+from config.settings import Settings
+from orchestration.lake import verifying, writing
+from orchestration.lake.catalogue import Lake, data_files
+from orchestration.lake.tables import BY_NAME, TABLES
+from orchestration.maintenance import retention
+from sql.queries import lake as queries
+
+ROOT = Path(__file__).parents[3]
+DAY = dt.date(2026, 11, 19)
+NOON = dt.datetime(2026, 11, 19, 12, tzinfo=dt.UTC)
+NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
+TRADES = BY_NAME["trades"]
+
+
+@pytest.fixture
+def given(tmp_path):
+    return Settings(_env_file=None, lake=f"{tmp_path}/lake")
+
+
+@pytest.fixture
+def lake(database_url, given):
+    with Lake(database_url, given) as lake:
+        yield lake
+
+
+@pytest.fixture
+def market(add_market):
+    return add_market("rain", question='Will it "rain", or\nnot?', tags=["a,b", "ü"], created_at=NOON)
+
+
+@pytest.fixture
+def duck():
+    """Return an engine that is not ours, with its reader of Iceberg."""
+    conn = duckdb.connect()
+    for name in ("avro", "iceberg"):
+        (file,) = resources.files(f"duckdb_extension_{name}").rglob("*.duckdb_extension")
+        conn.execute(f"load '{file}'")
+    yield lambda query, stored: conn.execute(
+        query.replace("LAKE", f"iceberg_scan('{stored.metadata_location.removeprefix('file://')}')")
+    ).fetchall()
+    conn.close()
+
+
+def write(conn, lake, day=DAY, table=TRADES):
+    return writing.write(conn, lake, table, day)
+
+
+def paths(lake, table=TRADES):
+    return sorted(file.file_path.removeprefix("file://") for file in data_files(lake.table(table)))
+
+
+def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trades, duck):
+    add_trades(market, [{"ts": NOON + dt.timedelta(hours=n), "price": "0.123456", "size": "7.5"} for n in (-12, 0, 11)])
+    add_trades(market, [{"ts": NOON, "side": -1, "tx_hash": b"\x0f" * 32}], outcome=1)
+    add_trades(market, [{"ts": NOON + dt.timedelta(hours=12)}, {"ts": NOON - dt.timedelta(hours=13)}])
+
+    done = [write(conn, lake, table=table) for table in TABLES]
+
+    assert [each.rows for each in done] == [1, 4, 4, 0]
+    rows = duck("select count(*), min(price), sum(size), min(ts)::varchar, max(tx_hash) from LAKE", lake.table(TRADES))
+    smallest = conn.execute("select min(price)::numeric / 1e6, sum(size)::numeric / 1e6 from trades").fetchone()
+    assert rows[0][0] == 4
+    assert rows[0][1] == Decimal("0.123456") == smallest[0]
+    assert rows[0][3].startswith("2026-11-19 00:00:00")
+    assert rows[0][4] == "0x" + "0f" * 32
+    (candles,) = duck("select sum(trades), sum(volume) from LAKE", lake.table(BY_NAME["candles_1m"]))
+    assert candles == (4, rows[0][2])
+    assert duck("select question, tags from LAKE", lake.table(BY_NAME["markets"])) == [
+        ('Will it "rain", or\nnot?', '["a,b","ü"]')
+    ]
+
+
+def test_a_day_that_is_written_again_is_the_same_file_or_replaces_it(conn, lake, market, add_trades, duck):
+    add_trades(market, [{"ts": NOON}])
+    first, again = write(conn, lake), write(conn, lake)
+    before = paths(lake)
+    add_trades(market, [{"ts": NOON + dt.timedelta(minutes=1)}])
+
+    filled_in = write(conn, lake)
+
+    assert (first.changed, again.changed, filled_in.changed) == (True, False, True)
+    assert len(paths(lake)) == len(before) == 1
+    assert paths(lake) != before
+    assert duck("select count(*) from LAKE", lake.table(TRADES)) == [(2,)]
+
+
+def test_due_are_missing_days_and_those_that_got_more_rows(conn, lake, market, add_trades):
+    add_trades(market, [{"ts": NOON}])
+    told = []
+    assert list(writing.due(conn, TRADES, NOW)) == [DAY, DAY + dt.timedelta(days=1)]
+
+    assert len(writing.write_due(conn, lake, TRADES, NOW, told.append)) == 2
+    assert list(writing.due(conn, TRADES, NOW)) == []
+    add_trades(market, [{"ts": NOON + dt.timedelta(minutes=1)}])
+
+    assert list(writing.due(conn, TRADES, NOW)) == [DAY]
+    assert told == ["trades 2026-11-19: 1 rows, 0.0 MB", "trades 2026-11-20: 0 rows, 0.0 MB"]
+
+
+@pytest.mark.parametrize("hour", [0, 1])
+def test_a_day_is_due_an_hour_after_its_end(conn, market, add_trades, hour):
+    add_trades(market, [{"ts": NOON}])
+
+    due = list(writing.due(conn, TRADES, dt.datetime(2026, 11, 20, hour, tzinfo=dt.UTC)))
+
+    assert due == ([DAY] if hour else [])
+
+
+def test_markets_are_written_whole(conn, lake, market, add_market, duck):
+    markets = BY_NAME["markets"]
+    write(conn, lake, table=markets)
+    add_market("sun", created_at=NOON + dt.timedelta(days=1))
+
+    write(conn, lake, DAY + dt.timedelta(days=1), markets)
+
+    assert duck("select slug from LAKE order by 1", lake.table(markets)) == [("rain",), ("sun",)]
+    assert [row[0] for row in queries.days(conn, name="markets")] == [DAY + dt.timedelta(days=1)]
+
+
+WRITER = """
+import sys, datetime as dt
+from config.settings import Settings
+from orchestration.lake import writing
+from orchestration.lake.catalogue import Lake
+from orchestration.lake.tables import BY_NAME
+from sql import database
+from sql.queries import lake as queries
+url, folder, stop = sys.argv[1:]
+def wait(*_, **__):
+    print("here", flush=True)
+    sys.stdin.read()
+if stop == "before the commit":
+    writing._commit = wait
+else:
+    queries.put = wait
+with database.connect(url, autocommit=True) as conn, Lake(url, Settings(_env_file=None, lake=folder)) as lake:
+    writing.write(conn, lake, BY_NAME["trades"], dt.date(2026, 11, 19))
+"""
+
+
+@pytest.mark.parametrize("stop", ["before the commit", "after the commit"])
+def test_a_writer_that_is_killed_leaves_no_row_lost_or_doubled(
+    conn, database_url, lake, given, market, add_trades, duck, stop
+):
+    add_trades(market, [{"ts": NOON}])
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, database_url, given.lake, stop],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as writer:
+        assert writer.stdout.readline() == b"here\n"
+        writer.send_signal(signal.SIGKILL)
+    assert list(writing.due(conn, TRADES, NOW)) == [DAY, DAY + dt.timedelta(days=1)]
+
+    done = write(conn, lake)
+
+    assert done.changed == (stop == "before the commit")
+    assert duck("select count(*) from LAKE", lake.table(TRADES)) == [(1,)]
+    assert verifying.verify(conn, lake, TRADES).faults == []
+
+
+def test_verification_finds_what_is_damaged_missing_or_no_longer_the_same(conn, lake, market, add_trades):
+    for day in range(3):
+        add_trades(market, [{"ts": NOON + dt.timedelta(days=day)}])
+        write(conn, lake, DAY + dt.timedelta(days=day))
+    whole = verifying.verify(conn, lake, TRADES)
+    damaged, missing, _ = map(Path, paths(lake))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    missing.unlink()
+    add_trades(market, [{"ts": NOON + dt.timedelta(days=2, minutes=1)}])
+
+    found = verifying.verify(conn, lake, TRADES)
+
+    assert (whole.faults, whole.rows, whole.days, whole.compared) == ([], 3, 3, 3)
+    assert [fault.split("file://")[0] for fault in found.faults] == [
+        "trades: has other bytes than were written: ",
+        "trades: is not there: ",
+        "trades 2026-11-21: the database has other rows now: write it again",
+    ]
+
+
+def test_a_sweep_deletes_what_no_kept_snapshot_has(conn, lake, market, add_trades, duck):
+    add_trades(market, [{"ts": NOON}])
+    write(conn, lake)
+    (replaced,) = paths(lake)
+    add_trades(market, [{"ts": NOON + dt.timedelta(minutes=1)}])
+    write(conn, lake)
+    leftover = Path(replaced).with_name("2026-11-19.ab.parquet")
+    leftover.write_bytes(b"of a writer that was killed")
+    later = dt.datetime.now(dt.UTC)
+
+    assert verifying.sweep(lake, TRADES, later) == 0
+    assert verifying.sweep(lake, TRADES, later + dt.timedelta(days=2)) == 1
+    assert not leftover.exists()
+    assert Path(replaced).exists(), "a snapshot of this week has it"
+    assert verifying.sweep(lake, TRADES, later + dt.timedelta(days=8)) > 0
+
+    assert not Path(replaced).exists()
+    assert duck("select count(*) from LAKE", lake.table(TRADES)) == [(2,)]
+    assert verifying.verify(conn, lake, TRADES).faults == []
+
+
+def test_expired_days_stay_until_the_lake_has_them(conn, lake, given, market, add_trades):
+    now = dt.datetime.now(dt.UTC)
+    kept = given.model_copy(update={"trades_retention_days": 10})
+    old = [now - dt.timedelta(days=days) for days in (14, 13)]
+    for ts in old:
+        add_trades(market, [{"ts": ts}])
+    add_trades(market, [{"ts": now}])
+
+    def dropped():
+        found = retention.drop_old(conn, kept, now)
+        return found["trades"], found["days_held_for_the_lake"]
+
+    assert dropped() == (0, 4)
+    write(conn, lake, old[0].date())
+    assert dropped() == (1, 3)
+    for ago in range(10, 14):
+        write(conn, lake, (now - dt.timedelta(days=ago)).date())
+    assert dropped() == (1, 0)
+
+
+def test_a_block_of_the_chain_is_kept_with_all_its_rows(conn, given, monkeypatch):
+    before = dict.fromkeys(("trades", *retention.CHAIN), NOW)
+    monkeypatch.setattr(retention.lake, "first_missing", lambda _, name, **__: DAY if name == "settlements" else None)
+
+    waiting = retention._hold_for_the_lake(conn, before)
+
+    assert waiting == 2
+    assert {before[name] for name in retention.CHAIN} == {dt.datetime(2026, 11, 19, tzinfo=dt.UTC)}
+    assert before["trades"] == NOW
+
+
+def test_the_commands(conn, database_url, given, market, add_trades, monkeypatch):
+    monkeypatch.setattr(settings, "get", lambda: given)
+    add_trades(market, [{"ts": NOON}])
+
+    def run(*words):
+        return CliRunner().invoke(app, ["lake", *words, "--database-url", database_url])
+
+    assert "trades 2026-11-19: 1 rows" in run("write").output
+    assert "nothing is due" in run("write", "trades").output
+    assert "as it was" in run("write", "trades", "--day", "2026-11-19").output
+    assert "trades: 1 rows in 1 files" in run("verify").output
+    assert "2026-11-19             1 rows" in run("list", "trades").output
+    assert "0 files deleted" in run("sweep").output
+    assert "no such table: quotes; available: markets, trades" in run("write", "quotes").output
+    assert "2999-01-01 is not over" in run("write", "--day", "2999-01-01").output
+    (file,) = Path(given.lake).glob("trades/data/*.parquet")
+    file.unlink()
+    assert run("verify").exit_code == 1
+    monkeypatch.setattr(settings, "get", lambda: given.model_copy(update={"lake": ""}))
+    assert "PRESAGE_LAKE is not set" in run("verify").output
