@@ -24,7 +24,8 @@ app = typer.Typer(
     help="Days that are over as Iceberg tables in PRESAGE_LAKE. Dagster writes them each night.",
 )
 Tables = Annotated[
-    list[str] | None, typer.Argument(metavar="[TABLE]...", help="markets, trades, candles_1m, settlements; none: all.")
+    list[str] | None,
+    typer.Argument(metavar="[TABLE]...", help="markets, trades, candles_1m, settlements, book_events."),
 ]
 
 
@@ -49,7 +50,11 @@ def write(
                 if not writing.write_due(conn, lake, table, now, typer.echo):
                     typer.echo(f"{table.name}: nothing is due")
             else:
-                done = writing.write(conn, lake, table, day.date())
+                try:
+                    done = writing.write(conn, lake, table, day.date())
+                except writing.ExpiredError as error:
+                    typer.echo(f"presage: {error}", err=True)
+                    raise typer.Exit(1) from None
                 changed = "" if done.changed else ", as it was"
                 typer.echo(f"{table.name} {day:%Y-%m-%d}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB{changed}")
 

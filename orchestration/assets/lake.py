@@ -8,6 +8,7 @@ import dagster as dg
 from config import settings
 from orchestration import checks
 from orchestration.assets.pipeline import check_fields
+from orchestration.maintenance import retention
 from orchestration.resources import Database
 from sql.queries import lake as queries
 
@@ -19,10 +20,10 @@ ASSET = "lake_days"
     name=ASSET,
     group_name="maintenance",
     kinds={"iceberg", "parquet"},
-    deps=["markets", "trades", "candles_1m", "settlements"],
-    description="Markets, trades, candles and settlements of days that are over, as Iceberg tables in PRESAGE_LAKE: "
-    "days that are not there yet, and those of the last two weeks to which rows were added since. Expired trades and "
-    "settlements are dropped only once they are there.",
+    deps=["markets", "trades", "candles_1m", "settlements", "book_events"],
+    description="Markets, trades, candles, settlements and book events of days that are over, as Iceberg tables in "
+    "PRESAGE_LAKE: days that are not there yet, and those of the last two weeks to which rows were added since. "
+    "Expired rows are dropped only once they are there.",
 )
 def lake_days(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
     """Write the days that are due, and delete files that no snapshot has any more."""
@@ -62,7 +63,7 @@ def lake_current(database: Database) -> dg.AssetCheckResult:
     with database.connection(autocommit=True, name="presage lake") as conn:
         missing = {
             name: queries.first_missing(conn, name=name, hypertable=name, before=ended)
-            for name in ("trades", "settlements")
+            for name in retention.HELD_FOR_THE_LAKE
         }
     return dg.AssetCheckResult(**check_fields(checks.lake_current(missing)))
 

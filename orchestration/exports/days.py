@@ -138,12 +138,12 @@ def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart) -> list[f
     span = {"from_ts": part.since, "to_ts": part.until}
     with conn.transaction():
         if topic.name == "book_events":
-            _unpack(conn, span)
+            unpack_events(conn, span)
         return files.write(conn, topic, span, part.stem)
 
 
-def _unpack(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
-    """Unpack the packed events of a time range into a temporary table, beside those stored as rows."""
+def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
+    """Unpack the packed events of a time range into temporary table `unpacked_events`, for this transaction."""
     queries.make_room(conn)
     found = list(queries.packs(conn, **span))  # packs are small
     with conn.cursor() as cursor, cursor.copy("copy unpacked_events from stdin") as copy:

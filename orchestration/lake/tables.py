@@ -57,8 +57,12 @@ class LakeTable:
     fingerprint: Callable[..., Any]
     columns: dict[str, str]
     daily: bool = True
-    hypertable: str | None = None
-    """Of whose chunks only those are dropped whose days are in the lake."""
+    hypertable: str = "trades"
+    """Whose oldest chunk is the first day to write."""
+    parts: int = 1
+    """Files a day, of equal spans of time."""
+    packed: bool = False
+    """The query also reads `unpacked_events`."""
 
     @property
     def text(self) -> str:
@@ -132,7 +136,6 @@ TABLES = (
             **dict.fromkeys(("price", "size", "value_usd"), MICRO),
             "tx_hash": TEXT,
         },
-        hypertable="trades",
     ),
     LakeTable(
         "candles_1m",
@@ -164,6 +167,23 @@ TABLES = (
             "counted": FLAG,
         },
         hypertable="settlements",
+    ),
+    LakeTable(
+        "book_events",
+        "What happened to the order books: whole books and changed levels, with the level's new total; 0 removes it.",
+        queries.book_events,
+        queries.book_events_fingerprint,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            "seq": WHOLE,
+            **dict.fromkeys(("kind", "side"), TEXT),
+            **dict.fromkeys(("price", "size"), MICRO),
+            **dict.fromkeys(("bids", "asks", "hash"), TEXT),
+        },
+        hypertable="book_events",
+        parts=24,  # a day of the whole exchange is hundreds of millions of rows
+        packed=True,
     ),
 )
 BY_NAME = {table.name: table for table in TABLES}

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SNAPSHOTS_KEPT = timedelta(days=7)  # for queries that are running, and to look back
 UNCOMMITTED_KEPT = timedelta(days=1)  # longer than any writing takes
 BLOCK = 4 << 20
+DATE = len("2026-11-20")  # of a file's name
 
 
 @dataclass
@@ -60,7 +61,7 @@ def verify(
         elif rows != told[0]:
             found.faults.append(f"{table.name} {day}: {rows:,} rows, but {told[0]:,} were written")
     if table.daily:
-        first = queries.first_day(conn, hypertable=table.hypertable or "trades")
+        first = queries.first_day(conn, hypertable=table.hypertable)
         for day, (_, fingerprint) in committed.items():
             if first is not None and day >= first:
                 found.compared += 1
@@ -125,7 +126,7 @@ def _fault(io: FileIO, file: DataFile) -> str | None:
 
 
 def _day(path: str) -> date:
-    return date.fromisoformat(PurePosixPath(path).name.split(".")[0])
+    return date.fromisoformat(PurePosixPath(path).name[:DATE])
 
 
 def _listed(stored: Table) -> list[tuple[str, datetime]]:

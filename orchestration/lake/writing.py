@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import psycopg
 import pyarrow as pa
 from psycopg import IsolationLevel
 from pyarrow import parquet
 from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
 from orchestration import arrow_copy
+from orchestration.exports.days import unpack_events
 from orchestration.lake import catalogue
 from orchestration.lake.tables import ARROW, MICRO
 from sql.queries import lake as queries
@@ -22,7 +25,6 @@ from sql.queries import lake as queries
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import psycopg
     from pyiceberg.table import Table
 
     from orchestration.lake.catalogue import Lake
@@ -34,6 +36,10 @@ SETTLE_TIME = timedelta(hours=1)  # after a day's end, most of what arrives late
 RECHECKED = timedelta(days=14)  # days that a later writing looks at again: rows may have been filled in
 LEVEL = 9  # of zstd
 BLOCK = 4 << 20
+
+
+class ExpiredError(ValueError):
+    """A day that the lake has, and the database has no more: writing it again would empty it."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ def due(conn: psycopg.Connection[Any], table: LakeTable, now: datetime) -> Itera
         if last not in held:
             yield last
         return
-    first = queries.first_day(conn, hypertable=table.hypertable or "trades")
+    first = queries.first_day(conn, hypertable=table.hypertable)
     day = last if first is None else first
     while day <= last:
         recent = day >= last - RECHECKED
@@ -72,30 +78,17 @@ def fingerprint(conn: psycopg.Connection[Any], table: LakeTable, day: date) -> s
 def write(conn: psycopg.Connection[Any], lake: Lake, table: LakeTable, day: date) -> DayWritten:
     """Write a day, or replace it; needs an autocommit connection of its own.
 
-    The file is complete in the lake before the commit that adds it and removes those it replaces. After a crash before
-    the commit it belongs to no snapshot; after one before the row in `lake_days`, the day is written again, which then
-    changes nothing.
+    Files are complete in the lake before the commit that adds them and removes those they replace. After a crash before
+    the commit they belong to no snapshot; after one before the row in `lake_days`, the day is written again, which then
+    changes nothing. ExpiredError: the database does not have the day any more, and the lake keeps what it has.
     """
-    conn.isolation_level = IsolationLevel.REPEATABLE_READ
-    queries.alone(conn, name=table.name)
-    with tempfile.TemporaryDirectory(prefix="presage-lake-") as folder:
-        path = Path(folder) / "rows.parquet"
-        with conn.transaction():
-            found = fingerprint(conn, table, day)
-            rows = _columns(conn, table, day, path)
-        stored = lake.made(table)
-        name = f"{stored.location()}/data/{day}.{_digest(path)}.parquet" if rows else None
-        if name is not None and not catalogue.exists(stored.io, name):
-            with path.open("rb") as source, stored.io.new_output(name).create(overwrite=True) as target:
-                while block := source.read(BLOCK):
-                    target.write(block)
-        size = path.stat().st_size if rows else 0
-    changed = _commit(stored, table, day, name)
-    if not table.daily:
-        queries.forget_before(conn, name=table.name, day=day)
-    files = int(name is not None)
-    queries.put(conn, name=table.name, day=day, rows=rows, files=files, bytes=size, fingerprint=found)
-    return DayWritten(rows, files, size, changed)
+    conn.isolation_level = IsolationLevel.REPEATABLE_READ  # so that rows packed meanwhile are seen exactly once
+    queries.hold(conn, name=table.name)
+    try:
+        return _write(conn, lake.made(table), table, day)
+    finally:
+        with suppress(psycopg.Error):  # without a connection there is no lock
+            queries.release(conn, name=table.name)
 
 
 def write_due(
@@ -110,24 +103,85 @@ def write_due(
     return written
 
 
-def _commit(stored: Table, table: LakeTable, day: date, name: str | None) -> bool:
-    """Make a file the only one of its day, in one snapshot; return whether anything had to change."""
+def _assert_stored(conn: psycopg.Connection[Any], table: LakeTable, day: date) -> None:
+    first = queries.first_day(conn, hypertable=table.hypertable)
+    if (first is None or day < first) and queries.rows_of(conn, name=table.name, day=day):
+        since = "nothing" if first is None else f"the days from {first} on"
+        raise ExpiredError(f"{table.name} {day} has expired: the database has {since}, and the lake keeps what it has")
+
+
+def _write(conn: psycopg.Connection[Any], stored: Table, table: LakeTable, day: date) -> DayWritten:
+    found = fingerprint(conn, table, day)  # first: what comes later is noticed next time
+    files = [file for span in _parts(table, day) if (file := _write_part(conn, stored, table, day, span)) is not None]
+    if table.daily:
+        _assert_stored(conn, table, day)  # only now: it may have been dropped meanwhile
+    changed = _commit(stored, table, day, [file.path for file in files])
+    if not table.daily:
+        queries.forget_before(conn, name=table.name, day=day)
+    rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
+    queries.put(conn, name=table.name, day=day, rows=rows, files=len(files), bytes=size, fingerprint=found)
+    return DayWritten(rows, len(files), size, changed)
+
+
+class _Written(NamedTuple):
+    path: str
+    rows: int
+    bytes: int
+
+
+def _parts(table: LakeTable, day: date) -> Iterator[dict[str, datetime]]:
+    """Return the parameters of the query, for each part of a day."""
+    span = _span(table, day)
+    if table.parts == 1:
+        yield span
+        return
+    length = DAY / table.parts
+    for number in range(table.parts):
+        since = span["from_ts"] + number * length
+        yield {"from_ts": since, "to_ts": since + length}
+
+
+def _write_part(
+    conn: psycopg.Connection[Any], stored: Table, table: LakeTable, day: date, span: dict[str, datetime]
+) -> _Written | None:
+    """Write a part's rows to a file that is in the lake when it is complete; None: there are none."""
+    with tempfile.TemporaryDirectory(prefix="presage-lake-") as folder:
+        path = Path(folder) / "rows.parquet"
+        with conn.transaction():
+            if table.packed:
+                unpack_events(conn, span)
+            rows = _columns(conn, table, span, path)
+        if not rows:
+            return None
+        part = f"-{span['from_ts']:%H}" if table.parts > 1 else ""
+        name = f"{stored.location()}/data/{day}{part}.{_digest(path)}.parquet"
+        if not catalogue.exists(stored.io, name):
+            with path.open("rb") as source, stored.io.new_output(name).create(overwrite=True) as target:
+                while block := source.read(BLOCK):
+                    target.write(block)
+        return _Written(name, rows, path.stat().st_size)
+
+
+def _commit(stored: Table, table: LakeTable, day: date, names: list[str]) -> bool:
+    """Make files the only ones of their day, in one snapshot; return whether anything had to change."""
     stored = stored.refresh()
     number = (day - EPOCH).days
-    there = [
-        file for file in catalogue.data_files(stored) if not table.daily or _day_number(file.partition[0]) == number
-    ]
-    if [file.file_path for file in there] == ([] if name is None else [name]):
+    there = {
+        file.file_path: file
+        for file in catalogue.data_files(stored)
+        if not table.daily or _day_number(file.partition[0]) == number
+    }
+    if there.keys() == set(names):
         return False
     with (
         stored.transaction() as transaction,
         transaction.update_snapshot(snapshot_properties={"presage.day": str(day)}).overwrite() as update,
     ):
-        for file in there:
-            if file.file_path != name:
-                update.delete_data_file(file)
-        if name is not None and name not in {file.file_path for file in there}:
-            update.append_data_file(parquet_file_to_data_file(stored.io, stored.metadata, name))
+        for name in there.keys() - set(names):
+            update.delete_data_file(there[name])
+        for name in names:
+            if name not in there:
+                update.append_data_file(parquet_file_to_data_file(stored.io, stored.metadata, name))
     return True
 
 
@@ -141,10 +195,10 @@ def _span(table: LakeTable, day: date) -> dict[str, datetime]:
     return {"from_ts": midnight, **end} if table.daily else end
 
 
-def _columns(conn: psycopg.Connection[Any], table: LakeTable, day: date, path: Path) -> int:
-    """Write a day's rows as Parquet, in little memory; return how many there were."""
+def _columns(conn: psycopg.Connection[Any], table: LakeTable, span: dict[str, datetime], path: Path) -> int:
+    """Write rows as Parquet, in little memory; return how many there were."""
     schema, rows = table.arrow_schema, 0
-    batches = arrow_copy.record_batches(conn, table.text, _span(table, day), table.read_schema)
+    batches = arrow_copy.record_batches(conn, table.text, span, table.read_schema)
     with parquet.ParquetWriter(path, schema, compression="zstd", compression_level=LEVEL) as writer:
         for group in arrow_copy.row_groups((_as_stored(batch, schema) for batch in batches), schema):
             writer.write_table(group)

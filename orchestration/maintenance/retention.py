@@ -24,7 +24,11 @@ MARKET_DAYS_KEPT = timedelta(days=90)
 BATCH_ROWS = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 # Tables of the lake, and what is only dropped with them: a stored block has all of its rows.
-HELD_FOR_THE_LAKE = {"trades": ("trades",), "settlements": CHAIN}
+HELD_FOR_THE_LAKE = {
+    "trades": ("trades",),
+    "settlements": CHAIN,
+    "book_events": ("book_events", "book_anchors", "book_packs"),
+}
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:

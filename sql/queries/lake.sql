@@ -63,9 +63,40 @@ join chain_tokens c using (token_key)
 left join tokens t using (token_id)
 where s.ts >= :from_ts and s.ts < :to_ts;
 
--- name: alone(name)!
--- Serialises writers of a table, until the connection ends.
+-- name: book_events(from_ts, to_ts)
+-- Whole books (snapshot) and changed levels (delta), packed ones included.
+select
+    e.ts, m.market_id, e.outcome, e.seq, case when e.side is null then 'snapshot' else 'delta' end as kind,
+    case when e.side > 0 then 'bid' when e.side < 0 then 'ask' end as side, e.price, e.size,
+    case when e.side is null then to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(e.bid_prices, e.bid_sizes) with ordinality as l (price, size, nth) order by l.nth))::text end as bids,
+    case when e.side is null then to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(e.ask_prices, e.ask_sizes) with ordinality as l (price, size, nth) order by l.nth))::text end as asks,
+    encode(e.hash, 'hex') as hash
+from (
+    select ts, market_key, outcome, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+    from book_events
+    where ts >= :from_ts and ts < :to_ts
+    union all
+    select ts, market_key, outcome, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+    from unpacked_events
+    where ts >= :from_ts and ts < :to_ts
+) as e
+join markets m using (market_key)
+order by m.market_id, e.outcome, e.ts, e.seq, e.side nulls first, e.price;
+
+-- name: book_events_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does; packing may change it, too.
+select concat_ws(' ',
+    (select count(*) from book_events where ts >= :from_ts and ts < :to_ts),
+    (select sum(events) from book_packs where ts >= :from_ts and ts < :to_ts)
+);
+
+-- name: hold(name)!
+-- Waits until no other session writes a table, and keeps others from it until it is released.
 select pg_advisory_lock(hashtextextended('presage.lake.' || :name, 0));
+
+-- name: release(name)!
+-- Lets other sessions write a table.
+select pg_advisory_unlock(hashtextextended('presage.lake.' || :name, 0));
 
 -- name: first_day(hypertable)$
 -- The day of the oldest rows that are stored; null if there are none.
@@ -76,6 +107,10 @@ where hypertable_schema = 'public' and hypertable_name = :hypertable;
 -- name: days(name)
 -- The days of a table that the lake has: day, rows, files, bytes, fingerprint, when it was written.
 select day, rows, files, bytes, fingerprint, written_at from lake_days where name = :name order by day;
+
+-- name: rows_of(name, day)$
+-- How many rows the lake has of a day; null if it does not have the day.
+select rows from lake_days where name = :name and day = :day;
 
 -- name: put(name, day, rows, files, bytes, fingerprint)!
 -- Records that the lake has a day.

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
 from typer.testing import CliRunner
 
 from cli.main import app
@@ -21,8 +23,10 @@ from config.settings import Settings
 from orchestration.lake import verifying, writing
 from orchestration.lake.catalogue import Lake, data_files
 from orchestration.lake.tables import BY_NAME, TABLES
-from orchestration.maintenance import retention
+from orchestration.maintenance import packs, retention
+from sql import database
 from sql.queries import lake as queries
+from tests.factories import insert
 
 ROOT = Path(__file__).parents[3]
 DAY = dt.date(2026, 11, 19)
@@ -34,6 +38,19 @@ TRADES = BY_NAME["trades"]
 @pytest.fixture
 def given(tmp_path):
     return Settings(_env_file=None, lake=f"{tmp_path}/lake")
+
+
+@pytest.fixture(scope="module")
+def object_store():
+    """The URL of an S3 server on loopback, with a bucket `presage`."""
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
+    fs.S3FileSystem(
+        endpoint_override=url, access_key="key", secret_key="secret", allow_bucket_creation=True
+    ).create_dir("presage")
+    yield url
+    server.stop()
 
 
 @pytest.fixture
@@ -75,7 +92,7 @@ def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trad
 
     done = [write(conn, lake, table=table) for table in TABLES]
 
-    assert [each.rows for each in done] == [1, 4, 4, 0]
+    assert [each.rows for each in done] == [1, 4, 4, 0, 0]
     rows = duck("select count(*), min(price), sum(size), min(ts)::varchar, max(tx_hash) from LAKE", lake.table(TRADES))
     smallest = conn.execute("select min(price)::numeric / 1e6, sum(size)::numeric / 1e6 from trades").fetchone()
     assert rows[0][0] == 4
@@ -125,6 +142,53 @@ def test_a_day_is_due_an_hour_after_its_end(conn, market, add_trades, hour):
     assert due == ([DAY] if hour else [])
 
 
+def test_books_of_a_day_are_there_whether_packed_or_not(conn, lake, market, duck):
+    books = BY_NAME["book_events"]
+    key = {"market_key": market["market_key"], "outcome": 0}
+    for number, minutes in enumerate((0, 1, 59, 61), 1):
+        row = {
+            **key,
+            "ts": NOON + dt.timedelta(minutes=minutes),
+            "event_id": number,
+            "seq": number,
+            "hash": b"\x07" * 20,
+        }
+        level = {"side": -1, "price": 250_000, "size": number * 1_000_000}
+        book = {"bid_prices": [240_000], "bid_sizes": [5_000_000], "ask_prices": [250_000], "ask_sizes": [1_500_000]}
+        insert(conn, "book_events", {**row, **(book if number == 1 else level)})
+    first = write(conn, lake, table=books)
+    before = duck("select * from LAKE order by ts", lake.table(books))
+    if database.license(conn) == "apache":  # the columnstore replaces packs
+        assert packs.bring_up_to_date(conn, NOW + dt.timedelta(days=1)).events > 0
+
+    again = write(conn, lake, table=books)
+
+    assert (first.rows, first.files, again.changed) == (4, 2, False)
+    assert duck("select * from LAKE order by ts", lake.table(books)) == before
+    assert [row[4:9] for row in before[:2]] == [
+        ("snapshot", None, None, None, "[[0.24,5]]"),
+        ("delta", "ask", Decimal("0.25"), Decimal(2), None),
+    ]
+    assert before[0][9:] == ("[[0.25,1.5]]", "07" * 20)
+
+
+def test_a_day_that_expired_is_not_emptied_by_writing_it_again(
+    conn, database_url, lake, given, market, add_trades, monkeypatch
+):
+    add_trades(market, [{"ts": NOON}, {"ts": NOON + dt.timedelta(days=1)}])
+    write(conn, lake)
+    conn.execute("select drop_chunks('trades', older_than => %s)", [NOON + dt.timedelta(hours=13)])
+
+    with pytest.raises(writing.ExpiredError, match="2026-11-19 has expired: the database has the days from 2026-11-20"):
+        write(conn, lake)
+
+    assert verifying.verify(conn, lake, TRADES).rows == 1
+    assert DAY not in list(writing.due(conn, TRADES, NOW))
+    monkeypatch.setattr(settings, "get", lambda: given)
+    command = ["lake", "write", "trades", "--day", "2026-11-19", "--database-url", database_url]
+    assert CliRunner().invoke(app, command).exit_code == 1
+
+
 def test_markets_are_written_whole(conn, lake, market, add_market, duck):
     markets = BY_NAME["markets"]
     write(conn, lake, table=markets)
@@ -144,6 +208,7 @@ from orchestration.lake.catalogue import Lake
 from orchestration.lake.tables import BY_NAME
 from sql import database
 from sql.queries import lake as queries
+from tests.factories import insert
 url, folder, stop = sys.argv[1:]
 def wait(*_, **__):
     print("here", flush=True)
@@ -178,6 +243,34 @@ def test_a_writer_that_is_killed_leaves_no_row_lost_or_doubled(
     assert done.changed == (stop == "before the commit")
     assert duck("select count(*) from LAKE", lake.table(TRADES)) == [(1,)]
     assert verifying.verify(conn, lake, TRADES).faults == []
+
+
+def test_an_object_store_holds_a_lake_as_a_folder_does(conn, database_url, object_store, market, add_trades):
+    given = Settings(
+        _env_file=None,
+        lake="s3://presage/days",
+        lake_s3_endpoint=object_store,
+        lake_s3_key="key",
+        lake_s3_secret="secret",
+    )
+    store = fs.S3FileSystem(endpoint_override=object_store, access_key="key", secret_key="secret")
+    add_trades(market, [{"ts": NOON, "price": "0.25"}])
+    with Lake(database_url, given) as lake:
+        write(conn, lake)
+        add_trades(market, [{"ts": NOON + dt.timedelta(minutes=1), "price": "0.5"}])
+        write(conn, lake)
+        stored = lake.table(TRADES)
+
+        assert sorted(stored.scan().to_arrow()["price"].to_pylist()) == [Decimal("0.25"), Decimal("0.5")]
+        assert verifying.verify(conn, lake, TRADES).faults == []
+        files = fs.FileSelector("presage/days/trades/data", recursive=True)
+        assert len(store.get_file_info(files)) == 2
+        assert verifying.sweep(lake, TRADES, dt.datetime.now(dt.UTC) + dt.timedelta(days=8)) > 0
+        assert len(store.get_file_info(files)) == 1
+        assert verifying.verify(conn, lake, TRADES).faults == []
+        with store.open_output_stream(store.get_file_info(files)[0].path) as damaged:
+            damaged.write(b"damaged")
+        assert len(verifying.verify(conn, lake, TRADES).faults) == 1
 
 
 def test_verification_finds_what_is_damaged_missing_or_no_longer_the_same(conn, lake, market, add_trades):
@@ -242,7 +335,7 @@ def test_expired_days_stay_until_the_lake_has_them(conn, lake, given, market, ad
 
 
 def test_a_block_of_the_chain_is_kept_with_all_its_rows(conn, given, monkeypatch):
-    before = dict.fromkeys(("trades", *retention.CHAIN), NOW)
+    before = dict.fromkeys(("trades", "book_events", *retention.CHAIN), NOW)
     monkeypatch.setattr(retention.lake, "first_missing", lambda _, name, **__: DAY if name == "settlements" else None)
 
     waiting = retention._hold_for_the_lake(conn, before)
