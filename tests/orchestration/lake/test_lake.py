@@ -8,10 +8,8 @@ import signal
 import subprocess
 import sys
 from decimal import Decimal
-from importlib import resources
 from pathlib import Path
 
-import duckdb
 import pytest
 from moto.server import ThreadedMotoServer
 from pyarrow import fs
@@ -62,19 +60,6 @@ def lake(database_url, given):
 @pytest.fixture
 def market(add_market):
     return add_market("rain", question='Will it "rain", or\nnot?', tags=["a,b", "ü"], created_at=NOON)
-
-
-@pytest.fixture
-def duck():
-    """Return an engine that is not ours, with its reader of Iceberg."""
-    conn = duckdb.connect()
-    for name in ("avro", "iceberg"):
-        (file,) = resources.files(f"duckdb_extension_{name}").rglob("*.duckdb_extension")
-        conn.execute(f"load '{file}'")
-    yield lambda query, stored: conn.execute(
-        query.replace("LAKE", f"iceberg_scan('{stored.metadata_location.removeprefix('file://')}')")
-    ).fetchall()
-    conn.close()
 
 
 def write(conn, lake, day=DAY, table=TRADES):
