@@ -44,6 +44,10 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
         "benchmarks.books.books",
         "Past books in a day of 20 M book events; bytes per event, beside gzipped JSON",
     ),
+    "lake": (
+        "benchmarks.lake.lake",
+        "A day of 20 M book events and 5 M trades written into the lake and read by DuckDB, beside the export's files",
+    ),
     "wallets": ("benchmarks.wallets.wallets", "Positions, leaderboards and wallets' endpoints on 5 M settlements"),
     "webhooks": (
         "benchmarks.webhooks.webhooks",

@@ -250,7 +250,7 @@ def bench(
         Path | None,
         typer.Option(metavar="FILE", help="Rewrite the measured part of docs/performance.md.", dir_okay=False),
     ] = None,
-    events: Annotated[int, typer.Option(min=10_000, help="Book events of a day, for `books`.")] = 20_000_000,
+    events: Annotated[int, typer.Option(min=10_000, help="Book events of a day, for `books` and `lake`.")] = 20_000_000,
     rate: Annotated[
         float, typer.Option(min=1, help="Events a second that the simulated exchange sends, for `capacity`.")
     ] = 5_000.0,

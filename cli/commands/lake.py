@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -50,11 +50,7 @@ def write(
                 if not writing.write_due(conn, lake, table, now, typer.echo):
                     typer.echo(f"{table.name}: nothing is due")
             else:
-                try:
-                    done = writing.write(conn, lake, table, day.date())
-                except writing.ExpiredError as error:
-                    typer.echo(f"presage: {error}", err=True)
-                    raise typer.Exit(1) from None
+                done = writing.write(conn, lake, table, day.date())
                 changed = "" if done.changed else ", as it was"
                 typer.echo(f"{table.name} {day:%Y-%m-%d}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB{changed}")
 
@@ -114,6 +110,7 @@ def _opened(
     from config import settings
     from orchestration.lake.catalogue import Lake
     from orchestration.lake.tables import BY_NAME
+    from orchestration.lake.writing import ExpiredError
     from sql.database import connect
 
     if unknown := [name for name in names or () if name not in BY_NAME]:
@@ -126,4 +123,14 @@ def _opened(
         connect(url, autocommit=True, name="presage lake") as conn,
         Lake(url, given) as lake,
     ):
-        yield conn, lake, [BY_NAME[name] for name in names or BY_NAME]
+        try:
+            yield conn, lake, [BY_NAME[name] for name in names or BY_NAME]
+        except ExpiredError as error:
+            _fail(str(error))
+        except OSError as error:  # of the folder or the object store
+            _fail(f"PRESAGE_LAKE cannot be read or written: {error}")
+
+
+def _fail(reason: str) -> NoReturn:
+    typer.echo(f"presage: {reason}", err=True)
+    raise typer.Exit(1)

@@ -24,6 +24,7 @@ ASSET = "lake_days"
     description="Markets, trades, candles, settlements and book events of days that are over, as Iceberg tables in "
     "PRESAGE_LAKE: days that are not there yet, and those of the last two weeks to which rows were added since. "
     "Expired rows are dropped only once they are there.",
+    freshness_policy=dg.FreshnessPolicy.time_window(fail_window=timedelta(days=3), warn_window=timedelta(days=2)),
 )
 def lake_days(context: dg.AssetExecutionContext, database: Database) -> dg.MaterializeResult[None]:
     """Write the days that are due, and delete files that no snapshot has any more."""

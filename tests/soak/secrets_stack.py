@@ -47,6 +47,7 @@ SECRET_SETTINGS = {
     *("pipeline_database_url", "api_database_url", "site_database_url"),
     *("backup_passphrase", "backup_s3_key", "backup_s3_secret", "smtp_url", "site_token", "debug_token"),
     *("alert_webhook_url", "alert_apprise_urls", "webhook_encryption_keys", "dagster_password", "kalshi_key_id"),
+    *("lake_s3_key", "lake_s3_secret"),
 }
 
 
@@ -122,6 +123,10 @@ class Stack:
             "PRESAGE_BACKUP_PASSPHRASE": self.search.secrets["backup_passphrase"],
             "PRESAGE_BACKUP_S3_KEY": secret("backup_s3_key", secrets.token_hex(16)),
             "PRESAGE_BACKUP_S3_SECRET": secret("backup_s3_secret", new()),
+            "PRESAGE_LAKE": "s3://presage/lake",
+            "PRESAGE_LAKE_S3_ENDPOINT": f"http://{DEAD}",
+            "PRESAGE_LAKE_S3_KEY": secret("lake_s3_key", secrets.token_hex(16)),
+            "PRESAGE_LAKE_S3_SECRET": secret("lake_s3_secret", new()),
             "PRESAGE_SMTP_URL": (f"smtp+starttls://presage:{quote(self.mail_password, safe='')}@127.0.0.1:{mail_port}"),
             "PRESAGE_MAIL_FROM": "presage@example.com",
             "PRESAGE_PUBLIC_SITE_URL": f"http://127.0.0.1:{self.ports.site}",
@@ -417,6 +422,9 @@ def use_commands(stack: Stack, conn: psycopg.Connection[Any]) -> None:
         lambda: presage("up", "--for", "5", "--port-base", str(stack.ports.api + 200), **broken),
         lambda: presage("migrate", **broken),
         lambda: presage("key", "list", **refused),
+        lambda: presage("lake", "write", "markets"),
+        lambda: presage("lake", "write", "markets", PRESAGE_LAKE=str(stack.data_dir / "lake")),
+        lambda: presage("lake", "verify", **refused),
         lambda: presage("alert"),
         lambda: presage("alert", PRESAGE_ALERT_WEBHOOK_URL=f"https://chat:{wrong}/x"),
         lambda: presage("key", "list", PRESAGE_DEBUG_TOKEN=stack.search.secret("short debug token", new()[:31])),

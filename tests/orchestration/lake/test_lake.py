@@ -350,3 +350,13 @@ def test_the_commands(conn, database_url, given, market, add_trades, monkeypatch
     assert run("verify").exit_code == 1
     monkeypatch.setattr(settings, "get", lambda: given.model_copy(update={"lake": ""}))
     assert "PRESAGE_LAKE is not set" in run("verify").output
+
+
+def test_a_lake_that_is_out_of_reach_is_said_so(database_url, given, market, monkeypatch):
+    (Path(given.lake)).write_text("a file, not a folder")
+    monkeypatch.setattr(settings, "get", lambda: given)
+
+    done = CliRunner().invoke(app, ["lake", "write", "markets", "--database-url", database_url])
+
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("presage: PRESAGE_LAKE cannot be read or written: ")

@@ -1,0 +1,1 @@
+"""Lake benchmark: writing a day, its bytes, and reading it with another engine."""

@@ -1,0 +1,153 @@
+"""Lake benchmark: a day of book events and trades is written, and read with DuckDB.
+
+Rival: the same rows as the nightly export writes them, Parquet files sorted by time (and CSV beside them).
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+import time
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from benchmarks.books.books import EACH, EVERYTHING, bar, bounded, size
+from benchmarks.books.data import Day
+from benchmarks.database import fresh
+from benchmarks.figures import Target, figure
+from benchmarks.harness import quantile
+from config import settings
+from orchestration.exports import days as exports
+from orchestration.exports.topics import BY_NAME as TOPICS
+from orchestration.lake import verifying, writing
+from orchestration.lake.catalogue import Lake
+from orchestration.lake.tables import BY_NAME
+from orchestration.maintenance import packs
+from sql.database import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import psycopg
+    from pyiceberg.table import Table
+
+    from benchmarks.figures import Figure
+    from benchmarks.harness import Options
+
+EVENTS_A_TRADE = 4
+ASKED = 100  # markets, whose day is read
+NONE = Target("value", "==", 0)
+SMALLER, FASTER = Target("ratio", "<=", 1.0), Target("ratio", "<=", 0.5)
+TRADES = """
+insert into trades (ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash)
+select
+    %(day)s + (n %% 86400) * interval '1 s' + (n %% 1000) * interval '1 ms',
+    1 + ((power(abs(hashint8(n)::float8) / 2147483648, 3)) * (%(markets)s - 1))::int, n %% 2, n, n << 20,
+    case when n %% 3 = 0 then -1 else 1 end, 10000 * (1 + abs(hashint8(n + 1)) %% 98),
+    10000 * (1 + abs(hashint8(n + 2)) %% 99000), 10000 * (1 + abs(hashint8(n + 3)) %% 99000), sha256(n::text::bytea)
+from generate_series(%(first)s::bigint, %(last)s::bigint) n
+"""
+PIECE = 250_000
+ROWS_OF_A_MARKET = "select count(*), min(ts), max(ts), sum(seq), sum(price::double) from {} where market_id = ?"
+
+
+def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
+    """Write the day as an export and into the lake, and read both."""
+    now = datetime.now(UTC)
+    with fresh(report) as bench, connect(bench.url, autocommit=True, name="presage bench") as conn:
+        day = Day(packs.horizon(now) - timedelta(days=1), options.events, options.events // EACH, 0)
+        bounded(conn)
+        load(conn, day, bench.folder / "messages.gz", report)
+        packs.bring_up_to_date(conn, now, max_s=EVERYTHING.total_seconds())
+        conn.execute("vacuum analyze")
+        hot = {"book_events": ("book_events", "book_packs", "book_anchors"), "trades": ("trades",)}
+        given = settings.get().model_copy(update={"lake": str(bench.folder / "lake")})
+        with Lake(bench.url, given) as lake:
+            for name, tables in hot.items():
+                hot_bytes = sum(size(conn, each) for each in tables)
+                yield from measured(conn, lake, name, day, folder=bench.folder, hot_bytes=hot_bytes)
+
+
+def load(conn: psycopg.Connection[Any], day: Day, messages: Path, report: Callable[[str], None]) -> None:
+    """Load the day's book events, and a trade for every few of them."""
+    day.catalogue(conn)
+    with bar("loading", 1) as advance:
+        day.load(conn, messages, advance)
+    messages.unlink()
+    trades = day.events // EVENTS_A_TRADE
+    for first in range(1, trades + 1, PIECE):
+        last = min(first + PIECE - 1, trades)
+        conn.execute(TRADES, {"day": day.since, "markets": day.markets, "first": first, "last": last})
+    report(f"{day.events:,} book events and {trades:,} trades of {day.markets:,} markets")
+
+
+def measured(
+    conn: psycopg.Connection[Any], lake: Lake, name: str, day: Day, *, folder: Path, hot_bytes: int
+) -> Iterator[Figure]:
+    """Write one table's day both ways, and ask DuckDB for markets' rows of it."""
+    date, midnight = day.since.date(), day.since + timedelta(days=2)
+    began = time.perf_counter()
+    exported = exports.export(conn, TOPICS[name], date, folder / "exports", midnight)
+    export_s = time.perf_counter() - began
+    plain = folder / "exports" / name / str(date)
+    plain_bytes = sum(file.stat().st_size for file in plain.glob("*.parquet"))
+    began = time.perf_counter()
+    written = writing.write(conn, lake, BY_NAME[name], date)
+    lake_s = time.perf_counter() - began
+    stored = lake.table(BY_NAME[name])
+    assert stored is not None
+    rival = "the export's Parquet, by time"
+    yield figure(
+        f"{name}: bytes a row in the lake",
+        written.bytes / written.rows,
+        "bytes",
+        rival=(rival, plain_bytes / exported.rows),
+        target=SMALLER,
+        detail={"rows": written.rows, "in the database, everything included": hot_bytes / written.rows},
+    )
+    yield figure(
+        f"{name}: writing a day",
+        written.rows / lake_s,
+        "rows/s",
+        rival=("the export, CSV included", exported.rows / export_s),
+        detail={"seconds": lake_s},
+    )
+    wrong, ours, theirs = asked(stored, f"read_parquet('{plain}/*.parquet')", day)
+    yield figure(
+        f"{name}: DuckDB reads a market's day, p95",
+        quantile(ours, 0.95),
+        "ms",
+        rival=(rival, quantile(theirs, 0.95)),
+        target=FASTER,
+        detail={"p50": statistics.median(ours), "asked": len(ours)},
+    )
+    yield figure(f"{name}: markets whose rows differ", wrong, "markets", target=NONE)
+    faults = verifying.verify(conn, lake, BY_NAME[name]).faults
+    yield figure(f"{name}: faults that verification finds", len(faults), "faults", target=NONE)
+
+
+def asked(stored: Table, plain: str, day: Day) -> tuple[int, list[float], list[float]]:
+    """Ask for the rows of some markets in both forms; return how many differ, and the milliseconds of each."""
+    dice, wrong = random.Random(1), 0  # noqa: S311 - test data
+    times: tuple[list[float], list[float]] = [], []
+    duck = duckdb.connect()
+    for name in ("avro", "iceberg"):
+        (file,) = resources.files(f"duckdb_extension_{name}").rglob("*.duckdb_extension")  # type: ignore[attr-defined]
+        duck.execute(f"load '{file}'")
+    duck.execute("set timezone = 'UTC'")
+    sources = f"iceberg_scan('{stored.metadata_location.removeprefix('file://')}')", plain
+    for _ in range(ASKED):
+        market = Day.condition(dice.randrange(day.markets))
+        answers: list[tuple[Any, ...]] = []
+        for source, took in zip(sources, times, strict=True):
+            began = time.perf_counter()
+            answers += duck.execute(ROWS_OF_A_MARKET.format(source), [market]).fetchall()
+            took.append((time.perf_counter() - began) * 1000)
+        one, other = answers
+        wrong += one[:4] != other[:4] or abs((one[4] or 0) - (other[4] or 0)) > 1e-6 * (one[4] or 1)
+    duck.close()
+    return wrong, *times
