@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,7 +27,6 @@ MAX_POSITIONS = 2000
 PAGE_SIZE = 100  # the exchange's page size limit
 
 _objects = msgspec.json.Decoder(list[msgspec.Raw])
-_tag = msgspec.json.Decoder(dict[str, Any])
 
 
 class ExchangeEvents(ReadResource):

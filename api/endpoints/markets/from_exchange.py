@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,7 +12,6 @@ from api.data import cursor
 from api.errors import Problem
 from api.schemas import records
 from sql.database import MICRO
-from upstream.transport.errors import NotFound
 
 if TYPE_CHECKING:
     from api.data.proxy import ExchangeProxy
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from upstream.transport.http import Value
 
 PAGE_SIZE = 100  # the exchange's page size limit
-_tag = msgspec.json.Decoder(dict[str, Any])
 
 
 class ExchangeCursor(msgspec.Struct, frozen=True, array_like=True):
@@ -83,10 +81,10 @@ def _listed(exchange: ExchangeProxy, given: MarketParameters, after: str | None)
     if given.status is not None:
         filters["closed"] = given.status != "ACTIVE"
     if name := given.tag or given.category:
-        try:
-            filters["tag_id"] = str(exchange.client.get(f"{exchange.gamma.url}/tags/slug/{name}", _tag).get("id"))
-        except NotFound:
+        tag_id = exchange.gamma.tag_id(name)
+        if tag_id is None:
             return [], None
+        filters["tag_id"] = tag_id
     found: list[Listed] = []
     # The exchange filters only by open and closed, not by all of our states: keep reading until the page is full.
     for _ in exchange.until_deadline(repeat(None)):

@@ -325,6 +325,8 @@ def test_what_is_asked_of_events_reaches_the_exchange(client, service, asked, se
         ({"status": "ACTIVE"}, [], {"closed": "false"}),
         ({"status": "RESOLVED", "category": "sports"}, ["/tags/slug/sports"], {"closed": "true", "tag_id": "7"}),
         ({"tag": "ball"}, ["/tags/slug/ball"], {"tag_id": "7"}),
+        ({"tag": "../7?a=b#c"}, ["/tags/slug/..%2F7%3Fa%3Db%23c"], {"tag_id": "7"}),
+        ({"tag": "\x16\x97\U0010bd19"}, ["/tags/slug/%16%C2%97%F4%8B%B4%99"], {"tag_id": "7"}),
     ],
 )
 def test_what_is_asked_of_the_exchanges_own_list_reaches_it(client, service, asked, of, sent):
@@ -334,9 +336,18 @@ def test_what_is_asked_of_the_exchanges_own_list_reaches_it(client, service, ask
     assert client.ask("/v1/markets", source="polymarket", **asked).json["data"] == []
 
     *before, url = map(httpx.URL, exchange.asked)
-    assert [each.path for each in before] == of
+    assert [each.raw_path.decode() for each in before] == of
     usual = {"order": "volume24hr", "ascending": "false", "limit": "50", "include_tag": "true"}
     assert (url.path, dict(url.params)) == ("/markets/keyset", usual | sent)
+
+
+@pytest.mark.parametrize("slug", [".", ".."])
+def test_a_slug_that_would_lead_elsewhere_on_the_exchange_is_unknown(client, service, slug):
+    exchange = Answers(httpx.Response(200, json={"id": "7", "markets": []}))
+    service.exchange = exchange.exchange()
+
+    assert client.ask("/v1/markets", source="polymarket", tag=slug).json["data"] == []
+    assert exchange.asked == []
 
 
 @pytest.mark.parametrize(

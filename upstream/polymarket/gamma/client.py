@@ -1,5 +1,6 @@
 """Gamma client: the exchange's catalogue of markets and events, paginated by cursor."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ MAX_CONDITIONS_PER_CALL = 50
 """Documented as 100, but 100 ids exceed the 8 kB URL limit of many proxies."""
 
 SOURCE = "gamma"
+NUMBER = re.compile("[0-9]+")
 
 
 class _MarketsPage(msgspec.Struct):
@@ -35,10 +37,15 @@ class _EventsPage(msgspec.Struct):
     next_cursor: str | None = None
 
 
+class _TagFound(msgspec.Struct):
+    id: str
+
+
 _markets_page = msgspec.json.Decoder(_MarketsPage)
 _events_page = msgspec.json.Decoder(_EventsPage)
 _event = msgspec.json.Decoder(GammaEvent)
 _raw = msgspec.json.Decoder(msgspec.Raw)
+_tag = msgspec.json.Decoder(_TagFound)
 
 
 class Gamma:
@@ -107,8 +114,8 @@ class Gamma:
         """Fetch one market by its condition id, the exchange's number or its slug; None when not found."""
         if which.startswith("0x"):
             return next(iter(self.markets_by_condition([which])), None)
-        path = f"/markets/{which}" if which.isdecimal() else f"/markets/slug/{quote(which, safe='')}"
         try:
+            path = f"/markets/{which}" if NUMBER.fullmatch(which) else _by_slug("/markets", which)
             sent = self.client.get(f"{self.url}{path}", _raw, {"include_tag": True})
         except NotFound:
             return None
@@ -116,6 +123,13 @@ class Gamma:
         if page.refused:
             raise Malformed(f"{self.url}{path}: {page.refused[0].reason}")
         return page.items[0] if page.items else None
+
+    def tag_id(self, slug: str) -> str | None:
+        """Fetch the exchange's number of a tag; None when not found."""
+        try:
+            return self.client.get(f"{self.url}{_by_slug('/tags', slug)}", _tag).id
+        except NotFound:
+            return None
 
     def markets_by_condition(self, condition_ids: Iterable[str]) -> list[GammaMarket]:
         """Return those of these markets that the exchange knows, open or closed; order is not kept."""
@@ -153,3 +167,10 @@ def _page_of_markets(
         else:
             read.skipped += 1
     return read
+
+
+def _by_slug(path: str, slug: str) -> str:
+    """Return the path of what has a slug. NotFound: it would lead elsewhere, as no slug of the exchange does."""
+    if not slug.strip("."):  # a segment of dots is resolved, even if they are escaped
+        raise NotFound(f"no slug: {slug!r}")
+    return f"{path}/slug/{quote(slug, safe='')}"
