@@ -20,6 +20,7 @@ from orchestration import arrow_copy
 from orchestration.exports.days import unpack_events
 from orchestration.lake import catalogue
 from orchestration.lake.tables import ARROW, MICRO
+from sql.packs import unpack
 from sql.queries import lake as queries
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 DAY = timedelta(days=1)
 EPOCH = date(1970, 1, 1)
+MIDNIGHT, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
 SETTLE_TIME = timedelta(hours=1)  # after a day's end, most of what arrives late is there
 RECHECKED = timedelta(days=14)  # days that a later writing looks at again: rows may have been filled in
 LEVEL = 9  # of zstd
@@ -71,8 +73,20 @@ def due(conn: psycopg.Connection[Any], table: LakeTable, now: datetime) -> Itera
 
 
 def fingerprint(conn: psycopg.Connection[Any], table: LakeTable, day: date) -> str:
-    """Return a text that changes with the rows of a day in the database."""
-    return str(table.fingerprint(conn, **_span(table, day)))
+    """Return a text that changes with the rows of a day in the database; of packed ones, it is their number."""
+    span = _span(table, day)
+    if not table.packed:
+        return str(table.fingerprint(conn, **span))
+    with conn.transaction():
+        conn.execute("set transaction isolation level repeatable read")  # rows may be packed meanwhile
+        count = int(table.fingerprint(conn, **span))
+        begin, end = (int((instant - MIDNIGHT) / MICROSECOND) for instant in (span["from_ts"], span["to_ts"]))
+        with conn.cursor("packs across") as cursor:
+            cursor.execute(queries.packs_across.sql, span)
+            for (data,) in cursor:
+                instants = unpack(data).ts
+                count += int(((instants >= begin) & (instants < end)).sum())
+    return str(count)
 
 
 def write(conn: psycopg.Connection[Any], lake: Lake, table: LakeTable, day: date) -> DayWritten:

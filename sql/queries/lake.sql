@@ -84,11 +84,16 @@ join markets m using (market_key)
 order by m.market_id, e.outcome, e.ts, e.seq, e.side nulls first, e.price;
 
 -- name: book_events_fingerprint(from_ts, to_ts)$
--- What changes when a row of these does; packing may change it, too.
-select concat_ws(' ',
-    (select count(*) from book_events where ts >= :from_ts and ts < :to_ts),
-    (select sum(events) from book_packs where ts >= :from_ts and ts < :to_ts)
-);
+-- How many of these there are, but for those in `packs_across`.
+select (
+    (select count(*) from book_events where ts >= :from_ts and ts < :to_ts)
+    + (select coalesce(sum(events), 0) from book_packs where ts >= :from_ts and until_ts < :to_ts)
+)::bigint;
+
+-- name: packs_across(from_ts, to_ts)
+-- Packs that are partly within a range, a day or less: none is longer than a day.
+select data from book_packs
+where until_ts >= :from_ts and ts < :to_ts and ts >= :from_ts::timestamptz - interval '1 day' and (ts < :from_ts or until_ts >= :to_ts);
 
 -- name: hold(name)!
 -- Waits until no other session writes a table, and keeps others from it until it is released.

@@ -130,7 +130,7 @@ def test_a_day_is_due_an_hour_after_its_end(conn, market, add_trades, hour):
 def test_books_of_a_day_are_there_whether_packed_or_not(conn, lake, market, duck):
     books = BY_NAME["book_events"]
     key = {"market_key": market["market_key"], "outcome": 0}
-    for number, minutes in enumerate((0, 1, 59, 61), 1):
+    for number, minutes in enumerate((0, 1, 59, 61, 24 * 60), 1):
         row = {
             **key,
             "ts": NOON + dt.timedelta(minutes=minutes),
@@ -146,15 +146,19 @@ def test_books_of_a_day_are_there_whether_packed_or_not(conn, lake, market, duck
     if database.license(conn) == "apache":  # the columnstore replaces packs
         assert packs.bring_up_to_date(conn, NOW + dt.timedelta(days=1)).events > 0
 
+    due = DAY in writing.due(conn, books, NOW)
     again = write(conn, lake, table=books)
 
-    assert (first.rows, first.files, again.changed) == (4, 2, False)
+    assert (first.rows, first.files, due, again.changed) == (4, 2, False, False)
     assert duck("select * from LAKE order by ts", lake.table(books)) == before
     assert [row[4:9] for row in before[:2]] == [
         ("snapshot", None, None, None, "[[0.24,5]]"),
         ("delta", "ask", Decimal("0.25"), Decimal(2), None),
     ]
     assert before[0][9:] == ("[[0.25,1.5]]", "07" * 20)
+    late = {**key, "ts": NOON + dt.timedelta(minutes=2), "event_id": 9, "seq": 9, "side": 1, "price": 1, "size": 1}
+    insert(conn, "book_events", late)
+    assert DAY in writing.due(conn, books, NOW)
 
 
 def test_a_day_that_expired_is_not_emptied_by_writing_it_again(
