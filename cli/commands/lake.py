@@ -83,9 +83,9 @@ def sweep(tables: Tables = None, *, database_url: DatabaseUrl = None) -> None:
     """Expire snapshots of a week ago, and delete files that no snapshot has any more."""
     from orchestration.lake import verifying
 
-    with _opened(tables, database_url) as (_, lake, chosen):
+    with _opened(tables, database_url) as (conn, lake, chosen):
         for table in chosen:
-            typer.echo(f"{table.name}: {verifying.sweep(lake, table, datetime.now(UTC)):,} files deleted")
+            typer.echo(f"{table.name}: {verifying.sweep(conn, lake, table, datetime.now(UTC)):,} files deleted")
 
 
 @app.command("list")

@@ -35,11 +35,18 @@ def lake_days(context: dg.AssetExecutionContext, database: Database) -> dg.Mater
     from orchestration.lake.catalogue import Lake  # noqa: PLC0415
     from orchestration.lake.tables import TABLES  # noqa: PLC0415
 
-    written, swept, now = [], 0, datetime.now(UTC)
-    with database.connection(autocommit=True, name="presage lake") as conn, Lake(database.url, given) as iceberg:
+    written, swept, failed, now = [], 0, {}, datetime.now(UTC)
+    with Lake(database.url, given) as iceberg:
         for table in TABLES:
-            written += writing.write_due(conn, iceberg, table, now, context.log.info)
-            swept += verifying.sweep(iceberg, table, now)
+            try:
+                with database.connection(autocommit=True, name="presage lake") as conn:
+                    written += writing.write_due(conn, iceberg, table, now, context.log.info)
+                    swept += verifying.sweep(conn, iceberg, table, now)
+            except Exception as fault:  # the other tables do not wait for this one
+                context.log.exception("%s was not written", table.name)
+                failed[table.name] = f"{type(fault).__name__}: {fault}"
+    if failed:
+        raise dg.Failure("not every table was written", metadata=failed)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(day.rows for day in written),

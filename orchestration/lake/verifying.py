@@ -70,8 +70,13 @@ def verify(
     return found
 
 
-def sweep(lake: Lake, table: LakeTable, now: datetime) -> int:
-    """Expire old snapshots; delete files that none of the others has, and that are not just being written."""
+def sweep(conn: psycopg.Connection[Any], lake: Lake, table: LakeTable, now: datetime) -> int:
+    """Expire old snapshots; delete files that no other has and no writer may still commit; return how many."""
+    with writing.alone(conn, table):
+        return _sweep(lake, table, now)
+
+
+def _sweep(lake: Lake, table: LakeTable, now: datetime) -> int:
     stored = lake.table(table)
     if stored is None:
         return 0

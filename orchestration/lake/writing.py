@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -97,9 +97,16 @@ def write(conn: psycopg.Connection[Any], lake: Lake, table: LakeTable, day: date
     changes nothing. ExpiredError: the database does not have the day any more, and the lake keeps what it has.
     """
     conn.isolation_level = IsolationLevel.REPEATABLE_READ  # so that rows packed meanwhile are seen exactly once
+    with alone(conn, table):
+        return _write(conn, lake.made(table), table, day)
+
+
+@contextmanager
+def alone(conn: psycopg.Connection[Any], table: LakeTable) -> Iterator[None]:
+    """Keep other sessions from changing a table."""
     queries.hold(conn, name=table.name)
     try:
-        return _write(conn, lake.made(table), table, day)
+        yield
     finally:
         with suppress(psycopg.Error):  # without a connection there is no lock
             queries.release(conn, name=table.name)

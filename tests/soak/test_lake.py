@@ -65,7 +65,7 @@ def test_fifty_kills_lose_and_double_nothing(conn, database_url, add_market, tmp
     assert subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode == 0
 
     with Lake(database_url, Settings(_env_file=None, lake=f"{tmp_path}/lake")) as lake:
-        swept = sum(verifying.sweep(lake, table, now + dt.timedelta(days=2)) for table in TABLES)
+        swept = sum(verifying.sweep(conn, lake, table, now + dt.timedelta(days=2)) for table in TABLES)
         for table in TABLES:
             assert verifying.verify(conn, lake, table).faults == []
         for name in ("trades", "book_events"):

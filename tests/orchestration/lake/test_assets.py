@@ -11,6 +11,7 @@ from config import settings
 from config.settings import Settings
 from orchestration import checks
 from orchestration.assets import lake
+from orchestration.lake import writing
 from orchestration.resources import Database
 from sql.roles.rights import PIPELINE
 from tests.roles import login_url
@@ -43,6 +44,26 @@ def test_a_night_writes_every_day_that_is_over_and_the_next_one_nothing(run, con
     assert first["dagster/row_count"] == 2 + 2 + 1, "trades, their candles, and a market"
     assert check.passed
     assert (again["dagster/row_count"], again["days"]) == (0, 0)
+
+
+def test_a_table_that_cannot_be_written_does_not_keep_the_others(run, conn, add_market, add_trades, monkeypatch):
+    ago = dt.datetime.now(dt.UTC) - dt.timedelta(days=3)
+    add_trades(add_market(created_at=ago), [{"ts": ago}])
+    as_it_is = writing.write
+
+    def write(conn, lake, table, day):
+        if table.name == "trades":
+            raise OSError("the bucket is gone")
+        return as_it_is(conn, lake, table, day)
+
+    monkeypatch.setattr(writing, "write", write)
+
+    with pytest.raises(dg.Failure, match="not every table"):
+        run()
+
+    assert {name for (name,) in conn.execute("select distinct name from lake_days")} == {
+        *("markets", "candles_1m", "settlements", "book_events")
+    }
 
 
 def test_without_a_lake_nothing_is_written_and_the_check_says_so(run, add_market, add_trades):

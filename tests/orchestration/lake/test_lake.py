@@ -254,7 +254,7 @@ def test_an_object_store_holds_a_lake_as_a_folder_does(conn, database_url, objec
         assert verifying.verify(conn, lake, TRADES).faults == []
         files = fs.FileSelector("presage/days/trades/data", recursive=True)
         assert len(store.get_file_info(files)) == 2
-        assert verifying.sweep(lake, TRADES, dt.datetime.now(dt.UTC) + dt.timedelta(days=8)) > 0
+        assert verifying.sweep(conn, lake, TRADES, dt.datetime.now(dt.UTC) + dt.timedelta(days=8)) > 0
         assert len(store.get_file_info(files)) == 1
         assert verifying.verify(conn, lake, TRADES).faults == []
         with store.open_output_stream(store.get_file_info(files)[0].path) as damaged:
@@ -292,11 +292,11 @@ def test_a_sweep_deletes_what_no_kept_snapshot_has(conn, lake, market, add_trade
     leftover.write_bytes(b"of a writer that was killed")
     later = dt.datetime.now(dt.UTC)
 
-    assert verifying.sweep(lake, TRADES, later) == 0
-    assert verifying.sweep(lake, TRADES, later + dt.timedelta(days=2)) == 1
+    assert verifying.sweep(conn, lake, TRADES, later) == 0
+    assert verifying.sweep(conn, lake, TRADES, later + dt.timedelta(days=2)) == 1
     assert not leftover.exists()
     assert Path(replaced).exists(), "a snapshot of this week has it"
-    assert verifying.sweep(lake, TRADES, later + dt.timedelta(days=8)) > 0
+    assert verifying.sweep(conn, lake, TRADES, later + dt.timedelta(days=8)) > 0
 
     assert not Path(replaced).exists()
     assert duck("select count(*) from LAKE", lake.table(TRADES)) == [(2,)]
