@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TIMEOUT_S = 20.0
-MAX_QUEUED = 100  # jobs of a worker
+MAX_QUEUED = 1_000  # jobs of a worker: a burst of registrations waits for the mail server, and is not refused
 PORTS = {"smtp": 25, "smtp+starttls": 587, "smtps": 465}
 
 log = logging.getLogger("presage.api")

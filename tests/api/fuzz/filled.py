@@ -88,7 +88,7 @@ def filled(database_url: str, recorded: Path, folder: Path) -> Iterator[Filled]:
             PRESAGE_DATA_API_URL=sandbox.data_api_url,
             PRESAGE_SOURCE="tape",
             PRESAGE_REGISTRATIONS_A_DAY="1000000",
-            PRESAGE_SMTP_URL="smtp://127.0.0.1:1",  # nothing is to be sent: those who recover have no account
+            PRESAGE_SMTP_URL="smtp://127.0.0.1:1",  # no mail arrives: nobody confirms
             PRESAGE_MAIL_FROM="presage@presage.example",
             PRESAGE_PUBLIC_SITE_URL="https://presage.example",
             PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE="1000000",
