@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from api.endpoints.coverage.requests import GapStatus, Kind
 from api.schemas.records import Count, MarketId, UnixMs, UnixSeconds
 
-Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$", description="A day, UTC", examples=["2026-11-20"])]
+Day = Annotated[str, Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$", description="A day, UTC", examples=["2026-11-20"])]
 
 
 class Span(Struct):

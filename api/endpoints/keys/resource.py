@@ -34,8 +34,9 @@ T = TypeVar("T", bound=Struct)
 DAY_S = 86_400
 REGISTER, RECOVERY, CONFIRM = "account.register", "account.recover", "account.confirm"  # in the audit trail
 MAX_REFUSED = 10_000  # addresses that a worker refuses until midnight without a query
-# PostgreSQL's text holds no NUL.
-Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$")]
+# PostgreSQL's text holds no NUL. `\s` is not the same in Python as in the ECMA patterns of OpenAPI: this is both.
+BLANK = r"\x00-\x20\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+Name = Annotated[str, Meta(min_length=1, max_length=200, pattern=rf"^[^\x00]*[^{BLANK}][^\x00]*$")]
 UseCase = Annotated[str, Meta(max_length=2000, pattern=r"^[^\x00]*$")]
 EMAIL = {"format": "email"}
 

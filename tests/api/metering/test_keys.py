@@ -64,6 +64,7 @@ def test_an_address_whose_key_is_not_valid_may_have_another(client, conn):
         ({"app_name": "bot"}, "missing_parameter", "email"),
         ({"app_name": "", "email": "me@example.com"}, "invalid_parameter", "app_name"),
         ({"app_name": "  ", "email": "me@example.com"}, "invalid_parameter", "app_name"),
+        ({"app_name": "\x1d\x85\ufeff", "email": "me@example.com"}, "invalid_parameter", "app_name"),
         ({"app_name": "a\0b", "email": "me@example.com"}, "invalid_parameter", "app_name"),
         ({"app_name": 7, "email": "me@example.com"}, "invalid_parameter", "app_name"),
         ({"app_name": "bot", "email": "me"}, "invalid_parameter", "email"),

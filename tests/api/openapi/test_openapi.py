@@ -65,6 +65,14 @@ def test_every_operation_tells_its_price_its_answers_and_its_failures():
                 assert parameter["description"], (path, parameter)
 
 
+def test_patterns_mean_the_same_in_python_as_in_ecma():
+    patterns = set(re.findall(r'"pattern": ("(?:[^"\\]|\\.)*")', json.dumps(openapi.document())))
+
+    assert len(patterns) > 5
+    # These classes and this boundary are Unicode's in Python; the document's readers have ECMA's.
+    assert [pattern for pattern in patterns if re.search(r"\\[sSdDwWbB]", json.loads(pattern))] == []
+
+
 def test_names_are_told_once():
     names = [endpoint.name for endpoint in ENDPOINTS]
 
