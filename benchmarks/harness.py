@@ -56,7 +56,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "mcp": ("benchmarks.mcp.mcp", "MCP tool calls beside fastmcp's server from the same document"),
     "analysis": (
         "benchmarks.signals.signals",
-        "A minute of signals over 46,500 markets beside a pandas loop",
+        "A minute of signals over 46,500 markets, or more, beside a pandas loop",
     ),
     "lists": (
         "benchmarks.lists.lists",

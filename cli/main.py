@@ -258,8 +258,8 @@ def bench(
         int | None,
         typer.Option(
             min=10,
-            help="Markets of that exchange, for `capacity` (default 200); all ever, for `lists` (100,000); of one of "
-            "two exchanges, for `equivalents` (20,000).",
+            help="Markets of that exchange, for `capacity` (default 200); active ones, for `analysis` (46,500); all "
+            "ever, for `lists` (100,000); of one of two exchanges, for `equivalents` (20,000).",
         ),
     ] = None,
     live: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import document
@@ -101,6 +102,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         yield from costs(options, window, compared)
         yield lag(conn, window)
         yield from state(conn, feeds, window, compared)
+        progress.report("a quality pass")
+        yield quality_pass(bench.url)
 
 
 def read_catalogue(conn: Connection, exchange: Exchange, limit_s: float, progress: ProgressReporter) -> None:
@@ -175,6 +178,27 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
         "s",
         target=Target("value", "<", MAX_LAG_S),
         detail=None if p50 is None else {"p50": p50 / 1000},
+    )
+
+
+def quality_pass(url: str) -> Figure:
+    """Validate all rows of the last ten minutes, while the feeds go on: more than the two or three of a usual pass."""
+    from config.settings import Settings
+    from orchestration.quality import passes
+
+    began = time.monotonic()
+    passed = passes.run(url, datetime.now(UTC))
+    return figure(
+        "a quality pass",
+        time.monotonic() - began,
+        "s",
+        target=Target("value", "<=", Settings.model_fields["quality_every_s"].default),
+        detail={
+            "rows": sum(passed.rows.values()),
+            "checks that failed": len(passed.failed),
+            **{f"seconds of {table}": took for table, took in passed.seconds.items() if took >= 1},
+            **{f"failed: {result.name}": result.rows_failed for result in passed.failed},
+        },
     )
 
 
