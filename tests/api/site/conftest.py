@@ -142,5 +142,6 @@ class Parsed(HTMLParser):
 
 
 def words_of(markdown):
-    """Words and figures of Markdown, without escapes."""
-    return re.findall(r"\w[\w.,:¢$%…-]*", re.sub(r"\\(.)", r"\1", markdown))
+    """Words and figures of Markdown, without escapes; a backslash in a code span is none."""
+    text = re.sub(r"(`[^`]*`)|\\(.)", r"\1\2", markdown)
+    return re.findall(r"\w[\w.,:¢$%…-]*", text)
