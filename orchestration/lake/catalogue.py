@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+from pyarrow import fs
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import NoSuchTableError
+from pyiceberg.io import load_file_io
+from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.table.sorting import NullOrder, SortDirection, SortField, SortOrder
 from pyiceberg.transforms import IdentityTransform
 
@@ -13,6 +16,7 @@ from sql import database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
@@ -63,6 +67,12 @@ class Lake:
         """Return a table, made if need be."""
         if (stored := self.table(table)) is not None:
             return stored
+        location = f"{self.location}/{table.name}"
+        if next(listed(load_file_io(self.catalog.properties, location), f"{location}/data"), None):
+            raise ValueError(
+                f"{location} has files of a table that this database's catalogue does not have, which a sweep would"
+                " delete: set PRESAGE_LAKE to another place, or restore the database that wrote them"
+            )
         self.catalog.create_namespace_if_not_exists(NAMESPACE)
         names = [name for name in SORTED_BY if name in table.columns]
         order = SortOrder(
@@ -79,7 +89,7 @@ class Lake:
         return self.catalog.create_table_if_not_exists(
             (NAMESPACE, table.name),
             table.schema,
-            location=f"{self.location}/{table.name}",
+            location=location,
             partition_spec=table.partitions,
             sort_order=order,
             properties={**PROPERTIES, "comment": table.description},
@@ -93,6 +103,16 @@ def data_files(table: Table) -> Iterator[DataFile]:
         for manifest in snapshot.manifests(table.io):
             for entry in manifest.fetch_manifest_entry(table.io):
                 yield entry.data_file
+
+
+def listed(io: FileIO, location: str) -> Iterator[tuple[str, datetime]]:
+    """Return all files below a place, and when each was written."""
+    assert isinstance(io, PyArrowFileIO)
+    scheme, netloc, path = PyArrowFileIO.parse_location(location)
+    selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
+    for file in io.fs_by_scheme(scheme, netloc).get_file_info(selector):
+        if file.type == fs.FileType.File:
+            yield f"{scheme}://{file.path}", file.mtime
 
 
 def exists(io: FileIO, path: str) -> bool:

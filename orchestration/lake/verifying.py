@@ -10,8 +10,7 @@ from operator import attrgetter
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from pyarrow import fs, parquet
-from pyiceberg.io.pyarrow import PyArrowFileIO
+from pyarrow import parquet
 
 from orchestration.lake import catalogue, writing
 from sql.queries import lake as queries
@@ -91,7 +90,7 @@ def _sweep(lake: Lake, table: LakeTable, now: datetime) -> int:
             named.add(manifest.manifest_path)
             named |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(stored.io)}
     gone = 0
-    for location, written_at in _listed(stored):
+    for location, written_at in catalogue.listed(stored.io, stored.location()):
         if location not in named and written_at < now - UNCOMMITTED_KEPT:
             stored.io.delete(location)
             gone += 1
@@ -132,12 +131,3 @@ def _fault(io: FileIO, file: DataFile) -> str | None:
 
 def _day(path: str) -> date:
     return date.fromisoformat(PurePosixPath(path).name[:DATE])
-
-
-def _listed(stored: Table) -> list[tuple[str, datetime]]:
-    """Return all files of a table, and when each was written."""
-    assert isinstance(stored.io, PyArrowFileIO)
-    scheme, netloc, path = PyArrowFileIO.parse_location(stored.location())
-    selector = fs.FileSelector(path, recursive=True, allow_not_found=True)
-    found = stored.io.fs_by_scheme(scheme, netloc).get_file_info(selector)
-    return [(f"{scheme}://{file.path}", file.mtime) for file in found if file.type == fs.FileType.File]

@@ -72,6 +72,14 @@ def due(conn: psycopg.Connection[Any], table: LakeTable, now: datetime) -> Itera
         day += DAY
 
 
+def forget_changed(conn: psycopg.Connection[Any], table: LakeTable, before: datetime) -> None:
+    """Forget the stored days before an instant that have other rows now than were written: they are due again."""
+    first = queries.first_day(conn, hypertable=table.hypertable)
+    for day, *_, held, _ in list(queries.days(conn, name=table.name)):
+        if first is not None and first <= day < before.date() and held != fingerprint(conn, table, day):
+            queries.forget(conn, name=table.name, day=day)
+
+
 def fingerprint(conn: psycopg.Connection[Any], table: LakeTable, day: date) -> str:
     """Return a text that changes with the rows of a day in the database; of packed ones, it is their number."""
     span = _span(table, day)

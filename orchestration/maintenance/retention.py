@@ -80,9 +80,16 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
 
 
 def _hold_for_the_lake(conn: psycopg.Connection[Any], before: dict[str, datetime]) -> int:
-    """Keep expired days that the lake does not have yet; return for how many days the longest held table waits."""
+    """Keep expired days that the lake does not have as they are; return for how many days the longest held one waits.
+
+    Rows may have been filled in after the last time that the lake's job looked at their day.
+    """
+    from orchestration.lake import writing  # noqa: PLC0415 (brings Arrow and Iceberg along)
+    from orchestration.lake.tables import BY_NAME  # noqa: PLC0415
+
     waiting = 0
     for name, tables in HELD_FOR_THE_LAKE.items():
+        writing.forget_changed(conn, BY_NAME[name], before[name])
         missing = lake.first_missing(conn, name=name, hypertable=name, before=before[name])
         if missing is not None:
             since = datetime(missing.year, missing.month, missing.day, tzinfo=UTC)

@@ -128,6 +128,10 @@ on conflict (name, day) do update set
 -- Forgets days of a table that is written whole.
 delete from lake_days where name = :name and day < :day;
 
+-- name: forget(name, day)!
+-- Forgets a day, so that it is written again.
+delete from lake_days where name = :name and day = :day;
+
 -- name: first_missing(name, hypertable, before)$
 -- The first stored day before an instant that the lake does not have; null if it has all of them.
 select instant::date

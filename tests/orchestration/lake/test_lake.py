@@ -303,6 +303,17 @@ def test_a_sweep_deletes_what_no_kept_snapshot_has(conn, lake, market, add_trade
     assert verifying.verify(conn, lake, TRADES).faults == []
 
 
+def test_a_database_does_not_take_over_the_files_of_another(conn, lake, database_url, given, market, add_trades):
+    add_trades(market, [{"ts": NOON}])
+    write(conn, lake)
+    conn.execute("truncate iceberg_tables, lake_days")  # the database was lost, and made anew
+
+    with Lake(database_url, given) as again, pytest.raises(ValueError, match="PRESAGE_LAKE to another place"):
+        write(conn, again)
+
+    assert len(list(Path(given.lake).rglob("*.parquet"))) == 1
+
+
 def test_expired_days_stay_until_the_lake_has_them(conn, lake, given, market, add_trades):
     now = dt.datetime.now(dt.UTC)
     kept = given.model_copy(update={"trades_retention_days": 10})
@@ -321,6 +332,25 @@ def test_expired_days_stay_until_the_lake_has_them(conn, lake, given, market, ad
     for ago in range(10, 14):
         write(conn, lake, (now - dt.timedelta(days=ago)).date())
     assert dropped() == (1, 0)
+
+
+def test_an_expired_day_to_which_rows_were_added_is_written_again_before_it_is_dropped(
+    conn, lake, given, market, add_trades
+):
+    now = dt.datetime.now(dt.UTC)
+    kept = given.model_copy(update={"trades_retention_days": 30})
+    old = now - dt.timedelta(days=31)
+    add_trades(market, [{"ts": old}, {"ts": now}])
+    for ago in range(30, 32):
+        write(conn, lake, (now - dt.timedelta(days=ago)).date())
+    add_trades(market, [{"ts": old + dt.timedelta(milliseconds=1)}])  # a gap is filled
+
+    assert retention.drop_old(conn, kept, now)["trades"] == 0
+    assert old.date() in list(writing.due(conn, TRADES, now))
+    assert write(conn, lake, old.date()).rows == 2
+    found = retention.drop_old(conn, kept, now)
+
+    assert (found["trades"], found["days_held_for_the_lake"]) == (1, 0)
 
 
 def test_a_block_of_the_chain_is_kept_with_all_its_rows(conn, given, monkeypatch):
