@@ -49,6 +49,7 @@ class Receiver:
         self._shard = shard
         self._began_s = int(time())
         self._busy: list[SocketListener] = []
+        self._news: dict[tuple[type, str], NewMarket | Resolved] = {}  # not taken yet
 
     @property
     def ready(self) -> bool:
@@ -68,14 +69,24 @@ class Receiver:
         except Exception as fault:  # noqa: BLE001 (one bad frame must not stop the feed)
             newest_ms = 0
             self.normalizer.refuse(f"{type(fault).__name__}: {fault}", repr(messages))
-        if self.normalizer.news:  # they reach every socket, whatever it is subscribed to
-            self.normalizer.news = [news for news in self.normalizer.news if self._shard.holds(news.market)]
-            self.subscriptions.anticipate(news for news in self.normalizer.news if isinstance(news, NewMarket))
+        if self.normalizer.news:
+            self._hear()
         return newest_ms
+
+    def _hear(self) -> None:
+        """Subscribe to announced markets; news reaches every socket, whatever it is subscribed to, and counts once."""
+        heard, self.normalizer.news = self.normalizer.news, []
+        for news in heard:
+            kind = type(news), news.market
+            if kind not in self._news and self._shard.holds(news.market):
+                self._news[kind] = news
+                if isinstance(news, NewMarket):
+                    self.subscriptions.anticipate([news])
 
     def take_news(self) -> list[NewMarket | Resolved]:
         """Return markets announced or resolved since the last call; the listing times of new ones are recorded."""
-        announced, self.normalizer.news = self.normalizer.news, []
+        self._hear()
+        announced, self._news = list(self._news.values()), {}
         for message in announced:
             if isinstance(message, NewMarket):
                 self.starts.announce(message.market, message.ts_ms)

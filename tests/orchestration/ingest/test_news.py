@@ -1,9 +1,13 @@
-"""Announced markets are fetched by the leader, even if nobody led at that moment."""
+"""Announced markets are heard once, and fetched by the leader, even if nobody led at that moment."""
 
 from __future__ import annotations
 
+import asyncio
+
+from config.settings import Settings
 from orchestration.ingest.exchange import ExchangeClient
 from orchestration.ingest.news import MarketNews
+from orchestration.ingest.receiver import Receiver
 from upstream.polymarket.market_channel.socket import NewMarket
 
 RECEIVED_AT = 1000.0
@@ -13,6 +17,19 @@ def announced(market="0x01"):
     names = {"id": "1", "question": "Rain?", "slug": "rain", "token_ids": ["11", "12"], "outcomes": ["Yes", "No"]}
     unknown = dict.fromkeys(["description", "event_id", "event_slug", "event_title", "tick_size"])
     return NewMarket(market=market, ts_ms=1, tags=[], active=True, **names, **unknown)
+
+
+def test_news_that_every_socket_brings_counts_once():
+    async def heard():
+        receiver = Receiver(Settings(_env_file=None), "ws://127.0.0.1:9/", None, run_id="me")
+        followed = []
+        receiver.subscriptions.anticipate = lambda markets: followed.extend(each.market for each in markets)
+        for market in ("0x01", "0x02"):
+            for _ in range(800):
+                receiver._apply(None, [announced(market)])
+        return followed, [each.market for each in receiver.take_news()], receiver.take_news()
+
+    assert asyncio.run(heard()) == (["0x01", "0x02"], ["0x01", "0x02"], [])
 
 
 class Catalogue(ExchangeClient):
