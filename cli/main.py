@@ -281,6 +281,13 @@ def bench(
             help="Begin with so many times the rate for so long, for `capacity`.",
         ),
     ] = None,
+    subscriber: Annotated[
+        bool,
+        typer.Option(
+            "--subscriber",
+            help="Let a subscriber receive the whole stream meanwhile, leave and resume, for `capacity`.",
+        ),
+    ] = False,
     texts: Annotated[
         Path | None,
         typer.Option(
@@ -316,6 +323,7 @@ def bench(
         live=live,
         shards=shards,
         burst=burst,
+        subscriber=subscriber,
         texts=texts,
     )
     figures = []

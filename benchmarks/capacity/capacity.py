@@ -12,6 +12,7 @@ from benchmarks.capacity import rows
 from benchmarks.capacity.exchange import Exchange, discover
 from benchmarks.capacity.feeds import Feeds
 from benchmarks.capacity.measuring import DATABASE, EXCHANGE, LEADER, SETTLE_S, STANDBY, Measurement, ProgressReporter
+from benchmarks.capacity.subscriber import Subscriber, api
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from cli.stack.processes import StartError, Supervisor
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from benchmarks.capacity.measuring import MeasuredWindow
     from benchmarks.capacity.rows import Rows
+    from benchmarks.database import Bench
     from benchmarks.figures import Figure
     from benchmarks.harness import Options
 
@@ -34,6 +36,9 @@ PATIENCE_S, MARKETS_A_SECOND = 120.0, 100  # each step of starting may take so l
 MAX_CPU_US = {LEADER: 30, STANDBY: 8, DATABASE: 12}
 MAX_MEMORY_MB = 1_000  # of a leader: of one of four shards at 400,000 tokens
 MAX_LAG_S = 1.0
+MAX_GROWTH_MB_PER_MIN, LONG_S = 1.0, 600.0  # measured for so long at least: caches grow at first
+MAX_CAUGHT_UP_S = 60.0
+AWAY_S = 60.0  # of the subscriber, at most a third of the measurement
 KEPT = 0.98  # of the rate, and of what was sent
 # A feed writes figures every few seconds: those written in the window, and its first ones after that.
 LAG = """
@@ -91,6 +96,7 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         )
         supervisor.start(*feeds.programs.values())
         supervisor.wait(*(program.name for program in feeds.programs.values()))
+        subscriber = subscribed(bench, supervisor, options.seconds) if options.subscriber else None
         window = measurement.measure(options.seconds, options.burst)
         compared = rows.compare(
             conn,
@@ -102,6 +108,10 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         yield from costs(options, window, compared)
         yield lag(conn, window)
         yield from state(conn, feeds, window, compared)
+        if options.burst is not None:
+            yield catching_up(window)
+        if subscriber is not None:
+            yield received(conn, subscriber)
         progress.report("a quality pass")
         yield quality_pass(bench.url)
 
@@ -181,6 +191,42 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
     )
 
 
+def subscribed(bench: Bench, supervisor: Supervisor, seconds: float) -> Subscriber:
+    """Start the API and a subscriber that is away for a part of the measurement, from its first third on."""
+    program, url = api(bench)
+    supervisor.start(program)
+    supervisor.wait(program.name)
+    subscriber = Subscriber(url, leaves_after_s=seconds / 3, away_s=min(AWAY_S, seconds / 3))
+    subscriber.start()
+    return subscriber
+
+
+def received(conn: Connection, subscriber: Subscriber) -> Figure:
+    """Return how many messages the subscriber misses of all that were committed."""
+    got = subscriber.end(conn.execute("select last_seq from stream_head").fetchall()[0][0])
+    return figure(
+        "messages that a resumed subscriber misses",
+        got.missing + got.behind,
+        "messages",
+        target=Target("value", "==", 0),
+        detail={
+            "received": got.messages,
+            "received in the resume": got.resumed,
+            "replays called incomplete": got.incomplete,
+        },
+    )
+
+
+def catching_up(window: MeasuredWindow) -> Figure:
+    """Return how long after the burst commits were late no more."""
+    return figure(
+        "seconds to catch up after the burst",
+        float("inf") if window.caught_up_s is None else window.caught_up_s,
+        "s",
+        target=Target("value", "<=", MAX_CAUGHT_UP_S),
+    )
+
+
 def quality_pass(url: str) -> Figure:
     """Validate all rows of the last ten minutes, while the feeds go on: more than the two or three of a usual pass."""
     from config.settings import Settings
@@ -210,6 +256,12 @@ def state(conn: Connection, feeds: Feeds, window: MeasuredWindow, compared: Rows
         "MB",
         target=Target("value", "<=", MAX_MEMORY_MB),
         detail={f"leader of shard {shard}": value for shard, value in window.memory_mb.items()},
+    )
+    yield figure(
+        "growth of all leaders' memory",
+        window.growth_mb_per_min,
+        "MB/min",
+        target=Target("value", "<", MAX_GROWTH_MB_PER_MIN) if window.seconds >= LONG_S else None,
     )
     yield figure("seconds to ready", max(feeds.seconds_to_ready.values()), "s", detail=dict(feeds.seconds_to_ready))
     yield figure("tokens followed", sum(lease.tokens for lease in feeds.leaders().values()), "tokens")

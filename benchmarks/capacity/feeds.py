@@ -95,6 +95,12 @@ class Feeds:
         leaders = self.leaders()
         return min(lease.written_ms for lease in leaders.values()) if len(leaders) == self._shards else 0
 
+    def late_s(self) -> float:
+        """Return how far the latest commit of any shard was behind the exchange's time when its run last said so."""
+        leaders = self.leaders()
+        late = [lease.beat_at - lease.written_ms / 1000 for lease in leaders.values()]
+        return max(late) if len(late) == self._shards else float("inf")
+
     def log_tail(self) -> str:
         """Return the ends of all logs."""
         return "\n".join(f"the log of the {each.name} ends:\n{each.log_tail()}" for each in self.programs.values())

@@ -7,6 +7,8 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, cast
 
 from benchmarks.capacity.processes import cpu_s, memory_mb, parent
+from benchmarks.harness import slope
+from benchmarks.ingest.sustained import thinned
 from cli.stack.processes import StartError
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ SAMPLE_S = 1.0
 PROGRESS_S = 5.0
 SETTLE_S = 90.0  # for what was sent to be committed, and for the feed to write its next figures
 MARGIN_MS = 1_000  # the feed estimates the exchange's time
+LATE_S = 1.0  # of a commit behind the exchange's time
 LEADER, STANDBY, DATABASE, EXCHANGE = "leader", "standby", "database", "exchange"
 NOW = "select extract(epoch from clock_timestamp())::float8"
 LATEST_FIGURES = "select coalesce(max(extract(epoch from ts)), 0)::float8 from feed_stats"
@@ -38,7 +41,9 @@ class MeasuredWindow(NamedTuple):
     log_offset: int  # of the exchange's log, before the first event
     cpu_s: dict[str, float]  # by role
     memory_mb: dict[int, float]  # most of each shard's leader
+    growth_mb_per_min: float  # of all leaders' memory
     lead_changes: int
+    caught_up_s: float | None  # from a burst's end until no commit was late; None: not before the measurement's end
 
 
 class ProgressReporter:
@@ -83,6 +88,8 @@ class Measurement:
         from_s = self._await_figures(self._read(LATEST_FIGURES))
         spent: dict[str, float] = defaultdict(float)
         memory: dict[int, float] = {}
+        held: list[tuple[float, float]] = []
+        burst_s, caught_up_s = burst[1] if burst is not None else 0.0, None
         self._feeds.poll()
         before, began, last, roles = self._exchange.sent(), time.monotonic(), self._times(), self._feeds.roles()
         if burst is not None:
@@ -97,12 +104,18 @@ class Measurement:
                 spent[name or roles[pid]] += value - last[name, pid]
             last, were, roles = times, roles, self._feeds.roles()
             lead_changes += sum(roles[pid] == LEADER != were[pid] for pid in roles)
-            for shard, lease in self._feeds.leaders().items():
-                memory[shard] = max(memory.get(shard, 0.0), memory_mb(lease.pid))
+            now_mb = {shard: memory_mb(lease.pid) for shard, lease in self._feeds.leaders().items()}
+            memory |= {shard: max(memory.get(shard, 0.0), value) for shard, value in now_mb.items()}
+            held.append((took / 60, sum(now_mb.values())))
+            if caught_up_s is None and took > burst_s + SAMPLE_S and self._feeds.late_s() < LATE_S:
+                caught_up_s = took - burst_s
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
         self._settle(after.clock_ms, to_s)
-        return MeasuredWindow(took, before, after, from_s, to_s, offset, spent, memory, lead_changes)
+        growth = slope(thinned(held))
+        return MeasuredWindow(
+            took, before, after, from_s, to_s, offset, spent, memory, growth, lead_changes, caught_up_s
+        )
 
     def _times(self) -> dict[tuple[str, int], float]:
         """Return the CPU times by name and process; the runs of the feed have no name, but the role of the moment."""

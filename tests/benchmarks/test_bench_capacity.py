@@ -30,10 +30,13 @@ FIGURES = {
     "exchange CPU per event": "µs",
     "lag p99": "s",
     "memory": "MB",
+    "growth of all leaders' memory": "MB/min",
     "seconds to ready": "s",
     "tokens followed": "tokens",
     "gaps recorded": "gaps",
     "rows lost": "rows",
+    "seconds to catch up after the burst": "s",
+    "messages that a resumed subscriber misses": "messages",
     "a quality pass": "s",
 }
 TARGETS = {
@@ -43,9 +46,11 @@ TARGETS = {
     "lag p99": "value < 1",
     "memory": "value <= 1000",
     "rows lost": "value == 0",
+    "seconds to catch up after the burst": "value <= 60",
+    "messages that a resumed subscriber misses": "value == 0",
     "a quality pass": "value <= 120",
 }
-SMALL = ("--rate", "50", "--markets", "20", "--seconds", "3")
+SMALL = ("--rate", "50", "--markets", "20", "--seconds", "6", "--burst", "2", "1", "--subscriber")
 
 
 def start(*options):
@@ -73,14 +78,17 @@ def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
     figures = {figure["figure"]: figure for figure in json.loads((tmp_path / "out.json").read_text())}
     assert {name: figure["unit"] for name, figure in figures.items()} == FIGURES
     assert {name: figures[name]["target"] for name in TARGETS} == TARGETS
-    for name in FIGURES.keys() - {"gaps recorded", "rows lost"}:
+    resumed = figures["messages that a resumed subscriber misses"]
+    assert resumed["value"] == 0
+    assert 0 < resumed["detail"]["received in the resume"] < resumed["detail"]["received"]
+    for name in FIGURES.keys() - {"gaps recorded", "rows lost", "growth of all leaders' memory", resumed["figure"]}:
         assert figures[name]["value"] > 0, name
         assert name in table
     assert figures["gaps recorded"]["value"] is not None
     assert figures["rows lost"]["detail"]["rows sent"] > 0
     assert figures["rows lost"]["value"] < figures["rows lost"]["detail"]["rows sent"]
     assert figures["tokens followed"]["value"] >= 38  # of 20 markets, one of which may have resolved
-    assert len([line for line in progress.splitlines() if " ready after " in line]) == 3
+    assert len([line for line in progress.splitlines() if " ready after " in line]) == 4
     assert not folder_of(progress).exists()
 
 
