@@ -85,6 +85,7 @@ class Options(msgspec.Struct, frozen=True):
     live: int | None = None  # of a catalogue's markets; None: as large a share as the exchange's
     shards: int = 1  # of the live feed
     burst: tuple[float, float] | None = None  # times that rate, and for how many seconds
+    quiet_start: bool = False  # whether the exchange trades only once the feed is ready
     subscriber: bool = False  # whether one follows the stream meanwhile
     texts: Path | None = None  # a folder of labelled markets' texts
 

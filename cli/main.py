@@ -281,6 +281,10 @@ def bench(
             help="Begin with so many times the rate for so long, for `capacity`.",
         ),
     ] = None,
+    quiet_start: Annotated[
+        bool,
+        typer.Option("--quiet-start", help="Let the exchange trade only once every run is ready, for `capacity`."),
+    ] = False,
     subscriber: Annotated[
         bool,
         typer.Option(
@@ -323,6 +327,7 @@ def bench(
         live=live,
         shards=shards,
         burst=burst,
+        quiet_start=quiet_start,
         subscriber=subscriber,
         texts=texts,
     )

@@ -87,7 +87,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         except UpstreamError as error:
             supervisor.check_started()  # says so if the exchange has ended
             raise StartError(f"discovery failed: {error}") from error
-        exchange.play()
+        if not options.quiet_start:
+            exchange.play()
         feeds.prepare(
             bench.folder,
             {"DATABASE_URL": bench.url, **exchange.environment()},
@@ -96,6 +97,8 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
         )
         supervisor.start(*feeds.programs.values())
         supervisor.wait(*(program.name for program in feeds.programs.values()))
+        if options.quiet_start:
+            exchange.play()
         subscriber = subscribed(bench, supervisor, options.seconds) if options.subscriber else None
         window = measurement.measure(options.seconds, options.burst)
         compared = rows.compare(

@@ -50,7 +50,7 @@ TARGETS = {
     "messages that a resumed subscriber misses": "value == 0",
     "a quality pass": "value <= 120",
 }
-SMALL = ("--rate", "50", "--markets", "20", "--seconds", "6", "--burst", "2", "1", "--subscriber")
+SMALL = ("--rate", "50", "--markets", "20", "--seconds", "6", "--burst", "2", "1")
 
 
 def start(*options):
@@ -71,7 +71,7 @@ def folder_of(progress):
 
 @pytest.mark.soak
 def test_a_small_run_measures_every_figure_and_leaves_nothing(tmp_path):
-    running = start("--json", str(tmp_path / "out.json"))
+    running = start("--quiet-start", "--subscriber", "--json", str(tmp_path / "out.json"))
     table, progress = running.communicate(timeout=280)
 
     assert running.returncode == 0, progress
