@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
     from upstream.sandbox.common.faults import PlannedFault
     from upstream.sandbox.common.server import SandboxServer
+
+GC_THRESHOLDS = 20_000, 20, 20
 
 
 class SandboxParser(argparse.ArgumentParser):
@@ -87,6 +90,8 @@ class SandboxParser(argparse.ArgumentParser):
         except ValueError as error:
             self.exit(1, f"{self.prog}: {error}\n")
         sandbox.bind()
+        gc.freeze()  # hundreds of thousands of markets: a pause to look at them all would make messages late
+        gc.set_threshold(*GC_THRESHOLDS)
         _say(f"{sandbox.source.source} {kind} with {sandbox.status()['markets']} markets at {sandbox.url}")
         sandbox.run()
 
