@@ -44,7 +44,12 @@ class Receiver:
             keep=keep,
         )
         self.resync = BookResync(
-            self.normalizer, self.subscriptions, self.losses, fetch, silence_s=settings.live_silence_s
+            self.normalizer,
+            self.subscriptions,
+            self.losses,
+            fetch,
+            silence_s=settings.live_silence_s,
+            shards=shard.of,
         )
         self._shard = shard
         self._began_s = int(time())

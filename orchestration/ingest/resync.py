@@ -25,7 +25,14 @@ class BookResync:
     """Watches sockets, fetches books, and closes losses."""
 
     def __init__(
-        self, normalizer: Normalizer, subscriptions: Subscriptions, losses: Losses, fetch: Fetch, *, silence_s: float
+        self,
+        normalizer: Normalizer,
+        subscriptions: Subscriptions,
+        losses: Losses,
+        fetch: Fetch,
+        *,
+        silence_s: float,
+        shards: int = 1,
     ) -> None:
         self.ready_since: float | None = None  # monotonic, since when every book is synced
         self.reconnects = 0
@@ -33,7 +40,7 @@ class BookResync:
         self._subscriptions = subscriptions
         self._losses = losses
         self._fetch = fetch
-        self._watchdog = Watchdog(normalizer, fetch, silence_s)
+        self._watchdog = Watchdog(normalizer, fetch, silence_s, shards=shards)
         # Of lost sockets, with the tokens that each held; a socket may have several.
         self._open_losses: dict[Loss, tuple[SocketListener, frozenset[str]]] = {}
         self._rates_updated_at = 0.0
@@ -92,11 +99,10 @@ class BookResync:
             self._rates_updated_at = now
             for listener in listeners:
                 listener.pulse.settle(now)
-        for listener in listeners:
-            if not listener.greeted and listener.tokens and now - listener.opened_at > GREETING_S:
-                listener.disconnect("silent")
-            else:
-                self._watchdog.watch(listener, now)
+        mute = [each for each in listeners if not each.greeted and each.tokens and now - each.opened_at > GREETING_S]
+        for listener in mute:
+            listener.disconnect("silent")
+        self._watchdog.watch((each for each in listeners if each not in mute), now)
 
     def update(self) -> None:
         """Fetch due books and close finished losses; called several times a second."""

@@ -3,6 +3,7 @@
 import math
 
 MEMORY_S = 60.0  # window of the usual rate's average
+MIN_RATE = 0.1  # that a quiet socket counts with
 
 
 class Pulse:
@@ -34,6 +35,10 @@ class Pulse:
     def silent_s(self, now: float) -> float:
         """Return how long nothing was received."""
         return now - self.received_at
+
+    def expected(self, now: float) -> float:
+        """Return how many messages usually come in the time since it was heard or checked."""
+        return (now - max(self.received_at, self.checked_at)) * max(self.rate, MIN_RATE)
 
     def doubtful(self, now: float, limit_s: float) -> bool:
         """Return whether it has been silent for `limit_s`, and was not checked meanwhile."""

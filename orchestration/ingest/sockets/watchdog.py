@@ -5,7 +5,7 @@ the exchange's over REST: equal books mean there was nothing to send, different 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import islice
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -22,6 +22,8 @@ MAX_SILENCE_S = 15.0  # when REST does not answer either
 NEWEST_BOOKS_COMPARED = 50  # books that changed last,
 OTHER_BOOKS_COMPARED = 50  # and some of the others, in rotation
 MAX_CONCURRENT_CHECKS = 4  # sockets checked at the same time
+MAX_CHECKS_A_SECOND = 5  # by all shards together, and as many by the standbys: the exchange allows 50 requests a second
+MAX_SAVED_S = 1.0  # in which no check was due
 
 Fetch = Callable[[list[str]], Awaitable[list[Book]]]
 
@@ -29,17 +31,28 @@ Fetch = Callable[[list[str]], Awaitable[list[Book]]]
 class Watchdog:
     """Compares silent sockets' books with the exchange's, and disconnects sockets that missed changes."""
 
-    def __init__(self, normalizer: "Normalizer", fetch: Fetch, limit_s: float) -> None:
+    def __init__(self, normalizer: "Normalizer", fetch: Fetch, limit_s: float, *, shards: int = 1) -> None:
         self._normalizer = normalizer
         self._fetch = fetch
         self._limit_s = limit_s
+        self._pause_s = shards / MAX_CHECKS_A_SECOND
+        self._next_at = 0.0
         self._offsets: dict[SocketListener, int] = {}
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_CHECKS)
         self._checks: set[asyncio.Task[None]] = set()
 
-    def watch(self, listener: "SocketListener", now: float) -> None:
-        """Start a check of a socket that has been silent for too long."""
-        if listener.pulse.doubtful(now, self._limit_s):
+    def watch(self, listeners: "Iterable[SocketListener]", now: float) -> None:
+        """Start checks of sockets that have been silent for too long: first of those that usually had sent the most.
+
+        Many quiet sockets are each checked less often, and none never.
+        """
+        doubtful = [listener for listener in listeners if listener.pulse.doubtful(now, self._limit_s)]
+        doubtful.sort(key=lambda listener: listener.pulse.expected(now), reverse=True)
+        self._next_at = max(self._next_at, now - MAX_SAVED_S)
+        for listener in doubtful:
+            if self._next_at > now:
+                break
+            self._next_at += self._pause_s
             listener.pulse.checked_at = now
             task = asyncio.create_task(self._check(listener), name=f"check socket {listener.number}")
             self._checks.add(task)

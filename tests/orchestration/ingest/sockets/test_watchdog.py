@@ -5,7 +5,7 @@ import pytest
 
 from orchestration.ingest.books.order_book import OrderBook
 from orchestration.ingest.sockets.pulse import Pulse
-from orchestration.ingest.sockets.watchdog import PUSH_DELAY_S, Watchdog
+from orchestration.ingest.sockets.watchdog import MAX_CHECKS_A_SECOND, PUSH_DELAY_S, Watchdog
 from upstream.polymarket.book import Book as Snapshot
 from upstream.transport.errors import Unavailable
 
@@ -51,10 +51,10 @@ def watched(answer, tokens=("one", "two"), meanwhile=None):
 
     async def run():
         watchdog = Watchdog(normalizer, fetch, LIMIT)
-        watchdog.watch(socket, LIMIT - 0.1)
+        watchdog.watch([socket], LIMIT - 0.1)
         assert requested == []
-        watchdog.watch(socket, LIMIT)
-        watchdog.watch(socket, LIMIT + 0.1)  # it is being checked already
+        watchdog.watch([socket], LIMIT)
+        watchdog.watch([socket], LIMIT + 0.1)  # it is being checked already
         await asyncio.sleep(0.05)
         if meanwhile:
             meanwhile(normalizer, socket)
@@ -101,6 +101,38 @@ def test_when_rest_does_not_answer_either_a_socket_is_given_a_little_longer(monk
     socket, _ = watched(Unavailable("gone"))
 
     assert socket.cause == cause
+
+
+@pytest.mark.parametrize(("shards", "a_second"), [(1, MAX_CHECKS_A_SECOND), (3, MAX_CHECKS_A_SECOND / 3)])
+def test_many_silent_sockets_are_checked_in_turn_the_usually_busiest_first(shards, a_second):
+    sockets = [Socket([f"token {n}"]) for n in range(400)]
+    for rate, socket in enumerate(sockets):
+        socket.pulse.rate = rate / 1000
+    checked = []
+
+    async def fetch(token_ids):
+        checked.extend(token_ids)
+        return []
+
+    async def run():
+        watchdog = Watchdog(normalizer_of(*[f"token {n}" for n in range(400)]), fetch, LIMIT, shards=shards)
+        busiest, at = [], LIMIT
+        for _ in range(600):
+            for _ in range(4):
+                watchdog.watch(sockets, at)
+                at += 0.25
+                await asyncio.sleep(0)
+            if not busiest:
+                busiest = [socket for socket in sockets if socket.pulse.checked_at]
+        await asyncio.gather(*watchdog._checks)
+        return busiest
+
+    busiest = asyncio.run(run())
+
+    assert 0 < len(busiest) <= 2 * a_second + 1
+    assert busiest == sockets[-len(busiest) :]
+    assert len(checked) <= (600 + 1) * a_second + 1
+    assert len(set(checked)) == 400, "none is never checked"
 
 
 def test_of_many_books_the_newest_are_compared_and_the_others_in_turn():
