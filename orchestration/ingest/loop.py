@@ -4,8 +4,12 @@ import asyncio
 import selectors
 import time
 
-GATHER_S = 0.05  # little beside the flush; a turn of the loop costs as much as several messages
-DEFERRING_GATHER_S = 0.1  # while a standby leaves frames unparsed: reading them is most of what it does
+GATHER_S = 0.05  # until the run knows better; a turn of the loop costs as much as several messages
+OPENING_GATHER_S = 0.005  # until every book is synced: a connection opens in several turns, and there may be 800
+MAX_GATHER_S = 0.15
+GATHER_PER_SOCKET_S = 0.001  # a turn reads each socket that has something, which costs more than a short frame does
+GATHERS_PER_FLUSH = 3
+DEFERRING_GATHER_S = 0.1  # at least, while a standby leaves frames unparsed: reading them is most of what it does
 
 
 class GatheringSelector(selectors.DefaultSelector):
@@ -33,6 +37,14 @@ class GatheringLoop(asyncio.SelectorEventLoop):
 def new_event_loop() -> asyncio.AbstractEventLoop:
     """Return a loop that gathers events."""
     return GatheringLoop()
+
+
+def gather_s(flush_s: float, sockets: int, *, ready: bool, deferring: bool) -> float:
+    """Return how many seconds events are to gather: little beside the flush, longer over many sockets."""
+    if not ready:
+        return OPENING_GATHER_S
+    least_s = max(flush_s / GATHERS_PER_FLUSH, sockets * GATHER_PER_SOCKET_S, DEFERRING_GATHER_S if deferring else 0)
+    return min(least_s, MAX_GATHER_S)
 
 
 def gather(seconds: float) -> None:

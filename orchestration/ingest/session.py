@@ -20,7 +20,7 @@ from orchestration.ingest.figures import LiveFigures
 from orchestration.ingest.gaps.from_data_api import MARGIN_MS, GapFiller
 from orchestration.ingest.gaps.from_standby import StandbyGapFiller
 from orchestration.ingest.housekeeping import Housekeeping
-from orchestration.ingest.loop import DEFERRING_GATHER_S, GATHER_S, gather
+from orchestration.ingest.loop import gather, gather_s
 from orchestration.ingest.news import MarketNews
 from orchestration.ingest.progress import Turn
 from orchestration.ingest.receiver import Receiver
@@ -29,6 +29,7 @@ from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
 from upstream.transport.errors import UpstreamError
 
+FLUSH_MS, FLUSH_MS_PER_SHARD, MAX_FLUSH_MS = 150, 75, 500  # a commit costs as much as some hundred events
 BEAT_S = 1.0
 CLOSE_S = 5.0
 TOKENS_S = 2.0
@@ -43,6 +44,11 @@ GAPS_S = 1.0
 FETCH_S = 5.0
 GC_THRESHOLDS = 20_000, 20, 20
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
+
+
+def flush_ms(shard: Shard) -> int:
+    """Return the milliseconds between two commits, so that all shards together commit no more often than two do."""
+    return min(MAX_FLUSH_MS, max(FLUSH_MS, FLUSH_MS_PER_SHARD * shard.of))
 
 
 class LiveSession:
@@ -65,7 +71,7 @@ class LiveSession:
         self.ending = asyncio.Event()
         self._lease = lease = FeedLease(url, shard.feed(family), run_id, window_s)
         self._turn = Turn(may_lead=False, over=False)
-        self._flush_s = settings.live_flush_ms / 1000
+        self._flush_s = (settings.live_flush_ms or flush_ms(shard)) / 1000
         self._standby_defers = settings.live_standby_defers
         self._settle_s = settle_s
         self._observe_s = observe_s
@@ -149,8 +155,8 @@ class LiveSession:
                 may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
                 socket_newest_ms=self.receiver.busy_newest_ms(),
             )
-            deferring = self.receiver.normalizer.defers and self.receiver.ready
-            gather(DEFERRING_GATHER_S if deferring else GATHER_S)
+            sockets, defers = len(self.receiver.subscriptions.listeners), self.receiver.normalizer.defers
+            gather(gather_s(self._flush_s, sockets, ready=self.receiver.ready, deferring=defers))
             if self._step_down.is_set():
                 self._step_down.clear()
                 with suppress(psycopg.Error):

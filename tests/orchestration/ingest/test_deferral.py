@@ -14,7 +14,7 @@ from orchestration.feeds.lease import LeaseRow
 from orchestration.ingest import session as session_module
 from orchestration.ingest.clock import ExchangeClock
 from orchestration.ingest.deferral import DeferringNormalizer, catch_up
-from orchestration.ingest.loop import DEFERRING_GATHER_S, GATHER_S
+from orchestration.ingest.loop import DEFERRING_GATHER_S, OPENING_GATHER_S
 from orchestration.ingest.receiver import Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.rows import WriteBatch
@@ -76,7 +76,7 @@ def test_events_gather_for_longer_once_every_book_is_synced(monkeypatch, ready):
         await session._tick()
 
     asyncio.run(tick())
-    assert gathered == [DEFERRING_GATHER_S if ready else GATHER_S]
+    assert gathered == [DEFERRING_GATHER_S if ready else OPENING_GATHER_S]
 
 
 def test_markets_kept_for_too_long_are_parsed_without_a_database():

@@ -3,7 +3,9 @@ import socket
 
 import pytest
 
+from orchestration.feeds.shards import Shard
 from orchestration.ingest import loop
+from orchestration.ingest.session import flush_ms
 
 
 @pytest.fixture
@@ -57,3 +59,30 @@ def test_how_long_events_gather_changes_while_the_loop_runs():
         assert runner.run(change()).gather_s == 0.25
     with asyncio.Runner() as runner:
         assert runner.run(change()) is None, "any other loop stays as it is"
+
+
+@pytest.mark.parametrize(
+    ("flush_ms", "sockets", "deferring", "gathers_ms"),
+    [
+        (150, 2, False, 50),
+        (150, 2, True, 100),
+        (150, 80, False, 80),
+        (150, 186, False, 150),
+        (300, 50, False, 100),
+        (500, 10, True, 150),
+        (50, 2, False, 16.7),
+    ],
+)
+def test_events_gather_longer_between_rarer_commits_and_over_more_sockets(flush_ms, sockets, deferring, gathers_ms):
+    seconds = loop.gather_s(flush_ms / 1000, sockets, ready=True, deferring=deferring)
+
+    assert seconds * 1000 == pytest.approx(gathers_ms, abs=0.1)
+
+
+def test_sockets_are_opened_without_waiting_for_more_events():
+    assert loop.gather_s(0.5, 800, ready=False, deferring=True) == loop.OPENING_GATHER_S
+
+
+@pytest.mark.parametrize(("shards", "milliseconds"), [(1, 150), (2, 150), (3, 225), (4, 300), (8, 500), (64, 500)])
+def test_more_shards_commit_less_often_each(shards, milliseconds):
+    assert flush_ms(Shard(1, shards)) == milliseconds
