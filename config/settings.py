@@ -109,10 +109,10 @@ class Settings(BaseSettings):
         10.0, gt=0, description="Seconds without a message after which an open socket counts as dead."
     )
     live_buffer_mb: int = Field(
-        256,
-        ge=1,
-        description="Megabytes of messages that a live run holds in memory while the database is away; beyond it a gap "
-        "is recorded.",
+        0,
+        ge=0,
+        description="Megabytes of messages that a live run holds in memory while the database is away, half of it at "
+        "most left unparsed by a standby; beyond it a gap is recorded. 0: 256, and 2 for each 1,000 tokens followed.",
     )
     live_assets_per_socket: int = Field(500, ge=1, description="Tokens subscribed on one socket of the exchange.")
     live_book_flush_ms: int = Field(

@@ -18,6 +18,7 @@ from orchestration.ingest.sockets.subscriptions import QUIET_S, Subscriptions
 from orchestration.ingest.sockets.watchdog import Fetch
 from upstream.polymarket.market_channel.socket import ChannelMessage, NewMarket, RefusedObject, Resolved
 
+BUFFER_BYTES = 256_000_000  # of messages in memory, unless a setting says otherwise
 KEPT_SHARE = 0.5  # of the buffer, for frames that a standby keeps unparsed
 
 
@@ -29,7 +30,7 @@ class Receiver:
         self.normalizer = Normalizer(oldest_event_days=days)
         keep: Keep | None = None
         if settings.live_standby_defers:
-            kept = int(settings.live_buffer_mb * 1_000_000 * KEPT_SHARE)
+            kept = int((settings.live_buffer_mb * 1_000_000 or BUFFER_BYTES) * KEPT_SHARE)
             self.normalizer = deferring = DeferringNormalizer(oldest_event_days=days, max_kept_bytes=kept)
             keep = partial(self._keep, deferring)
         self.losses = Losses(run_id, shard)

@@ -23,7 +23,7 @@ from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.loop import gather, gather_s
 from orchestration.ingest.news import MarketNews
 from orchestration.ingest.progress import Turn
-from orchestration.ingest.receiver import Receiver
+from orchestration.ingest.receiver import BUFFER_BYTES, Receiver
 from orchestration.ingest.storage.backlog import Backlog
 from orchestration.ingest.storage.leader import LeaderConnection
 from orchestration.ingest.storage.rows import WriteBatch
@@ -42,6 +42,7 @@ NEWS_S = 0.5
 NEWS_TTL_S = 120.0  # on a standby: if it takes the lead, it fetches what the last leader may not have handled
 GAPS_S = 1.0
 FETCH_S = 5.0
+BUFFER_BYTES_PER_TOKEN = 2_000
 GC_THRESHOLDS = 20_000, 20, 20
 MAX_DISCONNECTED_S = 5.0  # a leader without a socket for longer hands the lead to a run that is connected
 
@@ -86,7 +87,8 @@ class LiveSession:
             name: ThreadPoolExecutor(4 if name == "http" else 1, f"live {name}")
             for name in ("leader", "housekeeping", "filler", "news", "http")
         }
-        self.backlog = Backlog(settings.live_buffer_mb * 1_000_000)
+        self._buffer_mb = settings.live_buffer_mb
+        self.backlog = Backlog(BUFFER_BYTES)
         self.receiver = Receiver(
             settings, exchange.socket_url, partial(self._run_in, "http", exchange.books), run_id=run_id, shard=shard
         )
@@ -261,6 +263,7 @@ class LiveSession:
             unknown_tokens = bool(normalizer.unknown_tokens)
             normalizer.unknown_tokens.clear()
             rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
+            self._bound_memory(len(rows) if whole else len(normalizer.states))
             loaded, fresh = subscriptions.loaded, self.receiver.ready
             for start in range(0, len(rows), TOKENS_PER_TURN):
                 begun = subscriptions.add(rows[start : start + TOKENS_PER_TURN], fresh=fresh)
@@ -269,6 +272,13 @@ class LiveSession:
                 await asyncio.sleep(0)
             subscriptions.complete({row[0] for row in rows} if whole else None)
             normalizer.volumes_24h_usd.update(await self._run_in("housekeeping", self.housekeeping.volumes))
+
+    def _bound_memory(self, tokens: int) -> None:
+        """Bound the messages in memory as the settings say, or by the tokens followed: each brings a book at first.
+
+        What a standby keeps unparsed does not grow with them: a takeover has to parse it.
+        """
+        self.backlog.capacity = self._buffer_mb * 1_000_000 or BUFFER_BYTES + tokens * BUFFER_BYTES_PER_TOKEN
 
     async def _handle_news(self) -> None:
         now = monotonic()

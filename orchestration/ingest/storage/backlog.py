@@ -25,7 +25,7 @@ class Backlog:
         self.kept_bytes = 0  # of frames that wait to become batches: they count as well
         self.overflow: Overflow | None = None
         self.since_ms = 0  # everything received after this instant of our clock is here, unless the leader wrote it
-        self._capacity = capacity
+        self.capacity = capacity
         self._batches: deque[WriteBatch] = deque()
         self._sizes: deque[int] = deque()
         self._removed = 0  # batches removed so far, so that each has a number
@@ -44,7 +44,7 @@ class Backlog:
 
     def trim(self) -> None:
         """Drop the oldest beyond the capacity."""
-        while self.bytes + self.kept_bytes > self._capacity and len(self._batches) > 1:
+        while self.bytes + self.kept_bytes > self.capacity and len(self._batches) > 1:
             self._record_overflow(self._pop())
 
     def head(self, max_bytes: int) -> tuple[WriteBatch, int]:

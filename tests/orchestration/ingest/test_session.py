@@ -113,3 +113,19 @@ def test_a_market_followed_while_the_lead_is_being_taken_may_begin_with_a_gap(ta
         return session.receiver.starts.begun
 
     assert asyncio.run(begun()) == ({7} if taking_over else set())
+
+
+@pytest.mark.parametrize(
+    ("buffer_mb", "bounds"),
+    [(0, (256_000_000 + 400_000 * 2_000, 128_000_000)), (64, (64_000_000, 32_000_000))],
+)
+def test_messages_held_in_memory_are_bounded_by_the_tokens_followed_or_by_the_setting(buffer_mb, bounds):
+    async def bounded():
+        session = make_session(live_buffer_mb=buffer_mb)
+        session.receiver.subscriptions.add = lambda *_, **__: set()
+        session.receiver.subscriptions.complete = lambda _: None
+        session._run_in = AsyncMock(side_effect=[([("a token",)] * 400_000, True), {}])
+        await session._refresh_tokens()
+        return session.backlog.capacity, session.receiver.normalizer._max_kept_bytes
+
+    assert asyncio.run(bounded()) == bounds
