@@ -1,6 +1,6 @@
 """The feed's periodic database work, over the lease's connection: heartbeats, tokens, gaps, figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any
 
@@ -45,11 +45,16 @@ class Housekeeping:
         rows = queries.progress(self.lease.conn, family=self._family, run_id=self.lease.run_id)
         return Progress(rows).least_ms(self._shard)
 
-    def tokens(self, *, unknown_tokens: bool) -> tuple[list[Sequence[Any]], bool]:
-        """Return the tokens to follow, changes or now and then all, and whether it is all."""
-        whole = unknown_tokens or monotonic() - self._read_all_at > self._all_tokens_s
-        if not whole:
-            return self._catalogue.changes(self.lease.conn), False
+    def tokens(self, unknown: Iterable[str] = ()) -> tuple[list[Sequence[Any]], bool]:
+        """Return the tokens to follow, changes or now and then all, and whether it is all.
+
+        Of the changes are tokens that are named in messages, but not followed: most are of markets that have ended.
+        """
+        if monotonic() - self._read_all_at <= self._all_tokens_s:
+            rows = self._catalogue.changes(self.lease.conn)
+            changed = {row[0] for row in rows}
+            missed = [token_id for token_id in unknown if token_id not in changed]
+            return rows + self._catalogue.named(self.lease.conn, missed), False
         rows = self._catalogue.all(self.lease.conn)
         self._read_all_at = monotonic()
         return rows, True

@@ -260,9 +260,9 @@ class LiveSession:
     async def _refresh_tokens(self) -> None:
         async with self._refreshing:  # a complete list would unfollow what another refresh has added since it was read
             subscriptions, normalizer = self.receiver.subscriptions, self.receiver.normalizer
-            unknown_tokens = bool(normalizer.unknown_tokens)
+            unknown = normalizer.unknown_tokens.copy()
             normalizer.unknown_tokens.clear()
-            rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown_tokens=unknown_tokens)
+            rows, whole = await self._run_in("housekeeping", self.housekeeping.tokens, unknown)
             self._bound_memory(len(rows) if whole else len(normalizer.states))
             loaded, fresh = subscriptions.loaded, self.receiver.ready
             for start in range(0, len(rows), TOKENS_PER_TURN):

@@ -185,6 +185,17 @@ where shard_of(m.market_id, :shards) = :shard and (
 )
 order by t.market_key;
 
+-- name: tokens_named(token_ids, shard, shards)
+-- These tokens, as far as they are of a shard's markets, and whether to follow them. Those of a market together.
+select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
+       coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
+       m.status = 'ACTIVE' and m.order_book
+from tokens t
+join markets m using (market_key)
+left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
+where t.token_id = any(:token_ids) and shard_of(m.market_id, :shards) = :shard
+order by t.market_key;
+
 -- name: activity_computed_at()$
 -- When the markets' recent activity was computed: Unix seconds.
 select (value #>> '{}')::bigint from settings where name = 'activity_computed_at';

@@ -43,6 +43,10 @@ class Catalogue:
         (market_key, change_id), self._cursor = self._cursor, cursor
         return list(queries.tokens_since(conn, market_key=market_key, change_id=change_id, **self._shard.columns()))
 
+    def named(self, conn: psycopg.Connection[Any], token_ids: list[str]) -> list[Sequence[Any]]:
+        """Return these tokens, as far as the catalogue has them."""
+        return list(queries.tokens_named(conn, token_ids=token_ids, **self._shard.columns())) if token_ids else []
+
 
 class Subscriptions:
     """Distributes tokens over sockets; the tokens of one market share a socket."""

@@ -1,5 +1,6 @@
 import asyncio
 import datetime as dt
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +9,7 @@ from orchestration.feeds.lease import FeedLease
 from orchestration.ingest.housekeeping import Housekeeping
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Catalogue, Subscriptions
+from sql.queries import feed as queries
 from tests.factories import add_market, add_trades, insert
 from upstream.polymarket.market_channel.socket import NewMarket
 
@@ -126,6 +128,26 @@ def test_tokens_to_follow_are_read_market_by_market(conn):
     changed = [row[2] for row in catalogue.changes(conn)]
 
     assert every == changed == sorted([*markets, *markets])
+
+
+def test_tokens_that_messages_name_are_read_alone(conn, monkeypatch):
+    known, ended = add_market(conn), add_market(conn, status="CLOSED")
+    tokens = dict(conn.execute("select token_id, market_key from tokens").fetchall())
+    lease = SimpleNamespace(conn=conn)
+    housekeeping = Housekeeping(lease, "polymarket", all_tokens_s=300.0)
+    read_whole = []
+    monkeypatch.setattr(Catalogue, "all", lambda *_: read_whole.append(True) or [])
+
+    assert housekeeping.tokens() == ([], True)
+    housekeeping._catalogue._cursor = queries.catalogue_cursor(conn)
+    rows, whole = housekeeping.tokens([*tokens, "of nothing"])
+
+    assert (whole, read_whole) == (False, [True])
+    assert {row[0]: (row[2], row[-1]) for row in rows} == {
+        token_id: (market_key, market_key == known["market_key"]) for token_id, market_key in tokens.items()
+    }
+    assert ended["market_key"] in tokens.values()
+    assert housekeeping.tokens() == ([], False)
 
 
 def test_a_market_that_has_ended_is_followed_until_its_socket_has_delivered_what_was_sent_before(
