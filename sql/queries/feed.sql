@@ -179,10 +179,11 @@ select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where shard_of(m.market_id, :shards) = :shard and (
-    m.market_key > :market_key
-    or m.market_key in (select c.market_key from market_status_changes c where c.change_id > :change_id)
-)
+where shard_of(m.market_id, :shards) = :shard and m.market_key = any(array(
+    select n.market_key from markets n where n.market_key > :market_key
+    union
+    select c.market_key from market_status_changes c where c.change_id > :change_id
+)) -- an array: an `or` would look at every market
 order by t.market_key;
 
 -- name: tokens_named(token_ids, shard, shards)

@@ -1,5 +1,6 @@
 import asyncio
 import datetime as dt
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -128,6 +129,27 @@ def test_tokens_to_follow_are_read_market_by_market(conn):
     changed = [row[2] for row in catalogue.changes(conn)]
 
     assert every == changed == sorted([*markets, *markets])
+
+
+@pytest.mark.parametrize("name", ["tokens_since", "tokens_named"])
+def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn, name):
+    conn.execute("""
+        insert into markets (market_id, slug, question, status, token_ids, outcomes, created_at)
+        select '0x' || lpad(to_hex(n), 64, '0'), 'market-' || n, 'Rain?', 'ACTIVE', array[n || '0', n || '1'],
+            array['Yes', 'No'], now()
+        from generate_series(1, 3000) as n
+    """)
+    conn.execute("""
+        insert into tokens (token_id, market_key, outcome)
+        select unnest(token_ids), market_key, generate_subscripts(token_ids, 1) - 1 from markets
+    """)
+    conn.execute("analyze markets, tokens")
+    newest = conn.execute("select max(market_key) from markets").fetchone()[0]
+    given = {"market_key": newest - 2, "change_id": 0, "token_ids": ["10", "11"], "shard": 1, "shards": 1}
+
+    plan = conn.execute(f"explain (costs off) {getattr(queries, name).sql}", given).fetchall()
+
+    assert not re.search(r"Seq Scan on (markets|tokens)", "\n".join(row[0] for row in plan))
 
 
 def test_tokens_that_messages_name_are_read_alone(conn, monkeypatch):
