@@ -51,10 +51,7 @@ class Housekeeping:
         Of the changes are tokens that are named in messages, but not followed: most are of markets that have ended.
         """
         if monotonic() - self._read_all_at <= self._all_tokens_s:
-            rows = self._catalogue.changes(self.lease.conn)
-            changed = {row[0] for row in rows}
-            missed = [token_id for token_id in unknown if token_id not in changed]
-            return rows + self._catalogue.named(self.lease.conn, missed), False
+            return self._catalogue.changes(self.lease.conn, unknown), False
         rows = self._catalogue.all(self.lease.conn)
         self._read_all_at = monotonic()
         return rows, True
@@ -62,10 +59,11 @@ class Housekeeping:
     def volumes(self) -> dict[int, int]:
         """Return the 24-hour USD volumes of markets that changed: they are recomputed each minute."""
         computed_at = queries.activity_computed_at(self.lease.conn)
-        since, self._volumes_at = self._volumes_at, computed_at or 0
-        if since == self._volumes_at:
+        if computed_at in (None, self._volumes_at):
             return {}
-        return dict(queries.volumes(self.lease.conn, since=since))
+        volumes = dict(queries.volumes(self.lease.conn, since=self._volumes_at))
+        self._volumes_at = computed_at  # last: what a query that fails did not return is read again
+        return volumes
 
     def check_starts(self, starts: StartGaps, *, since_ms: int) -> None:
         """Write gaps at the start of new markets."""

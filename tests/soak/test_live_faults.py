@@ -15,7 +15,7 @@ from rich.table import Table
 from cli.stack.ports import choose
 from orchestration.ingest.gaps.starts import LISTED
 from tests.soak.running import CommitWatcher, RunningDemo
-from tests.soak.truth import compare, log_lines, sent, stored
+from tests.soak.truth import announced, compare, log_lines, sent, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +61,14 @@ FAULTS: dict[str, Callable[[RunningDemo], None]] = {
 }
 
 
+def tokens_with_books(demo: RunningDemo) -> set[str]:
+    with demo.connect() as conn:
+        rows = conn.execute(
+            "select token_id from tokens join (select distinct market_key from book_events) using (market_key)"
+        )
+        return {token_id for (token_id,) in rows}
+
+
 @pytest.mark.soak
 def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
     order = [name for name in FAULTS for _ in range(TIMES)]
@@ -73,6 +81,8 @@ def test_nothing_is_lost_or_doubled_whatever_is_killed(tmp_path):
     table = Table("fault", "no commit for", "whole again after", title=f"seed {SEED}, {RATE} messages a second")
     try:
         demo.wait_until(lambda: demo.output_json().get("time_to_first_price_s") is not None and demo.whole(), 120)
+        # What is announced before the feed listens is found by discovery within a minute, with a gap until then.
+        demo.wait_until(lambda: announced(demo.truth) <= tokens_with_books(demo), 180)
         began_ms = demo.exchange()["clock_ms"] + 1
         pulse.start()
         for nth, name in enumerate(order, 1):

@@ -76,6 +76,14 @@ def sent(file: Path, *, from_ms: int, to_ms: int) -> SentEvents:
     return SentEvents({"trades": trades, "level changes": changes}, early)
 
 
+def announced(file: Path) -> set[str]:
+    """Read the tokens of markets that the exchange has announced."""
+    decode = msgspec.json.Decoder(Line).decode
+    with file.open("rb") as lines:
+        whole = (decode(text) for text in lines if b'"new_market"' in text and text.endswith(b"\n"))
+        return {token for line in whole if line.kind == "new_market" for token in line.detail["tokens"]}
+
+
 def stored(conn: psycopg.Connection[Any], *, from_ms: int, to_ms: int) -> dict[str, Counter[Any]]:
     """Read the database's rows in a span."""
     span = (from_ms / 1000, to_ms / 1000)

@@ -35,17 +35,16 @@ class Catalogue:
         self.first = self.first or self._cursor
         return [(*row, True) for row in queries.followed_tokens(conn, **self._shard.columns())]
 
-    def changes(self, conn: psycopg.Connection[Any]) -> list[Sequence[Any]]:
-        """Return tokens added or changed since the last read."""
+    def changes(self, conn: psycopg.Connection[Any], unknown: Iterable[str] = ()) -> list[Sequence[Any]]:
+        """Return tokens added or changed since the last read, and those of `unknown` that the catalogue has."""
         cursor = queries.catalogue_cursor(conn)
-        if cursor == self._cursor:
-            return []
-        (market_key, change_id), self._cursor = self._cursor, cursor
-        return list(queries.tokens_since(conn, market_key=market_key, change_id=change_id, **self._shard.columns()))
-
-    def named(self, conn: psycopg.Connection[Any], token_ids: list[str]) -> list[Sequence[Any]]:
-        """Return these tokens, as far as the catalogue has them."""
-        return list(queries.tokens_named(conn, token_ids=token_ids, **self._shard.columns())) if token_ids else []
+        (market_key, change_id), rows = self._cursor, []
+        if cursor != self._cursor:
+            rows += queries.tokens_since(conn, market_key=market_key, change_id=change_id, **self._shard.columns())
+        if missed := list(set(unknown).difference(row[0] for row in rows)):
+            rows += queries.tokens_named(conn, token_ids=missed, **self._shard.columns())
+        self._cursor = cursor  # last: what a query that fails did not return is read again
+        return rows
 
 
 class Subscriptions:

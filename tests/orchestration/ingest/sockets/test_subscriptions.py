@@ -3,6 +3,7 @@ import datetime as dt
 import re
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 
 from orchestration.candles import activity, aggregates
@@ -13,6 +14,10 @@ from orchestration.ingest.sockets.subscriptions import MIN_ENDING_S, QUIET_S, Ca
 from sql.queries import feed as queries
 from tests.factories import add_market, add_trades, insert
 from upstream.polymarket.market_channel.socket import NewMarket
+
+
+def time_out(*_, **__):
+    raise psycopg.errors.QueryCanceled
 
 
 @pytest.fixture
@@ -172,6 +177,21 @@ def test_tokens_that_messages_name_are_read_alone(conn, monkeypatch):
     assert housekeeping.tokens() == ([], False)
 
 
+@pytest.mark.parametrize("failing", ["tokens_since", "tokens_named"])
+def test_changes_that_a_failed_query_did_not_return_are_read_again(conn, monkeypatch, failing):
+    add_market(conn, "rain")
+    catalogue = Catalogue()
+    catalogue.all(conn)
+    snow = add_market(conn, "snow")
+    with monkeypatch.context() as patch:
+        patch.setattr(queries, failing, time_out)
+        with pytest.raises(psycopg.errors.QueryCanceled):
+            catalogue.changes(conn, ["named by a message"])
+
+    assert {row[0] for row in catalogue.changes(conn)} == set(snow["token_ids"])
+    assert catalogue.changes(conn) == []
+
+
 def test_a_market_that_has_ended_is_followed_until_its_socket_has_delivered_what_was_sent_before(
     subscriptions, monkeypatch
 ):
@@ -239,7 +259,7 @@ def test_announced_markets_that_never_come_are_given_up(subscriptions, monkeypat
 
 
 def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_catalogue(
-    subscriptions, conn, database_url
+    subscriptions, conn, database_url, monkeypatch
 ):
     market, other = add_market(conn, "rain"), add_market(conn, "snow")
     conn.commit()
@@ -268,6 +288,10 @@ def test_the_volume_of_a_day_is_brought_up_to_date_between_two_looks_at_the_cata
         add_trade(market, 100, now - dt.timedelta(seconds=60))
         assert stored_volumes() == [50_000_000, 50_000_000, 0, 0]
         add_trade(other, 10, now)
+        with monkeypatch.context() as patch:
+            patch.setattr(queries, "volumes", time_out)
+            with pytest.raises(psycopg.errors.QueryCanceled):
+                housekeeping.volumes()
         assert stored_volumes() == [50_000_000, 50_000_000, 5_000_000, 5_000_000]
         assert housekeeping.volumes() == {}
     finally:
