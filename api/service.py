@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from api.data.cache import Cache
 from api.data.cursor import Cursors
 from api.data.lookup import MarketLookup
+from api.data.past_trades import PastTrades
 from api.data.proxy import ExchangeProxy
 from api.metering.audit_counts import AuditCounts
 from api.metering.keys import Keys
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     import falcon
 
+    from api.data.lake import LakeFiles
     from api.data.pool import Connection, Pool
     from api.metering.keys import Failure
     from api.metering.mail import MailServer
@@ -67,6 +69,7 @@ class Service:
     metrics_readers: Networks = field(default_factory=Networks)  # empty: anyone
     webhook_networks: tuple[Network, ...] = ()  # allowed receivers besides the public internet
     webhook_secrets: SecretBox = field(default_factory=SecretBox)
+    lake: LakeFiles | None = None  # what has expired in the database; None: there is no lake
     exports: Path = Path("exports")
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
@@ -94,6 +97,7 @@ class Service:
             pool = self.unauthenticated_pool or self.writes
             self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
+        self.past_trades = PastTrades(self.reads, self.lake)
         self.cursors = Cursors(self._cursor_secrets)
         self.hub.keep_following = partial(keep_following, self.writes)
 

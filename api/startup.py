@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from api.data import waiting
+from api.data.lake import LakeFiles
 from api.data.pool import Pool, PoolCounters
 from api.data.proxy import ExchangeProxy
 from api.metering import ledger_location
@@ -88,6 +89,7 @@ def build_service(given: Settings) -> Service:
         debug_token=given.debug_token.get_secret_value() if given.debug_token else None,
         webhook_networks=networks(given.webhook_networks),
         webhook_secrets=SecretBox(lambda: webhook_keys.read(given)),
+        lake=LakeFiles(given) if given.lake else None,
         exports=given.exports_folder,
         exchange=ExchangeProxy(given.gamma_url, given.data_api_url, source=given.source),
     )

@@ -124,12 +124,26 @@ def write_due(
     conn: psycopg.Connection[Any], lake: Lake, table: LakeTable, now: datetime, progress: Callable[[str], None]
 ) -> list[DayWritten]:
     """Write all days of a table that are due; tell of each."""
+    record_paths(conn, lake, table)
     written = []
     for day in list(due(conn, table, now)):
         done = write(conn, lake, table, day)
         progress(f"{table.name} {day}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB")
         written.append(done)
     return written
+
+
+def record_paths(conn: psycopg.Connection[Any], lake: Lake, table: LakeTable) -> None:
+    """Record the files of days that were written before they were recorded: the API reads expired days by them."""
+    days = {_number(day): day for (day,) in queries.pathless(conn, name=table.name)} if table.daily else {}
+    if not days or (stored := lake.table(table)) is None:
+        return
+    paths: dict[int, list[str]] = {number: [] for number in days}
+    for file in catalogue.data_files(stored):
+        if (number := _day_number(file.partition[0])) in paths:
+            paths[number].append(file.file_path)
+    for number, day in days.items():
+        queries.record_paths(conn, name=table.name, day=day, paths=sorted(paths[number]))
 
 
 def _assert_stored(conn: psycopg.Connection[Any], table: LakeTable, day: date) -> None:
@@ -148,7 +162,8 @@ def _write(conn: psycopg.Connection[Any], stored: Table, table: LakeTable, day: 
     if not table.daily:
         queries.forget_before(conn, name=table.name, day=day)
     rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
-    queries.put(conn, name=table.name, day=day, rows=rows, files=len(files), bytes=size, fingerprint=found)
+    paths = [file.path for file in files]
+    queries.put(conn, name=table.name, day=day, rows=rows, paths=paths, bytes=size, fingerprint=found)
     return DayWritten(rows, len(files), size, changed)
 
 
@@ -194,7 +209,7 @@ def _write_part(
 def _commit(stored: Table, table: LakeTable, day: date, names: list[str]) -> bool:
     """Make files the only ones of their day, in one snapshot; return whether anything had to change."""
     stored = stored.refresh()
-    number = (day - EPOCH).days
+    number = _number(day)
     there = {
         file.file_path: file
         for file in catalogue.data_files(stored)
@@ -214,8 +229,12 @@ def _commit(stored: Table, table: LakeTable, day: date, names: list[str]) -> boo
     return True
 
 
+def _number(day: date) -> int:
+    return (day - EPOCH).days
+
+
 def _day_number(value: Any) -> int:
-    return (value - EPOCH).days if isinstance(value, date) else int(value)
+    return _number(value) if isinstance(value, date) else int(value)
 
 
 def _span(table: LakeTable, day: date) -> dict[str, datetime]:

@@ -21,6 +21,7 @@ ACTIVITY_KEPT = timedelta(days=90)
 QUALITY_KEPT = timedelta(days=3)
 QUALITY_FAILURES_KEPT = timedelta(days=90)
 MARKET_DAYS_KEPT = timedelta(days=90)
+ALL_KEPT = datetime(1970, 1, 1, tzinfo=UTC)
 BATCH_ROWS = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 # Tables of the lake, and what is only dropped with them: a stored block has all of its rows.
@@ -52,7 +53,10 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
         "audit_log": now - timedelta(days=settings.audit_retention_days),
         **dict.fromkeys(CHAIN, settled),
     }
-    waiting = _hold_for_the_lake(conn, before) if settings.lake else 0
+    waiting = 0
+    if settings.lake:
+        waiting = _hold_for_the_lake(conn, before)
+        before["trades"] = _said(conn, "trades", _day(before["trades"]))
     blocks = _forget_blocks(conn, before["settlements"])  # first: a stored block has all of its rows
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
@@ -67,6 +71,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     dropped["coverage_gaps"] = sum(
         queries.forget_gaps(conn, kind=kind, before=_day(before[table]))
         for kind, table in (("trades", "trades"), ("books", "book_events"))
+        if not settings.lake  # which has the days of these gaps for ever
     )
     dropped["coverage_market_days"] = queries.forget_market_days(conn, before=now - MARKET_DAYS_KEPT)
     dropped["quality_results"] = queries.forget_quality(
@@ -96,6 +101,16 @@ def _hold_for_the_lake(conn: psycopg.Connection[Any], before: dict[str, datetime
             waiting = max(waiting, (before[name] - since).days)
             before.update(dict.fromkeys(tables, since))
     return waiting
+
+
+def _said(conn: psycopg.Connection[Any], name: str, before: datetime) -> datetime:
+    """Say from when on a table is whole, and return the instant before which it may be dropped: that said last time.
+
+    The API reads what is older from the lake. Its processes look every minute, so it is dropped by a later pass.
+    """
+    said, long_ago = lake.hot_from(conn, name=name) or (None, False)
+    lake.say_hot_from(conn, name=name, instant=max(before, said or before))
+    return min(before, said) if said is not None and long_ago else ALL_KEPT
 
 
 def _forget_deliveries(conn: psycopg.Connection[Any], before: datetime) -> int:

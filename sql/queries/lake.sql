@@ -117,12 +117,44 @@ select day, rows, files, bytes, fingerprint, written_at from lake_days where nam
 -- How many rows the lake has of a day; null if it does not have the day.
 select rows from lake_days where name = :name and day = :day;
 
--- name: put(name, day, rows, files, bytes, fingerprint)!
+-- name: put(name, day, rows, paths, bytes, fingerprint)!
 -- Records that the lake has a day.
-insert into lake_days (name, day, rows, files, bytes, fingerprint)
-values (:name, :day, :rows, :files, :bytes, :fingerprint)
+insert into lake_days (name, day, rows, files, paths, bytes, fingerprint)
+values (:name, :day, :rows, cardinality(:paths::text[]), :paths, :bytes, :fingerprint)
 on conflict (name, day) do update set
-    rows = excluded.rows, files = excluded.files, bytes = excluded.bytes, fingerprint = excluded.fingerprint, written_at = now();
+    rows = excluded.rows, files = excluded.files, paths = excluded.paths, bytes = excluded.bytes, fingerprint = excluded.fingerprint,
+    written_at = now();
+
+-- name: pathless(name)
+-- Days whose files are not recorded: an earlier release wrote them.
+select day from lake_days where name = :name and paths is null order by day;
+
+-- name: record_paths(name, day, paths)!
+-- Records a day's files.
+update lake_days set paths = :paths where name = :name and day = :day;
+
+-- name: paths(name, days)
+-- The files of days, by day; null where they are not recorded.
+select day, paths from lake_days where name = :name and day = any(:days::date[]);
+
+-- name: hot_from(name)^
+-- The instant before which rows of a table may be in the lake alone, and whether that has been said long enough ago for every process to
+-- know.
+select (value #>> '{}')::timestamptz, updated_at < now() - interval '10 minutes' from settings where name = 'lake_hot_from.' || :name;
+
+-- name: say_hot_from(name, instant)!
+-- Says from when on the database will have all rows of a table.
+insert into settings (name, value) values ('lake_hot_from.' || :name, to_jsonb(:instant::timestamptz))
+on conflict (name) do update set value = excluded.value, updated_at = now()
+where settings.value <> excluded.value;
+
+-- name: trade_days(market_key, outcome, since, until)
+-- The days of a range on which a market, or one outcome of it, traded, newest first: by its candles, which are kept for ever.
+select distinct (bucket at time zone 'UTC')::date as day
+from candles_1h
+where market_key = :market_key and (:outcome::integer is null or outcome = :outcome::integer)
+    and bucket >= date_trunc('hour', :since::timestamptz) and bucket < :until
+order by day desc;
 
 -- name: forget_before(name, day)!
 -- Forgets days of a table that is written whole.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Date, Integer, Table, Text
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from sql.tables.base import NOW, Time, metadata
 
@@ -16,6 +17,11 @@ lake_days = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("fingerprint", Text, nullable=False, comment="Of the day's rows in the database when they were written"),
     Column("written_at", Time, nullable=False, server_default=NOW),
+    Column(
+        "paths",
+        ARRAY(Text),
+        comment="The day's files; null: written by an earlier release, which the lake's job amends",
+    ),
     comment="Days of the lake's tables that are committed there",
 )
 

@@ -194,9 +194,16 @@ class UdfBars(UdfResource):
             )
             if count >= limit:
                 break
+        past = self.service.past_trades
+        if count < limit and made.step_s == 1:
+            step, since = f"{made.step_s} seconds", starts[-1]
+            found_past = past.newest(made.bars, market, outcome, since=since, until=until, limit=limit, step=step)
+            text, count = found_past or (text, count)
         if count:
             return str(text).encode()
         last = self._last(made, min(starts[-1], until), of)
+        if last is None and made.step_s == 1:
+            last = past.last(made.last, market, outcome, until=min(starts[-1], until))
         return b'{"s":"no_data"}' if last is None else b'{"s":"no_data","nextTime":%d}' % last
 
     def _last(self, made: BarSource, before: datetime, of: dict[str, int]) -> int | None:

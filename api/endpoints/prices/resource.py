@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from api.data.lookup import normalized_id
@@ -25,6 +25,7 @@ UNKNOWN, MAX_HEADER_LENGTH = "X-Unknown-Ids", 2000
 UNKNOWN_IDS = {UNKNOWN: "Ids that match no market, percent-encoded, comma-separated; if too many, the last is `...`"}
 STEPS = {"1s": 1, "1m": 60, "5m": 300, "1h": 3600}
 EXCERPTS = {"1s": candles.of_1s, "1m": candles.of_1m, "5m": candles.of_5m, "1h": candles.of_1h}
+CLOSE_BEFORE_S = 3600  # `filled` looks for the trade before a range this far back, then at candles
 BARS = {"1": (udf.minutes, candles.last_bars_1m), "60": (udf.hours, candles.last_bars_1h)}
 
 
@@ -90,14 +91,15 @@ class PriceHistory(OutcomeResource):
         span = timedelta(seconds=step * given.limit)
         since = ceiling(given.from_, step) if given.from_ else None
         until = ceiling(given.to or now, step)
-        of = {"market_key": market.key, "outcome": outcome}
+        of: dict[str, Any] = {"market_key": market.key, "outcome": outcome}
+        past = self.service.past_trades
         if given.fill == "previous":
             until = min(until, ceiling(now, step))
             since = max(since or EARLIEST, back(until, span.total_seconds()))
-            text = self.read(
-                candles.filled, resolution=given.resolution, step=f"{step} seconds", since=since, until=until, **of
-            )
-            return self.required(text)
+            of |= {"resolution": given.resolution, "step": f"{step} seconds", "since": since, "until": until}
+            trades = (back(since, CLOSE_BEFORE_S), until if given.resolution == "1s" else since)  # that it reads
+            text = past.whole(candles.filled, market, range_=trades, **of)
+            return self.required(text or self.read(candles.filled, **of))
         excerpt = EXCERPTS[given.resolution]
         return newest(
             lambda since: self.read(excerpt, since=since, until=until, limit=given.limit, **of),
@@ -105,6 +107,11 @@ class PriceHistory(OutcomeResource):
             until,
             span,
             given.limit,
+            lambda since: (
+                past.newest(excerpt, market, outcome, since=since, until=until, limit=given.limit)
+                if given.resolution == "1s"
+                else None
+            ),
         )
 
 
@@ -129,17 +136,28 @@ class CandleBars(ChartResource, OutcomeResource):
         return b'{"s":"no_data"}'
 
 
-def newest(
-    excerpt: Callable[[datetime], tuple[str, int]], since: datetime | None, until: datetime, span: timedelta, limit: int
+def newest(  # noqa: PLR0917 (what a range is)
+    excerpt: Callable[[datetime], tuple[str, int]],
+    since: datetime | None,
+    until: datetime,
+    span: timedelta,
+    limit: int,
+    past: Callable[[datetime], tuple[str, int] | None] = lambda _: None,
 ) -> bytes:
-    """Return the newest rows of a range. Without a start, query growing windows, so that every query is bounded."""
-    if since is not None:
-        return excerpt(since)[0].encode()
-    text = "[]"
-    for times in (1, 30, 900, None):
-        text, count = excerpt(back(until, span.total_seconds() * times) if times else EARLIEST)
+    """Return the newest rows of a range. Without a start, query growing windows, so that every query is bounded.
+
+    `past` also reads what has expired, once what has not is less than the limit.
+    """
+    starts = (
+        [since] if since is not None else [back(until, span.total_seconds() * n) for n in (1, 30, 900)] + [EARLIEST]
+    )
+    text, count = "[]", 0
+    for start in starts:
+        text, count = excerpt(start)
         if count >= limit:
             break
+    if count < limit and (found := past(starts[-1])) is not None:
+        text, _ = found
     return text.encode()
 
 

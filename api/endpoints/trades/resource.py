@@ -58,7 +58,14 @@ class Trades(ReadResource):
                 found = self.read(outcome=outcome, market_id=market.market_id, token_id=token_id, **stretch)
             return found
 
-        return newest(excerpt, given.from_, until, WINDOW, given.limit)
+        def past(since: datetime) -> tuple[str, int] | None:
+            query, of = queries.of_market, dict[str, Any]()
+            if outcome is not None:
+                query, of = queries.of_outcome, {"market_id": market.market_id, "token_id": market.token(outcome)}
+            stretch: dict[str, Any] = {"since": since, "until": until, "limit": given.limit, "most": given.limit}
+            return self.service.past_trades.newest(query, market, outcome, **stretch, **of)
+
+        return newest(excerpt, given.from_, until, WINDOW, given.limit, past)
 
 
 class RecentTrades(ReadResource):
@@ -74,11 +81,14 @@ class RecentTrades(ReadResource):
                 lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
             )
         market = self.service.markets.of(given.market_id)
-        of = {"market_key": market.key, "outcome": asked_for(market, given.outcome)}
+        outcome = asked_for(market, given.outcome)
+        asked: dict[str, Any] = {"until": until, "limit": given.limit}
+        query, past = queries.recent_of_market, self.service.past_trades
         return newest(
-            lambda since: self.read(queries.recent_of_market, since=since, until=until, limit=given.limit, **of),
+            lambda since: self.read(query, market_key=market.key, outcome=outcome, since=since, **asked),
             None,
             until,
             WINDOW,
             given.limit,
+            lambda since: past.newest(query, market, outcome, since=since, most=given.limit, **asked),
         )

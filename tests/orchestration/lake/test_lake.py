@@ -11,7 +11,6 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 from typer.testing import CliRunner
 
@@ -25,6 +24,7 @@ from orchestration.maintenance import packs, retention
 from sql import database
 from sql.queries import lake as queries
 from tests.factories import insert
+from tests.object_store import object_store  # noqa: F401 (a fixture)
 
 ROOT = Path(__file__).parents[3]
 DAY = dt.date(2026, 11, 19)
@@ -36,19 +36,6 @@ TRADES = BY_NAME["trades"]
 @pytest.fixture
 def given(tmp_path):
     return Settings(_env_file=None, lake=f"{tmp_path}/lake")
-
-
-@pytest.fixture(scope="module")
-def object_store():
-    """The URL of an S3 server on loopback, with a bucket `presage`."""
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    url = "http://{}:{}".format(*server.get_host_and_port())
-    fs.S3FileSystem(
-        endpoint_override=url, access_key="key", secret_key="secret", allow_bucket_creation=True
-    ).create_dir("presage")
-    yield url
-    server.stop()
 
 
 @pytest.fixture
@@ -64,6 +51,15 @@ def market(add_market):
 
 def write(conn, lake, day=DAY, table=TRADES):
     return writing.write(conn, lake, table, day)
+
+
+def retained(conn, settings, now):
+    """Run the pass of retention that says what it will drop, and a later one that drops it."""
+    retention.drop_old(conn, settings, now)
+    conn.execute(
+        "update settings set updated_at = updated_at - interval '11 minutes' where name like 'lake_hot_from.%'"
+    )
+    return retention.drop_old(conn, settings, now)
 
 
 def paths(lake, table=TRADES):
@@ -234,7 +230,7 @@ def test_a_writer_that_is_killed_leaves_no_row_lost_or_doubled(
     assert verifying.verify(conn, lake, TRADES).faults == []
 
 
-def test_an_object_store_holds_a_lake_as_a_folder_does(conn, database_url, object_store, market, add_trades):
+def test_an_object_store_holds_a_lake_as_a_folder_does(conn, database_url, object_store, market, add_trades):  # noqa: F811
     given = Settings(
         _env_file=None,
         lake="s3://presage/days",
@@ -323,7 +319,7 @@ def test_expired_days_stay_until_the_lake_has_them(conn, lake, given, market, ad
     add_trades(market, [{"ts": now}])
 
     def dropped():
-        found = retention.drop_old(conn, kept, now)
+        found = retained(conn, kept, now)
         return found["trades"], found["days_held_for_the_lake"]
 
     assert dropped() == (0, 4)
@@ -345,12 +341,52 @@ def test_an_expired_day_to_which_rows_were_added_is_written_again_before_it_is_d
         write(conn, lake, (now - dt.timedelta(days=ago)).date())
     add_trades(market, [{"ts": old + dt.timedelta(milliseconds=1)}])  # a gap is filled
 
-    assert retention.drop_old(conn, kept, now)["trades"] == 0
+    assert retained(conn, kept, now)["trades"] == 0
     assert old.date() in list(writing.due(conn, TRADES, now))
     assert write(conn, lake, old.date()).rows == 2
-    found = retention.drop_old(conn, kept, now)
+    found = retained(conn, kept, now)
 
     assert (found["trades"], found["days_held_for_the_lake"]) == (1, 0)
+
+
+def test_expired_days_are_dropped_once_every_process_of_the_api_knows(conn, lake, given, market, add_trades):
+    now = dt.datetime.now(dt.UTC)
+    kept = given.model_copy(update={"trades_retention_days": 30})
+    old = now - dt.timedelta(days=31)
+    add_trades(market, [{"ts": old}])
+    for ago in range(30, 32):
+        write(conn, lake, (now - dt.timedelta(days=ago)).date())
+
+    assert [retention.drop_old(conn, kept, now)["trades"] for _ in range(2)] == [0, 0]
+    said, long_ago = queries.hot_from(conn, name="trades")
+
+    assert (said.date(), long_ago) == ((now - dt.timedelta(days=30)).date(), False)
+    assert retained(conn, kept, now)["trades"] == 1
+
+
+def test_the_gaps_of_days_that_the_lake_has_are_kept(conn, given):
+    old = dt.datetime.now(dt.UTC) - dt.timedelta(days=5000)
+    gap = {"kind": "trades", "cause": "a test", "from_ts": old, "to_ts": old}
+    insert(conn, "coverage_gaps", gap)
+
+    def left(settings):
+        retention.drop_old(conn, settings, dt.datetime.now(dt.UTC))
+        return conn.execute("select count(*) from coverage_gaps").fetchone()
+
+    assert left(given) == (1,)
+    assert left(given.model_copy(update={"lake": ""})) == (0,)
+
+
+def test_the_files_of_days_that_an_earlier_release_wrote_are_recorded(conn, lake, market, add_trades):
+    add_trades(market, [{"ts": NOON}, {"ts": NOON + dt.timedelta(days=1)}])
+    writing.write_due(conn, lake, TRADES, NOW, lambda _: None)
+    recorded = conn.execute("select day, paths from lake_days where name = 'trades' order by day").fetchall()
+    conn.execute("update lake_days set paths = null")
+
+    writing.write_due(conn, lake, TRADES, NOW, lambda _: None)
+
+    assert [len(paths) for _, paths in recorded] == [1, 1]
+    assert conn.execute("select day, paths from lake_days where name = 'trades' order by day").fetchall() == recorded
 
 
 def test_a_block_of_the_chain_is_kept_with_all_its_rows(conn, given, monkeypatch):

@@ -1,0 +1,113 @@
+"""Reads one market's rows of expired days from the lake's Parquet files."""
+
+from __future__ import annotations
+
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from cachetools import LRUCache
+from gevent import get_hub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pyarrow as pa
+    from pyarrow import fs, parquet
+
+    from config.settings import Settings
+
+MAX_FOOTERS = 512  # kept of files, which never change: some 10 kB each
+
+
+class LakeFiles:
+    """The lake's files, read in threads of gevent's pool, as neither the disk nor an object store waits on its loop.
+
+    Arrow is imported when the first file is read: most processes never read one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._files: fs.FileSystem | None = None
+        self._footers: LRUCache[str, parquet.FileMetaData] = LRUCache(MAX_FOOTERS)
+        self._lock = Lock()
+
+    def rows(self, paths: Iterable[str], market_id: str, columns: Sequence[str]) -> pa.Table:
+        """Return a market's rows of some files, in their order; OSError: one cannot be read."""
+        table: pa.Table = get_hub().threadpool.apply(partial(self._read, list(paths), market_id, list(columns)))
+        return table
+
+    def _read(self, paths: list[str], market_id: str, columns: list[str]) -> pa.Table:
+        from pyarrow import ArrowException  # noqa: PLC0415 (see above)
+
+        try:
+            return self._tables(paths, market_id, columns)
+        except ArrowException as error:  # a file is not Parquet
+            raise OSError(str(error)) from error
+
+    def _tables(self, paths: list[str], market_id: str, columns: list[str]) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415 (see above)
+        from pyarrow import compute, parquet  # noqa: PLC0415
+
+        found = []
+        for path in paths:
+            files, name = self._opened(path)
+            with files.open_input_file(name) as source:
+                file = parquet.ParquetFile(source, metadata=self._footers.get(name))
+                with self._lock:
+                    self._footers[name] = file.metadata
+                groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), market_id)]
+                rows = file.read_row_groups(groups, [*columns, "market_id"], use_threads=False)
+            found.append(rows.filter(compute.equal(rows["market_id"], market_id)).select(columns))
+        return pa.concat_tables(found)
+
+    def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
+        from pyarrow import fs  # noqa: PLC0415
+
+        with self._lock:
+            if self._files is None:
+                self._files = fs.LocalFileSystem()
+                if path.startswith("s3://"):
+                    key, secret = self._settings.lake_s3_key, self._settings.lake_s3_secret
+                    self._files = fs.S3FileSystem(
+                        access_key=key and key.get_secret_value(),
+                        secret_key=secret and secret.get_secret_value(),
+                        region=self._settings.lake_s3_region or None,
+                        endpoint_override=self._settings.lake_s3_endpoint or None,
+                        connect_timeout=5,
+                        request_timeout=20,
+                    )
+            return self._files, path.partition("://")[2]
+
+
+def _may_have(group: parquet.RowGroupMetaData, market_id: str) -> bool:
+    """Return whether a group of rows may have some of a market: rows are sorted by it."""
+    for number in range(group.num_columns):
+        column = group.column(number)
+        if column.path_in_schema == "market_id" and column.is_stats_set:
+            known = column.statistics
+            return not known.has_min_max or known.min <= market_id <= known.max
+    return True
+
+
+def micro(amounts: pa.ChunkedArray) -> list[int | None]:
+    """Return decimals as whole micro-units."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    whole = pa.decimal128(amounts.type.precision, 0)
+    return [
+        each
+        for chunk in amounts.chunks
+        for each in pa.Array.from_buffers(whole, len(chunk), chunk.buffers(), offset=chunk.offset)
+        .cast(pa.int64())
+        .to_pylist()
+    ]
+
+
+def array(values: Iterable[Any]) -> str:
+    """Return values as the text of a PostgreSQL array: whole numbers, hexadecimal digits or None.
+
+    >>> array([1, None, "0f"])
+    '{1,NULL,0f}'
+    """
+    return f"{{{','.join('NULL' if value is None else str(value) for value in values)}}}"

@@ -1,0 +1,233 @@
+"""Trades of days that the database has dropped, by the same queries: they read the lake's rows and the database's."""
+
+from __future__ import annotations
+
+import logging
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from api.data.lake import array, micro
+from api.data.statements import run
+from api.errors import Problem
+from api.schemas.requests import EARLIEST
+from sql.queries import lake as queries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import date, datetime
+
+    from api.data.lake import LakeFiles
+    from api.data.lookup import MarketRef
+    from api.data.pool import Pool
+
+log = logging.getLogger("presage.api")
+
+HOT_FROM_TTL_S = 60.0  # retention drops nothing before ten minutes have passed
+COLUMNS = ("ts", "outcome", "trade_id", "seq", "side", "price", "size", "value_usd", "tx_hash")
+# In place of the table, of which nothing may be doubled: for ten minutes and more, rows are in both.
+TRADES = """with trades as not materialized (
+    select ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash from public.trades
+    union all
+    select
+        'epoch'::timestamptz + lake.us * interval '1 microsecond', %(market_key)s::integer, lake.outcome,
+        lake.trade_id, lake.seq, lake.side, lake.price, lake.size, lake.value_usd, decode(lake.tx_hash, 'hex')
+    from unnest(
+        %(lake_us)s::bigint[], %(lake_outcome)s::smallint[], %(lake_trade_id)s::bigint[], %(lake_seq)s::bigint[],
+        %(lake_side)s::smallint[], %(lake_price)s::bigint[], %(lake_size)s::bigint[], %(lake_value_usd)s::bigint[],
+        %(lake_tx_hash)s::text[]
+    ) as lake (us, outcome, trade_id, seq, side, price, size, value_usd, tx_hash)
+    where not exists (
+        select from public.trades stored
+        where stored.market_key = %(market_key)s and stored.ts < %(lake_until)s::timestamptz
+            and stored.trade_id = lake.trade_id
+    )
+)"""
+
+
+class Query(NamedTuple):
+    """A query, as `sql.queries` has them."""
+
+    sql: str
+    operation: Any
+
+
+@cache
+def over_trades(query: Any) -> Query:
+    """Return a query that reads the table `trades` as one that also reads rows of the lake."""
+    text = query.sql.lstrip()
+    rest = f", {text[5:]}" if text.lower().startswith("with ") else f"\n{text}"
+    return Query(TRADES + rest, query.operation)
+
+
+class PastTrades:
+    """The trades of a market, as far back as the lake has them."""
+
+    def __init__(self, reads: Pool, files: LakeFiles | None = None) -> None:
+        self._reads, self._files = reads, files
+        self._hot_from: tuple[datetime | None, float] = (None, float("-inf"))  # and when to look again
+
+    def hot_from(self) -> datetime | None:
+        """Return the instant from which on the database has all trades; None: there is nothing older."""
+        if self._files is None:
+            return None
+        found, until = self._hot_from
+        if time.monotonic() > until:
+            row = self._run(queries.hot_from, {"name": "trades"})
+            found = row and row[0]
+            self._hot_from = found, time.monotonic() + HOT_FROM_TTL_S
+        return found
+
+    def newest(
+        self,
+        query: Callable[..., Any],
+        market: MarketRef,
+        outcome: int | None,
+        *,
+        since: datetime,
+        until: datetime,
+        limit: int,
+        most: int | None = None,
+        **arguments: Any,
+    ) -> tuple[str, int] | None:
+        """Return what a query of the newest rows of a range returns, its text and their number.
+
+        Days are read from the newest on, until they are enough; of each, at most an outcome's `most` newest trades.
+        None: the database has all of the range's trades.
+        """
+        hot_from = self.hot_from()
+        if hot_from is None or since >= hot_from:
+            return None
+        days = self._days(market, outcome, since, min(until, hot_from))
+        if not days:
+            return None
+        asked = {"since": since, "until": until, "limit": limit, **arguments}
+        text, count, portion = "", 0, 1
+        rows = Rows()
+        while days and count < limit:
+            taken, days = days[:portion], days[portion:]
+            rows.add(self._rows(market, taken, outcome, since, until, most))
+            portion *= 2
+            if len(rows) >= limit or not days:
+                text, count = self.read(query, market, rows, outcome=outcome, **asked)
+        return text, count
+
+    def whole(
+        self,
+        query: Callable[..., Any],
+        market: MarketRef,
+        *,
+        outcome: int,
+        range_: tuple[datetime, datetime],
+        **arguments: Any,
+    ) -> Any:
+        """Return what a query returns that reads all trades of a range; None: the database has all of them."""
+        since, until = range_
+        hot_from = self.hot_from()
+        if hot_from is None or since >= hot_from:
+            return None
+        days = self._days(market, outcome, since, min(until, hot_from))
+        if not days:
+            return None
+        rows = self._rows(market, days, outcome, since, until)
+        return self.read(query, market, rows, outcome=outcome, **arguments)
+
+    def last(self, query: Callable[..., Any], market: MarketRef, outcome: int, *, until: datetime) -> Any:
+        """Return what a query of the last trade before an instant returns; None: there was none."""
+        hot_from = self.hot_from()
+        for day in () if hot_from is None else self._days(market, outcome, EARLIEST, min(until, hot_from)):
+            rows = self._rows(market, [day], outcome, EARLIEST, until, 1)
+            found = self.read(query, market, rows, outcome=outcome, until=until) if rows else None
+            if found is not None:
+                return found
+        return None
+
+    def _days(self, market: MarketRef, outcome: int | None, since: datetime, until: datetime) -> list[date]:
+        """Return the days of a range on which there were trades, newest first."""
+        asked = {"market_key": market.key, "outcome": outcome, "since": since, "until": until}
+        return [day for (day,) in self._run(queries.trade_days, asked)]
+
+    def _rows(  # noqa: PLR0917 (a range of one market)
+        self,
+        market: MarketRef,
+        days: Sequence[date],
+        outcome: int | None,
+        since: datetime,
+        until: datetime,
+        most: int | None = None,
+    ) -> Rows:
+        """Return a market's trades of some days in a range; Problem: a file cannot be read."""
+        assert self._files is not None
+        stored = dict(self._run(queries.paths, {"name": "trades", "days": list(days)}))
+        rows = Rows()
+        try:
+            for day in days:
+                if paths := stored.get(day):
+                    table = self._files.rows(paths, market.market_id, COLUMNS)
+                    rows.add(Rows.of(table, outcome, since, until, most))
+        except OSError as error:
+            log.warning("files of the lake cannot be read: %s", error)
+            raise Problem(
+                "overloaded",
+                "Trades of expired days cannot be read at the moment",
+                hint="Retry in a minute, or ask for a later `from`",
+                headers={"Retry-After": "60"},
+            ) from None
+        return rows
+
+    def read(self, query: Callable[..., Any], market: MarketRef, rows: Rows, **arguments: Any) -> Any:
+        """Run a query over the database's trades and rows of the lake."""
+        place = {"market_key": market.key, "lake_until": self.hot_from()}
+        return self._run(over_trades(query), {**arguments, **place, **rows.arguments()})
+
+    def _run(self, query: Any, arguments: Mapping[str, Any]) -> Any:
+        return self._reads.read(lambda conn: run(conn, query, arguments))
+
+
+class Rows:
+    """Trades in columns, as `TRADES` takes them."""
+
+    def __init__(self, columns: Sequence[list[Any]] = ()) -> None:
+        self.columns = list(columns) or [[] for _ in COLUMNS]
+
+    @classmethod
+    def of(cls, table: Any, outcome: int | None, since: datetime, until: datetime, most: int | None) -> Rows:
+        """Return a day's rows that are in a range, of one outcome or of all; the `most` newest of each."""
+        from pyarrow import compute, concat_tables, scalar  # noqa: PLC0415 (imported once a file was read)
+
+        table = table.filter(
+            compute.and_(
+                compute.greater_equal(table["ts"], scalar(since, table["ts"].type)),
+                compute.less(table["ts"], scalar(until, table["ts"].type)),
+            )
+        )
+        of_outcome = [
+            table.filter(compute.equal(table["outcome"], each))
+            for each in ([outcome] if outcome is not None else table["outcome"].unique().to_pylist())
+        ]
+        table = concat_tables([each.slice(max(0, len(each) - (most or len(each)))) for each in of_outcome] or [table])
+        ts, outcomes, trade_ids, seqs, sides, *amounts, hashes = (table[name] for name in COLUMNS)
+        return cls(
+            [
+                ts.cast("int64").to_pylist(),
+                outcomes.to_pylist(),
+                trade_ids.to_pylist(),
+                seqs.to_pylist(),
+                [1 if side == "BUY" else -1 for side in sides.to_pylist()],
+                *(micro(amount) for amount in amounts),
+                [value and value[2:] for value in hashes.to_pylist()],
+            ]
+        )
+
+    def add(self, other: Rows) -> None:
+        """Append other rows."""
+        for mine, theirs in zip(self.columns, other.columns, strict=True):
+            mine.extend(theirs)
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def arguments(self) -> dict[str, str]:
+        """Return the query's parameters."""
+        names = ("us", *COLUMNS[1:])
+        return {f"lake_{name}": array(column) for name, column in zip(names, self.columns, strict=True)}
