@@ -12,9 +12,10 @@ from benchmarks.capacity import rows
 from benchmarks.capacity.exchange import Exchange, discover
 from benchmarks.capacity.feeds import Feeds
 from benchmarks.capacity.measuring import DATABASE, EXCHANGE, LEADER, SETTLE_S, STANDBY, Measurement, ProgressReporter
-from benchmarks.capacity.subscriber import Subscriber, api
+from benchmarks.capacity.subscriber import Subscriber
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
+from benchmarks.served import api
 from cli.stack.processes import StartError, Supervisor
 from upstream.transport.errors import UpstreamError
 
@@ -196,10 +197,10 @@ def lag(conn: Connection, window: MeasuredWindow) -> Figure:
 
 def subscribed(bench: Bench, supervisor: Supervisor, seconds: float) -> Subscriber:
     """Start the API and a subscriber that is away for a part of the measurement, from its first third on."""
-    program, url = api(bench)
+    program, port, path = api(bench)
     supervisor.start(program)
     supervisor.wait(program.name)
-    subscriber = Subscriber(url, leaves_after_s=seconds / 3, away_s=min(AWAY_S, seconds / 3))
+    subscriber = Subscriber(f"ws://127.0.0.1:{port}{path}", leaves_after_s=seconds / 3, away_s=min(AWAY_S, seconds / 3))
     subscriber.start()
     return subscriber
 
@@ -214,7 +215,7 @@ def received(conn: Connection, subscriber: Subscriber) -> Figure:
         target=Target("value", "==", 0),
         detail={
             "received": got.messages,
-            "received in the resume": got.resumed,
+            "received since it resumed": got.resumed,
             "replays called incomplete": got.incomplete,
         },
     )

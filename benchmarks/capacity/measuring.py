@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, LiteralString, NamedTuple, cast
 
 from benchmarks.capacity.processes import cpu_s, memory_mb, parent
 from benchmarks.harness import slope
-from benchmarks.ingest.sustained import thinned
 from cli.stack.processes import StartError
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class Measurement:
             self._progress(self._line(took, seconds, spent))
         after, to_s = self._exchange.sent(), self._read(NOW)
         self._settle(after.clock_ms, to_s)
-        growth = slope(thinned(held))
+        growth = slope(held)
         return MeasuredWindow(
             took, before, after, from_s, to_s, offset, spent, memory, growth, lead_changes, caught_up_s
         )

@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from cli.stack.plan import ROOT
-from cli.stack.ports import choose
-from cli.stack.processes import Program, StartError
-from cli.stack.readiness import answers
-
-if TYPE_CHECKING:
-    from benchmarks.database import Bench
+from cli.stack.processes import StartError
 
 EVENT = re.compile(r'"type":"(?!replay_completed")\w+","seq":(\d+)')
 INCOMPLETE = '"complete":false'
@@ -30,26 +23,9 @@ class Received(NamedTuple):
 
     messages: int
     missing: int  # numbers between the first and the last one that did not come, or came in another order
-    resumed: int  # messages that were committed while it was away
+    resumed: int  # of them, those since it came back: replayed ones, then live ones
     incomplete: int  # replays that were
     behind: int  # messages after the last one that did not come in time
-
-
-def api(bench: Bench) -> tuple[Program, str]:
-    """Return one worker of the API as a program, and the address of its stream with a key."""
-    from cli import api_keys
-
-    port = choose(None).api
-    token = api_keys.create(bench.url, "bench@example.com", "bench", "enterprise")
-    program = Program(
-        "api",
-        [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf", "api.app:app"],
-        bench.folder / "api.log",
-        environment={"DATABASE_URL": bench.url, "PRESAGE_API_PORT": str(port), "PRESAGE_API_WORKERS": "1"},
-        directory=ROOT,
-        is_ready=lambda: answers(f"http://127.0.0.1:{port}/health"),
-    )
-    return program, f"ws://127.0.0.1:{port}/stream?api_key={token}"
 
 
 class Subscriber(threading.Thread):

@@ -102,7 +102,7 @@ def measure(
     lost = float("inf") if p99 is None else p99 / 1000
     yield figure("lag p99, exchange to commit", lost, "s", target=Target("value", "<", 1.0))
     yield figure("memory of the feed", memory[-1][1], "MB")
-    yield figure("growth of it", slope(thinned(shown)), "MB/min", target=Target("value", "<", 1.0))
+    yield figure("growth of it", slope(shown), "MB/min", target=Target("value", "<", 1.0))
 
 
 def discover(url: str, gamma_url: str) -> None:
@@ -139,8 +139,3 @@ def stored(conn: Any) -> int:
 def resident_mb(pid: int) -> float:
     """Return a process's resident memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_KB / 1024
-
-
-def thinned(points: list[tuple[float, float]], most: int = 300) -> list[tuple[float, float]]:
-    """Return at most `most` points, evenly spaced."""
-    return points[:: max(1, len(points) // most)]

@@ -17,13 +17,13 @@ from benchmarks import document
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import slope
-from benchmarks.ingest.sustained import resident_mb, thinned
+from benchmarks.ingest.sustained import resident_mb
+from benchmarks.served import api
 from benchmarks.stream import blocks
 from benchmarks.stream.load import RATE, Load, children, listened, until_open
 from cli.stack.plan import ROOT
 from cli.stack.ports import choose
-from cli.stack.processes import Program, Supervisor
-from cli.stack.readiness import answers
+from cli.stack.processes import Supervisor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,24 +66,13 @@ def measured(options: Options, report: Callable[[str], None]) -> Iterator[Figure
 
 def ours(bench: Bench, options: Options, report: Callable[[str], None]) -> Any:
     """Measure one worker; return its load with a thousand clients."""
-    from cli import api_keys
     from sql.database import connect
 
-    port = choose(None).api
-    token = api_keys.create(bench.url, "bench@example.com", "bench", "enterprise")
-    path = f"/stream?api_key={token}"
-    api = Program(
-        "api",
-        [sys.executable, "-m", "gunicorn", "-c", "python:api.server.gunicorn_conf", "api.app:app"],
-        bench.folder / "api.server.log",
-        environment={"DATABASE_URL": bench.url, "PRESAGE_API_PORT": str(port), "PRESAGE_API_WORKERS": "1"},
-        directory=ROOT,
-        is_ready=lambda: answers(f"http://127.0.0.1:{port}/health"),
-    )
+    program, port, path = api(bench)
     with Supervisor(report, restart=False) as supervisor, connect(bench.url, autocommit=True) as conn:
-        supervisor.start(api)
-        supervisor.wait("api")
-        worker = children(api.pid or 0)[0]
+        supervisor.start(program)
+        supervisor.wait(program.name)
+        worker = children(program.pid or 0)[0]
         for clients in (1, 100):
             few = listened(bench, worker, port, path, clients=clients)
             label = "1 client" if clients == 1 else f"{clients} clients"
@@ -255,7 +244,7 @@ def stalled(
     yield figure(f"worker's memory with {STALLED} stalled clients", memory[-1][1], "MB")
     yield figure(
         f"growth of that memory, over {seconds / 60:.0f} min",
-        slope(thinned(shown)),
+        slope(shown),
         "MB/min",
         target=Target("value", "<", 1.0),
     )
