@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
+from datetime import timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gevent.lock import BoundedSemaphore
 
 from api.data.lake import array, micro
 from api.data.statements import run
@@ -14,8 +17,10 @@ from api.schemas.requests import EARLIEST
 from sql.queries import lake as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
     from datetime import date, datetime
+
+    import pyarrow as pa
 
     from api.data.lake import LakeFiles
     from api.data.lookup import MarketRef
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("presage.api")
 
 HOT_FROM_TTL_S = 60.0  # retention drops nothing before ten minutes have passed
+MAX_ROWS = 200_000  # of a question: more than 20,000 candles of a second usually take
+MAX_AT_ONCE = 2  # questions whose rows a process holds, up to 100 MB each
 COLUMNS = ("ts", "outcome", "trade_id", "seq", "side", "price", "size", "value_usd", "tx_hash")
 # In place of the table, of which nothing may be doubled: for ten minutes and more, rows are in both.
 TRADES = """with trades as not materialized (
@@ -66,6 +73,7 @@ class PastTrades:
     def __init__(self, reads: Pool, files: LakeFiles | None = None) -> None:
         self._reads, self._files = reads, files
         self._hot_from: tuple[datetime | None, float] = (None, float("-inf"))  # and when to look again
+        self._turns = BoundedSemaphore(MAX_AT_ONCE)
 
     def hot_from(self) -> datetime | None:
         """Return the instant from which on the database has all trades; None: there is nothing older."""
@@ -93,23 +101,23 @@ class PastTrades:
         """Return what a query of the newest rows of a range returns, its text and their number.
 
         Days are read from the newest on, until they are enough; of each, at most an outcome's `most` newest trades.
-        None: the database has all of the range's trades.
+        None: the database has all of the range's trades. Problem: it takes more than MAX_ROWS trades.
         """
-        hot_from = self.hot_from()
-        if hot_from is None or since >= hot_from:
-            return None
-        days = self._days(market, outcome, since, min(until, hot_from))
+        days = self._days(market, outcome, since, until)
         if not days:
             return None
-        asked = {"since": since, "until": until, "limit": limit, **arguments}
-        text, count, portion = "", 0, 1
-        rows = Rows()
-        while days and count < limit:
-            taken, days = days[:portion], days[portion:]
-            rows.add(self._rows(market, taken, outcome, since, until, most))
-            portion *= 2
-            if len(rows) >= limit or not days:
-                text, count = self.read(query, market, rows, outcome=outcome, **asked)
+        rows, wanted = Rows(), limit
+        with self._turns:
+            while True:
+                while days and len(rows) < wanted and rows.whole_from is None:
+                    self._load(rows, days.pop(0), market, outcome, since, until, most)
+                asked = {"since": max(since, rows.whole_from or since), "until": until, "limit": limit, **arguments}
+                text, count = self._read(query, market, rows, outcome=outcome, **asked)
+                if count >= limit or not days or rows.whole_from is not None:
+                    break
+                wanted = 2 * max(wanted, len(rows))
+        if count < limit and rows.whole_from is not None:
+            raise too_many("limit", "a smaller one, or a shorter range")
         return text, count
 
     def whole(
@@ -122,49 +130,52 @@ class PastTrades:
         **arguments: Any,
     ) -> Any:
         """Return what a query returns that reads all trades of a range; None: the database has all of them."""
-        since, until = range_
-        hot_from = self.hot_from()
-        if hot_from is None or since >= hot_from:
-            return None
-        days = self._days(market, outcome, since, min(until, hot_from))
+        days = self._days(market, outcome, *range_)
         if not days:
             return None
-        rows = self._rows(market, days, outcome, since, until)
-        return self.read(query, market, rows, outcome=outcome, **arguments)
+        rows = Rows()
+        with self._turns:
+            for day in days:
+                self._load(rows, day, market, outcome, *range_)
+                if rows.whole_from is not None:
+                    raise too_many("limit", "a smaller one, or a shorter range")
+            return self._read(query, market, rows, outcome=outcome, **arguments)
 
     def last(self, query: Callable[..., Any], market: MarketRef, outcome: int, *, until: datetime) -> Any:
         """Return what a query of the last trade before an instant returns; None: there was none."""
-        hot_from = self.hot_from()
-        for day in () if hot_from is None else self._days(market, outcome, EARLIEST, min(until, hot_from)):
-            rows = self._rows(market, [day], outcome, EARLIEST, until, 1)
-            found = self.read(query, market, rows, outcome=outcome, until=until) if rows else None
+        for day in self._days(market, outcome, EARLIEST, until):
+            rows = Rows()
+            self._load(rows, day, market, outcome, EARLIEST, until, 1)
+            found = self._read(query, market, rows, outcome=outcome, until=until) if len(rows) else None
             if found is not None:
                 return found
         return None
 
     def _days(self, market: MarketRef, outcome: int | None, since: datetime, until: datetime) -> list[date]:
-        """Return the days of a range on which there were trades, newest first."""
-        asked = {"market_key": market.key, "outcome": outcome, "since": since, "until": until}
+        """Return the days of a range on which there were trades that have expired, newest first."""
+        hot_from = self.hot_from()
+        if hot_from is None or since >= hot_from:
+            return []
+        asked = {"market_key": market.key, "outcome": outcome, "since": since, "until": min(until, hot_from)}
         return [day for (day,) in self._run(queries.trade_days, asked)]
 
-    def _rows(  # noqa: PLR0917 (a range of one market)
+    def _load(  # noqa: PLR0917 (a range of one market)
         self,
+        rows: Rows,
+        day: date,
         market: MarketRef,
-        days: Sequence[date],
         outcome: int | None,
         since: datetime,
         until: datetime,
         most: int | None = None,
-    ) -> Rows:
-        """Return a market's trades of some days in a range; Problem: a file cannot be read."""
+    ) -> None:
+        """Add a market's trades of a day that are in a range; Problem: a file cannot be read."""
         assert self._files is not None
-        stored = dict(self._run(queries.paths, {"name": "trades", "days": list(days)}))
-        rows = Rows()
+        stored = dict(self._run(queries.paths, {"name": "trades", "days": [day]}))
+        if not (paths := stored.get(day)):
+            return
         try:
-            for day in days:
-                if paths := stored.get(day):
-                    table = self._files.rows(paths, market.market_id, COLUMNS)
-                    rows.add(Rows.of(table, outcome, since, until, most))
+            table = self._files.rows(paths, market.market_id, COLUMNS)
         except OSError as error:
             log.warning("files of the lake cannot be read: %s", error)
             raise Problem(
@@ -173,9 +184,9 @@ class PastTrades:
                 hint="Retry in a minute, or ask for a later `from`",
                 headers={"Retry-After": "60"},
             ) from None
-        return rows
+        rows.add(table, outcome, since, until, most)
 
-    def read(self, query: Callable[..., Any], market: MarketRef, rows: Rows, **arguments: Any) -> Any:
+    def _read(self, query: Callable[..., Any], market: MarketRef, rows: Rows, **arguments: Any) -> Any:
         """Run a query over the database's trades and rows of the lake."""
         place = {"market_key": market.key, "lake_until": self.hot_from()}
         return self._run(over_trades(query), {**arguments, **place, **rows.arguments()})
@@ -185,14 +196,15 @@ class PastTrades:
 
 
 class Rows:
-    """Trades in columns, as `TRADES` takes them."""
+    """Trades in columns, as `TRADES` takes them; at most MAX_ROWS, the newest ones."""
 
-    def __init__(self, columns: Sequence[list[Any]] = ()) -> None:
-        self.columns = list(columns) or [[] for _ in COLUMNS]
+    def __init__(self) -> None:
+        self._columns: list[list[Any]] = [[] for _ in COLUMNS]
+        self.whole_from: datetime | None = None
+        """The start of the first second of which none was left out; None: none was left out at all."""
 
-    @classmethod
-    def of(cls, table: Any, outcome: int | None, since: datetime, until: datetime, most: int | None) -> Rows:
-        """Return a day's rows that are in a range, of one outcome or of all; the `most` newest of each."""
+    def add(self, table: pa.Table, outcome: int | None, since: datetime, until: datetime, most: int | None) -> None:
+        """Add a day's rows that are in a range, of one outcome or of all; the `most` newest of each."""
         from pyarrow import compute, concat_tables, scalar  # noqa: PLC0415 (imported once a file was read)
 
         table = table.filter(
@@ -206,28 +218,37 @@ class Rows:
             for each in ([outcome] if outcome is not None else table["outcome"].unique().to_pylist())
         ]
         table = concat_tables([each.slice(max(0, len(each) - (most or len(each)))) for each in of_outcome] or [table])
+        if len(self) + len(table) > MAX_ROWS:  # sorted by time, as they are of one outcome, or few
+            table = table.sort_by("ts").slice(len(table) - (MAX_ROWS - len(self)))
+            first = table["ts"][0].as_py() if len(table) else until
+            self.whole_from = first.replace(microsecond=0) + timedelta(seconds=1)
         ts, outcomes, trade_ids, seqs, sides, *amounts, hashes = (table[name] for name in COLUMNS)
-        return cls(
-            [
-                ts.cast("int64").to_pylist(),
-                outcomes.to_pylist(),
-                trade_ids.to_pylist(),
-                seqs.to_pylist(),
-                [1 if side == "BUY" else -1 for side in sides.to_pylist()],
-                *(micro(amount) for amount in amounts),
-                [value and value[2:] for value in hashes.to_pylist()],
-            ]
-        )
-
-    def add(self, other: Rows) -> None:
-        """Append other rows."""
-        for mine, theirs in zip(self.columns, other.columns, strict=True):
-            mine.extend(theirs)
+        more = [
+            ts.cast("int64").to_pylist(),
+            outcomes.to_pylist(),
+            trade_ids.to_pylist(),
+            seqs.to_pylist(),
+            [1 if side == "BUY" else -1 for side in sides.to_pylist()],
+            *(micro(amount) for amount in amounts),
+            [value and value[2:] for value in hashes.to_pylist()],
+        ]
+        for mine, theirs in zip(self._columns, more, strict=True):
+            mine += theirs  # noqa: PLW2901 (in place)
 
     def __len__(self) -> int:
-        return len(self.columns[0])
+        return len(self._columns[0])
 
     def arguments(self) -> dict[str, str]:
         """Return the query's parameters."""
         names = ("us", *COLUMNS[1:])
-        return {f"lake_{name}": array(column) for name, column in zip(names, self.columns, strict=True)}
+        return {f"lake_{name}": array(column) for name, column in zip(names, self._columns, strict=True)}
+
+
+def too_many(name: str, allowed: str) -> Problem:
+    """Return the Problem for a question that takes more expired trades than one answer may."""
+    return Problem(
+        "invalid_parameter",
+        f"`{name}` would take more than {MAX_ROWS:,} trades of expired days",
+        hint=f"Allowed: {allowed}",
+        errors=[{"name": name, "detail": f"more than {MAX_ROWS:,} expired trades", "allowed": allowed}],
+    )

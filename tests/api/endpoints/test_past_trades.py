@@ -215,6 +215,29 @@ def test_an_object_store_is_read(conn, asking, database_url, write, add_market, 
     assert answers(asking(), [("/v1/markets/busy/trades", {})]) != before  # without the key
 
 
+def test_a_question_that_takes_too_many_trades_is_refused_unless_fewer_are_enough(
+    conn, asking, given, write, add_market, add_trades, monkeypatch
+):
+    market = add_market("busy")
+    add_trades(market, [{"ts": FIRST + dt.timedelta(seconds=n // 2)} for n in range(40)])
+    asked = [("/v1/markets/busy/price-history", {"resolution": "1s", "limit": limit}) for limit in (4, 5)]
+    before = answers(asking(), asked)
+    write()
+    say(conn, given)
+    drop(conn, given)
+    monkeypatch.setattr("api.data.past_trades.MAX_ROWS", 9)  # of 4.5 seconds
+
+    fewer, more = answers(asking(), asked)
+    filled = asking().ask(
+        "/v1/markets/busy/price-history", resolution="1s", fill="previous", to=int(FIRST.timestamp() * 1000) + 30_000
+    )
+
+    assert fewer == before[0]
+    assert more[0] == filled.status_code == 400
+    assert filled.json["errors"][0]["name"] == "limit"
+    assert "more than 9 trades" in filled.json["detail"]
+
+
 def test_without_a_lake_nothing_is_looked_for(conn, asking, given, add_market, add_trades, monkeypatch):
     add_trades(add_market("busy"), [{"ts": FIRST}])
     monkeypatch.setattr(LakeFiles, "rows", lambda *_: pytest.fail("a file is read"))
