@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from cachetools import LRUCache
 from gevent import get_hub
+from gevent.monkey import get_original
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,14 +23,19 @@ MAX_FOOTERS = 512  # kept of files, which never change: some 10 kB each
 class LakeFiles:
     """The lake's files, read in threads of gevent's pool, as neither the disk nor an object store waits on its loop.
 
-    Arrow is imported when the first file is read: most processes never read one.
+    Arrow is imported where there is a lake, and not by the first question: in a thread of the pool, the import would
+    wait for gevent's loop; in a greenlet, all others would wait for the import.
     """
 
     def __init__(self, settings: Settings) -> None:
+        import pyarrow as pa  # noqa: PLC0415 (see above)
+        from pyarrow import compute, fs, parquet  # noqa: PLC0415
+
+        self._pa, self._compute, self._fs, self._parquet = pa, compute, fs, parquet
         self._settings = settings
         self._files: fs.FileSystem | None = None
         self._footers: LRUCache[str, parquet.FileMetaData] = LRUCache(MAX_FOOTERS)
-        self._lock = Lock()
+        self._lock = get_original("threading", "Lock")()  # as gevent's are not for threads of its pool
 
     def rows(self, paths: Iterable[str], market_id: str, columns: Sequence[str]) -> pa.Table:
         """Return a market's rows of some files, in their order; OSError: one cannot be read."""
@@ -38,38 +43,33 @@ class LakeFiles:
         return table
 
     def _read(self, paths: list[str], market_id: str, columns: list[str]) -> pa.Table:
-        from pyarrow import ArrowException  # noqa: PLC0415 (see above)
-
         try:
             return self._tables(paths, market_id, columns)
-        except ArrowException as error:  # a file is not Parquet
+        except self._pa.ArrowException as error:  # a file is not Parquet
             raise OSError(str(error)) from error
 
     def _tables(self, paths: list[str], market_id: str, columns: list[str]) -> pa.Table:
-        import pyarrow as pa  # noqa: PLC0415 (see above)
-        from pyarrow import compute, parquet  # noqa: PLC0415
-
         found = []
         for path in paths:
             files, name = self._opened(path)
             with files.open_input_file(name) as source:
-                file = parquet.ParquetFile(source, metadata=self._footers.get(name))
+                with self._lock:
+                    footer = self._footers.get(name)
+                file = self._parquet.ParquetFile(source, metadata=footer)
                 with self._lock:
                     self._footers[name] = file.metadata
                 groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), market_id)]
                 rows = file.read_row_groups(groups, [*columns, "market_id"], use_threads=False)
-            found.append(rows.filter(compute.equal(rows["market_id"], market_id)).select(columns))
-        return pa.concat_tables(found)
+            found.append(rows.filter(self._compute.equal(rows["market_id"], market_id)).select(columns))
+        return self._pa.concat_tables(found)
 
     def _opened(self, path: str) -> tuple[fs.FileSystem, str]:
-        from pyarrow import fs  # noqa: PLC0415
-
         with self._lock:
             if self._files is None:
-                self._files = fs.LocalFileSystem()
+                self._files = self._fs.LocalFileSystem()
                 if path.startswith("s3://"):
                     key, secret = self._settings.lake_s3_key, self._settings.lake_s3_secret
-                    self._files = fs.S3FileSystem(
+                    self._files = self._fs.S3FileSystem(
                         access_key=key and key.get_secret_value(),
                         secret_key=secret and secret.get_secret_value(),
                         region=self._settings.lake_s3_region or None,

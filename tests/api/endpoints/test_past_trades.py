@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,9 +23,10 @@ from orchestration.lake import writing
 from orchestration.lake.catalogue import Lake
 from orchestration.lake.tables import BY_NAME
 from orchestration.maintenance import retention
-from tests.api.conftest import Client, generous
+from tests.api.conftest import Client, generous, serving
 from tests.effort import examples
 from tests.object_store import object_store  # noqa: F401 (a fixture)
+from tests.patience import PATIENCE_S
 
 FIRST = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
 DAYS = 4
@@ -213,6 +217,27 @@ def test_an_object_store_is_read(conn, asking, database_url, write, add_market, 
 
     assert answers(asking(stored), [("/v1/markets/busy/trades", {})]) == before
     assert answers(asking(), [("/v1/markets/busy/trades", {})]) != before  # without the key
+
+
+def test_a_server_answers_many_such_questions_at_once(conn, database_url, given, write, add_market, add_trades):
+    history(add_market, add_trades)
+    write()
+    say(conn, given)
+    drop(conn, given)
+    key = generous(conn, "someone@example.com")
+    asked = [f"/v1/markets/busy/trades?outcome={n % 2}&limit={200 + n // 2}" for n in range(24)]
+
+    with serving(database_url, PRESAGE_LAKE=given.lake) as server, ThreadPoolExecutor(12) as pool:
+
+        def ask(path):
+            request = urllib.request.Request(server.url + path, headers={"X-API-Key": key})
+            with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+                return json.load(answer)
+
+        found = list(pool.map(ask, asked))
+
+    assert [len(trades) for trades in found] == [200 + n // 2 for n in range(24)]
+    assert all(trades[0]["ts"] > trades[-1]["ts"] for trades in found)
 
 
 def test_a_question_that_takes_too_many_trades_is_refused_unless_fewer_are_enough(
