@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from api.data.cache import Cache
 from api.data.cursor import Cursors
+from api.data.expired import Expired
 from api.data.lookup import MarketLookup
 from api.data.past_trades import PastTrades
 from api.data.proxy import ExchangeProxy
@@ -20,6 +21,7 @@ from api.metering.meter import Meter
 from api.metering.recovery import Recovery
 from api.metering.unauthenticated import UnauthenticatedRequests
 from api.metrics.counts import FAILED_KEYS
+from api.replay.expired_books import ExpiredBooks
 from api.replay.sessions import ReplaySessions
 from api.server.address import SITE_TOKEN, Networks, Proxies
 from api.server.connections import Connections
@@ -97,7 +99,8 @@ class Service:
             pool = self.unauthenticated_pool or self.writes
             self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
-        self.past_trades = PastTrades(self.reads, self.lake)
+        expired = Expired(self.reads, self.lake)
+        self.past_trades, self.expired_books = PastTrades(expired), ExpiredBooks(expired)
         self.cursors = Cursors(self._cursor_secrets)
         self.hub.keep_following = partial(keep_following, self.writes)
 

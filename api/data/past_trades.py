@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from datetime import timedelta
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from gevent.lock import BoundedSemaphore
-
+from api.data import expired
+from api.data.expired import beside, too_many
 from api.data.lake import array, micro
-from api.data.statements import run
-from api.errors import Problem
 from api.schemas.requests import EARLIEST
 from sql.queries import lake as queries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from datetime import date, datetime
 
     import pyarrow as pa
 
-    from api.data.lake import LakeFiles
+    from api.data.expired import Expired
     from api.data.lookup import MarketRef
-    from api.data.pool import Pool
 
-log = logging.getLogger("presage.api")
-
-HOT_FROM_TTL_S = 60.0  # retention drops nothing before ten minutes have passed
-MAX_ROWS = 200_000  # of a question: more than 20,000 candles of a second usually take
-MAX_AT_ONCE = 2  # questions whose rows a process holds, up to 100 MB each
 COLUMNS = ("ts", "outcome", "trade_id", "seq", "side", "price", "size", "value_usd", "tx_hash")
 # In place of the table, of which nothing may be doubled: for ten minutes and more, rows are in both.
-TRADES = """with trades as not materialized (
+TRADES = """
     select ts, market_key, outcome, trade_id, seq, side, price, size, value_usd, tx_hash from public.trades
     union all
     select
@@ -48,43 +37,14 @@ TRADES = """with trades as not materialized (
         select from public.trades stored
         where stored.market_key = %(market_key)s and stored.ts < %(lake_until)s::timestamptz
             and stored.trade_id = lake.trade_id
-    )
-)"""
-
-
-class Query(NamedTuple):
-    """A query, as `sql.queries` has them."""
-
-    sql: str
-    operation: Any
-
-
-@cache
-def over_trades(query: Any) -> Query:
-    """Return a query that reads the table `trades` as one that also reads rows of the lake."""
-    text = query.sql.lstrip()
-    rest = f", {text[5:]}" if text.lower().startswith("with ") else f"\n{text}"
-    return Query(TRADES + rest, query.operation)
+    )"""
 
 
 class PastTrades:
     """The trades of a market, as far back as the lake has them."""
 
-    def __init__(self, reads: Pool, files: LakeFiles | None = None) -> None:
-        self._reads, self._files = reads, files
-        self._hot_from: tuple[datetime | None, float] = (None, float("-inf"))  # and when to look again
-        self._turns = BoundedSemaphore(MAX_AT_ONCE)
-
-    def hot_from(self) -> datetime | None:
-        """Return the instant from which on the database has all trades; None: there is nothing older."""
-        if self._files is None:
-            return None
-        found, until = self._hot_from
-        if time.monotonic() > until:
-            row = self._run(queries.hot_from, {"name": "trades"})
-            found = row and row[0]
-            self._hot_from = found, time.monotonic() + HOT_FROM_TTL_S
-        return found
+    def __init__(self, source: Expired) -> None:
+        self._expired = source
 
     def newest(
         self,
@@ -107,7 +67,7 @@ class PastTrades:
         if not days:
             return None
         rows, wanted = Rows(), limit
-        with self._turns:
+        with self._expired.turns:
             while True:
                 while days and len(rows) < wanted and rows.whole_from is None:
                     self._load(rows, days.pop(0), market, outcome, since, until, most)
@@ -134,7 +94,7 @@ class PastTrades:
         if not days:
             return None
         rows = Rows()
-        with self._turns:
+        with self._expired.turns:
             for day in days:
                 self._load(rows, day, market, outcome, *range_)
                 if rows.whole_from is not None:
@@ -153,11 +113,11 @@ class PastTrades:
 
     def _days(self, market: MarketRef, outcome: int | None, since: datetime, until: datetime) -> list[date]:
         """Return the days of a range on which there were trades that have expired, newest first."""
-        hot_from = self.hot_from()
+        hot_from = self._expired.hot_from("trades")
         if hot_from is None or since >= hot_from:
             return []
         asked = {"market_key": market.key, "outcome": outcome, "since": since, "until": min(until, hot_from)}
-        return [day for (day,) in self._run(queries.trade_days, asked)]
+        return [day for (day,) in self._expired.run(queries.trade_days, asked)]
 
     def _load(  # noqa: PLR0917 (a range of one market)
         self,
@@ -170,29 +130,15 @@ class PastTrades:
         most: int | None = None,
     ) -> None:
         """Add a market's trades of a day that are in a range; Problem: a file cannot be read."""
-        assert self._files is not None
-        stored = dict(self._run(queries.paths, {"name": "trades", "days": [day]}))
-        if not (paths := stored.get(day)):
-            return
-        try:
-            table = self._files.rows(paths, market.market_id, COLUMNS)
-        except OSError as error:
-            log.warning("files of the lake cannot be read: %s", error)
-            raise Problem(
-                "overloaded",
-                "Trades of expired days cannot be read at the moment",
-                hint="Retry in a minute, or ask for a later `from`",
-                headers={"Retry-After": "60"},
-            ) from None
-        rows.add(table, outcome, since, until, most)
+        table = self._expired.rows("trades", day, market, COLUMNS)
+        if table is not None:
+            rows.add(table, outcome, since, until, most)
 
     def _read(self, query: Callable[..., Any], market: MarketRef, rows: Rows, **arguments: Any) -> Any:
         """Run a query over the database's trades and rows of the lake."""
-        place = {"market_key": market.key, "lake_until": self.hot_from()}
-        return self._run(over_trades(query), {**arguments, **place, **rows.arguments()})
-
-    def _run(self, query: Any, arguments: Mapping[str, Any]) -> Any:
-        return self._reads.read(lambda conn: run(conn, query, arguments))
+        place = {"market_key": market.key, "lake_until": self._expired.hot_from("trades")}
+        asked = {**arguments, **place, **rows.arguments()}
+        return self._expired.run(beside(query, {"trades": TRADES}), asked)
 
 
 class Rows:
@@ -218,8 +164,8 @@ class Rows:
             for each in ([outcome] if outcome is not None else table["outcome"].unique().to_pylist())
         ]
         table = concat_tables([each.slice(max(0, len(each) - (most or len(each)))) for each in of_outcome] or [table])
-        if len(self) + len(table) > MAX_ROWS:  # sorted by time, as they are of one outcome, or few
-            table = table.sort_by("ts").slice(len(table) - (MAX_ROWS - len(self)))
+        if len(self) + len(table) > expired.MAX_ROWS:  # sorted by time, as they are of one outcome, or few
+            table = table.sort_by("ts").slice(len(table) - (expired.MAX_ROWS - len(self)))
             first = table["ts"][0].as_py() if len(table) else until
             self.whole_from = first.replace(microsecond=0) + timedelta(seconds=1)
         ts, outcomes, trade_ids, seqs, sides, *amounts, hashes = (table[name] for name in COLUMNS)
@@ -242,13 +188,3 @@ class Rows:
         """Return the query's parameters."""
         names = ("us", *COLUMNS[1:])
         return {f"lake_{name}": array(column) for name, column in zip(names, self._columns, strict=True)}
-
-
-def too_many(name: str, allowed: str) -> Problem:
-    """Return the Problem for a question that takes more expired trades than one answer may."""
-    return Problem(
-        "invalid_parameter",
-        f"`{name}` would take more than {MAX_ROWS:,} trades of expired days",
-        hint=f"Allowed: {allowed}",
-        errors=[{"name": name, "detail": f"more than {MAX_ROWS:,} expired trades", "allowed": allowed}],
-    )

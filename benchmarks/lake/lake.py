@@ -13,7 +13,15 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 
+from api.data.expired import Expired
+from api.data.lake import LakeFiles
+from api.data.lookup import MarketRef
+from api.data.pool import Pool
+from api.data.statements import run as run_query
+from api.replay.expired_books import ExpiredBooks
+from api.replay.past_books import PastBooks
 from benchmarks.books.books import EACH, EVERYTHING, bar, bounded, size
 from benchmarks.books.data import Day
 from benchmarks.database import fresh
@@ -27,6 +35,7 @@ from orchestration.lake.catalogue import Lake
 from orchestration.lake.tables import BY_NAME
 from orchestration.maintenance import packs
 from sql.database import connect
+from sql.queries import lake as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,6 +49,8 @@ if TYPE_CHECKING:
 
 EVENTS_A_TRADE = 4
 ASKED = 100  # markets, whose day is read
+PAST_BOOKS = 1000
+MAX_COLD_MS = 150
 NONE = Target("value", "==", 0)
 SMALLER, FASTER = Target("ratio", "<=", 1.0), Target("ratio", "<=", 0.5)
 TRADES = """
@@ -70,6 +81,8 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
             for name, tables in hot.items():
                 hot_bytes = sum(size(conn, each) for each in tables)
                 yield from measured(conn, lake, name, day, folder=bench.folder, hot_bytes=hot_bytes)
+            report("books are asked for before and after they expire")
+            yield from past_books(conn, lake, LakeFiles(given), bench.url, day)
 
 
 def load(conn: psycopg.Connection[Any], day: Day, messages: Path, report: Callable[[str], None]) -> None:
@@ -128,6 +141,55 @@ def measured(
     yield figure(f"{name}: markets whose rows differ", wrong, "markets", target=NONE)
     faults = verifying.verify(conn, lake, BY_NAME[name]).faults
     yield figure(f"{name}: faults that verification finds", len(faults), "faults", target=NONE)
+
+
+def past_books(conn: psycopg.Connection[Any], lake: Lake, files: LakeFiles, url: str, day: Day) -> Iterator[Figure]:
+    """Ask for books of random moments, drop the day from the database, and ask for them again."""
+    date = day.since.date()
+    for name in ("quotes", "book_anchors", "book_packs", "book_rows"):
+        writing.write(conn, lake, BY_NAME[name], date)
+    dice = random.Random(2)  # noqa: S311 - test data
+    rows = conn.execute("select market_key, market_id, token_ids from markets order by market_key").fetchall()
+    moments = [
+        (MarketRef(key, market_id, ["Yes", "No"], token_ids), day.since + timedelta(hours=1 + 22 * dice.random()))
+        for key, market_id, token_ids in dice.choices(rows, k=PAST_BOOKS)
+    ]
+    pool = Pool(url, 2)
+    try:
+        hot, hot_ms = rebuilt(pool, Expired(pool), moments)
+        midnight = day.since + timedelta(days=1)
+        queries.say_hot_from(conn, name="books", instant=midnight)
+        for table in ("book_events", "book_anchors", "book_packs", "quotes"):
+            conn.execute("select drop_chunks_before(%s::regclass, %s)", [table, midnight])
+        source = Expired(pool, files)
+        cold, cold_ms = rebuilt(pool, source, moments)
+    finally:
+        pool.close()
+    yield figure(
+        "a past book from the lake, p95",
+        quantile(cold_ms, 0.95),
+        "ms",
+        rival=("from the database", quantile(hot_ms, 0.95)),
+        target=Target("value", "<=", MAX_COLD_MS),
+        detail={"p50": statistics.median(cold_ms), "asked": len(moments), "none": hot.count(b"null")},
+    )
+    different = sum(one != other for one, other in zip(hot, cold, strict=True))
+    yield figure("past books that differ from the database's", different, "books", target=NONE)
+
+
+def rebuilt(pool: Pool, source: Expired, moments: list[tuple[MarketRef, datetime]]) -> tuple[list[bytes], list[float]]:
+    """Return the books of moments as JSON, and the milliseconds of each."""
+    found, took = [], []
+
+    def hot(query: Callable[..., Any], **asked: Any) -> Any:
+        return pool.read(lambda conn: run_query(conn, query, asked))
+
+    for market, at in moments:
+        began = time.perf_counter()
+        rows = ExpiredBooks(source).reader(market, 0, at, at) or hot
+        found.append(msgspec.json.encode(PastBooks(rows, market, 0).book(at)))
+        took.append((time.perf_counter() - began) * 1000)
+    return found, took
 
 
 def asked(stored: Table, plain: str, day: Day) -> tuple[int, list[float], list[float]]:

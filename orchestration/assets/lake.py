@@ -67,12 +67,15 @@ def lake_current(database: Database) -> dg.AssetCheckResult:
     """Judge the oldest missing day."""
     if not settings.get().lake:
         return dg.AssetCheckResult(**check_fields(checks.OFF_LAKE))
-    ended = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+    from orchestration.lake.tables import BY_NAME  # noqa: PLC0415 (brings Arrow and Iceberg along)
+
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    missing = {}
     with database.connection(autocommit=True, name="presage lake") as conn:
-        missing = {
-            name: queries.first_missing(conn, name=name, hypertable=name, before=ended)
-            for name in retention.HELD_FOR_THE_LAKE
-        }
+        for name in retention.HELD_FOR_THE_LAKE:
+            table = BY_NAME[name]
+            ended = today - timedelta(days=1 + table.settle_time.days)
+            missing[name] = queries.first_missing(conn, name=name, hypertable=table.hypertable, before=ended)
     return dg.AssetCheckResult(**check_fields(checks.lake_current(missing)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -47,6 +48,10 @@ ARROW = {
 AS_READ = {**ARROW, MICRO: pa.int64()}  # of the database's text: micro-units are whole numbers there
 
 
+SETTLED = timedelta(hours=1)  # after a day's end, most of what arrives late is there
+PACKED = timedelta(hours=25)  # and by then, its books are packed
+
+
 @dataclass(frozen=True)
 class LakeTable:
     """A table of the lake. `daily`: its rows belong to the day of `ts`; otherwise it is written whole, each day."""
@@ -63,6 +68,8 @@ class LakeTable:
     """Files a day, of equal spans of time."""
     packed: bool = False
     """The query also reads `unpacked_events`."""
+    settle_time: timedelta = SETTLED
+    """How long after a day's end it is written."""
 
     @property
     def text(self) -> str:
@@ -104,6 +111,14 @@ class LakeTable:
 
 
 OF_OUTCOME = {"market_id": TEXT, "outcome": SMALL}
+BOOK_EVENT = {
+    "ts": INSTANT,
+    **OF_OUTCOME,
+    "seq": WHOLE,
+    **dict.fromkeys(("kind", "side"), TEXT),
+    **dict.fromkeys(("price", "size"), MICRO),
+    **dict.fromkeys(("bids", "asks", "hash"), TEXT),
+}
 
 TABLES = (
     LakeTable(
@@ -173,17 +188,53 @@ TABLES = (
         "What happened to the order books: whole books and changed levels, with the level's new total; 0 removes it.",
         queries.book_events,
         queries.book_events_fingerprint,
-        {
-            "ts": INSTANT,
-            **OF_OUTCOME,
-            "seq": WHOLE,
-            **dict.fromkeys(("kind", "side"), TEXT),
-            **dict.fromkeys(("price", "size"), MICRO),
-            **dict.fromkeys(("bids", "asks", "hash"), TEXT),
-        },
+        BOOK_EVENT,
         hypertable="book_events",
         parts=24,  # a day of the whole exchange is hundreds of millions of rows
         packed=True,
+    ),
+    LakeTable(
+        "quotes",
+        "The best prices and their sizes, whenever one changed.",
+        queries.quotes,
+        queries.quotes_fingerprint,
+        {"ts": INSTANT, **OF_OUTCOME, **dict.fromkeys(("bid", "ask", "mid", "bid_size", "ask_size"), MICRO)},
+        hypertable="quotes",
+        parts=4,
+    ),
+    LakeTable(
+        "book_anchors",
+        "Whole books that the database stores itself, from which the API rebuilds past ones (the Community licence).",
+        queries.book_anchors,
+        queries.book_anchors_fingerprint,
+        {"ts": INSTANT, **OF_OUTCOME, "seq": WHOLE, "bids": TEXT, "asks": TEXT},
+        hypertable="book_anchors",
+        settle_time=PACKED,
+    ),
+    LakeTable(
+        "book_packs",
+        "The same events in the packs that the API rebuilds past books from (the Apache licence).",
+        queries.book_packs,
+        queries.book_packs_fingerprint,
+        {
+            "ts": INSTANT,
+            **OF_OUTCOME,
+            "until_ts": INSTANT,
+            "whole_from": INSTANT,
+            "events": WHOLE,
+            "data": TEXT,
+        },
+        hypertable="book_packs",
+        settle_time=PACKED,
+    ),
+    LakeTable(
+        "book_rows",
+        "The events that are in no pack (the Apache licence).",
+        queries.book_rows,
+        queries.book_rows_fingerprint,
+        BOOK_EVENT,
+        hypertable="book_events",
+        settle_time=PACKED,
     ),
 )
 BY_NAME = {table.name: table for table in TABLES}

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 DAY = timedelta(days=1)
 EPOCH = date(1970, 1, 1)
 MIDNIGHT, MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1)
-SETTLE_TIME = timedelta(hours=1)  # after a day's end, most of what arrives late is there
 RECHECKED = timedelta(days=14)  # days that a later writing looks at again: rows may have been filled in
 LEVEL = 9  # of zstd
 BLOCK = 4 << 20
@@ -57,7 +56,7 @@ class DayWritten:
 
 def due(conn: psycopg.Connection[Any], table: LakeTable, now: datetime) -> Iterator[date]:
     """Return the days to write, oldest first: those that are missing, and recent ones whose rows have changed."""
-    last = (now - SETTLE_TIME).date() - DAY
+    last = (now - table.settle_time).date() - DAY
     held = {day: fingerprint for day, *_, fingerprint, _ in queries.days(conn, name=table.name)}
     if not table.daily:
         if last not in held:

@@ -25,11 +25,13 @@ ALL_KEPT = datetime(1970, 1, 1, tzinfo=UTC)
 BATCH_ROWS = 10_000  # rows deleted in one statement
 CHAIN = ("settlements", "wallet_fills", "ledger_entries", "position_changes")
 # Tables of the lake, and what is only dropped with them: a stored block has all of its rows.
+BOOKS = ("book_events", "book_anchors", "book_packs", "quotes")
 HELD_FOR_THE_LAKE = {
     "trades": ("trades",),
     "settlements": CHAIN,
-    "book_events": ("book_events", "book_anchors", "book_packs"),
+    **dict.fromkeys(("book_events", "quotes", "book_anchors", "book_packs", "book_rows"), BOOKS),
 }
+READ_FROM_THE_LAKE = {"trades": ("trades",), "books": BOOKS}  # by the API, once they have expired
 
 
 def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -> dict[str, int]:
@@ -56,7 +58,8 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     waiting = 0
     if settings.lake:
         waiting = _hold_for_the_lake(conn, before)
-        before["trades"] = _said(conn, "trades", _day(before["trades"]))
+        for name, tables in READ_FROM_THE_LAKE.items():
+            before.update(dict.fromkeys(tables, _said(conn, name, _day(before[tables[0]]))))
     blocks = _forget_blocks(conn, before["settlements"])  # first: a stored block has all of its rows
     dropped: dict[str, int] = {
         name: queries.drop_before(conn, hypertable=name, before=instant) for name, instant in before.items()
@@ -94,11 +97,12 @@ def _hold_for_the_lake(conn: psycopg.Connection[Any], before: dict[str, datetime
 
     waiting = 0
     for name, tables in HELD_FOR_THE_LAKE.items():
-        writing.forget_changed(conn, BY_NAME[name], before[name])
-        missing = lake.first_missing(conn, name=name, hypertable=name, before=before[name])
+        table, expired = BY_NAME[name], before[tables[0]]
+        writing.forget_changed(conn, table, expired)
+        missing = lake.first_missing(conn, name=name, hypertable=table.hypertable, before=expired)
         if missing is not None:
             since = datetime(missing.year, missing.month, missing.day, tzinfo=UTC)
-            waiting = max(waiting, (before[name] - since).days)
+            waiting = max(waiting, (expired - since).days)
             before.update(dict.fromkeys(tables, since))
     return waiting
 

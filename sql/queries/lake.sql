@@ -95,6 +95,65 @@ select (
 select data from book_packs
 where until_ts >= :from_ts and ts < :to_ts and ts >= :from_ts::timestamptz - interval '1 day' and (ts < :from_ts or until_ts >= :to_ts);
 
+-- name: quotes(from_ts, to_ts)
+-- Best prices, whenever they or their sizes changed.
+select q.ts, m.market_id, q.outcome, q.bid, q.ask, q.mid, q.bid_size, q.ask_size
+from quotes q
+join markets m using (market_key)
+where q.ts >= :from_ts and q.ts < :to_ts
+order by m.market_id, q.outcome, q.ts;
+
+-- name: quotes_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(bid), sum(ask)) from quotes where ts >= :from_ts and ts < :to_ts;
+
+-- name: book_anchors(from_ts, to_ts)
+-- Whole books that were stored so that those of later moments can be rebuilt.
+select
+    a.ts, m.market_id, a.outcome, a.seq,
+    to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(a.bid_prices, a.bid_sizes) with ordinality as l (price, size, nth) order by l.nth))::text as bids,
+    to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(a.ask_prices, a.ask_sizes) with ordinality as l (price, size, nth) order by l.nth))::text as asks
+from book_anchors a
+join markets m using (market_key)
+where a.ts >= :from_ts and a.ts < :to_ts
+order by m.market_id, a.outcome, a.ts, a.seq;
+
+-- name: book_anchors_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(seq::numeric)) from book_anchors where ts >= :from_ts and ts < :to_ts;
+
+-- name: book_packs(from_ts, to_ts)
+-- Packs of book events, as the API unpacks them.
+select
+    p.ts, m.market_id, p.outcome, p.until_ts, p.whole_from, p.events, translate(encode(p.data, 'base64'), E'\n', '') as data
+from book_packs p
+join markets m using (market_key)
+where p.ts >= :from_ts and p.ts < :to_ts
+order by m.market_id, p.outcome, p.ts;
+
+-- name: book_packs_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(events), sum(hashtextextended(encode(data, 'hex'), 0)::numeric))
+from book_packs where ts >= :from_ts and ts < :to_ts;
+
+-- name: book_rows(from_ts, to_ts)
+-- Book events that stay rows beside packs (the Apache licence): the last book of each outcome, and what came late.
+select
+    e.ts, m.market_id, e.outcome, e.seq, case when e.side is null then 'snapshot' else 'delta' end as kind,
+    case when e.side > 0 then 'bid' when e.side < 0 then 'ask' end as side, e.price, e.size,
+    case when e.side is null then to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(e.bid_prices, e.bid_sizes) with ordinality as l (price, size, nth) order by l.nth))::text end as bids,
+    case when e.side is null then to_json(array(select array[as_number(l.price), as_number(l.size)] from unnest(e.ask_prices, e.ask_sizes) with ordinality as l (price, size, nth) order by l.nth))::text end as asks,
+    encode(e.hash, 'hex') as hash
+from book_events e
+join markets m using (market_key)
+where e.ts >= :from_ts and e.ts < :to_ts and current_setting('timescaledb.license') = 'apache'
+order by m.market_id, e.outcome, e.ts, e.seq, e.side nulls first, e.price;
+
+-- name: book_rows_fingerprint(from_ts, to_ts)$
+-- What changes when a row of these does.
+select concat_ws(' ', count(*), sum(seq::numeric)) from book_events
+where ts >= :from_ts and ts < :to_ts and current_setting('timescaledb.license') = 'apache';
+
 -- name: hold(name)!
 -- Waits until no other session writes a table, and keeps others from it until it is released.
 select pg_advisory_lock(hashtextextended('presage.lake.' || :name, 0));

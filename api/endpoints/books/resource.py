@@ -56,15 +56,18 @@ class OrderbookResource(LiveResource):
         """Return the live book, or the book at the requested moment."""
         market, outcome = self.outcome(given, path)
         if given.at is not None:
-            book = PastBooks(self.read, market, outcome).book(given.at)
+            past = self.service.expired_books.reader(market, outcome, given.at, given.at)
+            book = PastBooks(past or self.read, market, outcome).book(given.at)
             if book is None:
-                self.none_yet(market, outcome)
+                self.none_yet(market, outcome, whole=past is None)
             return msgspec.json.encode(book)
         return self.live(market, outcome)
 
-    def none_yet(self, market: MarketRef, outcome: int) -> NoReturn:
-        """Raise `not_found`, with the time of the first stored book as hint."""
-        first: datetime | None = self.read(books.first_event, market_key=market.key, outcome=outcome)
+    def none_yet(self, market: MarketRef, outcome: int, *, whole: bool) -> NoReturn:
+        """Raise `not_found`, with the time of the first stored book as hint, if the database has all that there are."""
+        first: datetime | None = None
+        if whole:
+            first = self.read(books.first_event, market_key=market.key, outcome=outcome)
         hint = None if first is None else f"Books of this outcome are stored from {first:%Y-%m-%dT%H:%M:%S.%fZ} on"
         raise Problem("not_found", "No order book is stored for that moment", hint=hint)
 
@@ -84,6 +87,7 @@ class OrderbookHistory(OutcomeResource):
             raise invalid("from", "is more than a day before `to`", "a moment within the day before `to`")
         if span_s / given.step >= MAX_STEPS:
             raise invalid("step", f"gives more than {MAX_STEPS} books", f"{int(span_s / MAX_STEPS) + 1} or more")
+        rows = self.service.expired_books.reader(market, outcome, since, until) or self.read
         return msgspec.json.encode(
-            PastBooks(self.read, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
+            PastBooks(rows, market, outcome).history(since, until, step_s=given.step, depth=given.depth)
         )

@@ -73,7 +73,7 @@ def test_another_engine_reads_what_the_database_has(conn, lake, market, add_trad
 
     done = [write(conn, lake, table=table) for table in TABLES]
 
-    assert [each.rows for each in done] == [1, 4, 4, 0, 0]
+    assert [each.rows for each in done] == [1, 4, 4, *[0] * 6]
     rows = duck("select count(*), min(price), sum(size), min(ts)::varchar, max(tx_hash) from LAKE", lake.table(TRADES))
     smallest = conn.execute("select min(price)::numeric / 1e6, sum(size)::numeric / 1e6 from trades").fetchone()
     assert rows[0][0] == 4
@@ -413,7 +413,7 @@ def test_the_commands(conn, database_url, given, market, add_trades, monkeypatch
     assert "trades: 1 rows in 1 files" in run("verify").output
     assert "2026-11-19             1 rows" in run("list", "trades").output
     assert "0 files deleted" in run("sweep").output
-    assert "no such table: quotes; available: markets, trades" in run("write", "quotes").output
+    assert "no such table: prices; available: markets, trades" in run("write", "prices").output
     assert "2999-01-01 is not over" in run("write", "--day", "2999-01-01").output
     (file,) = Path(given.lake).glob("trades/data/*.parquet")
     file.unlink()

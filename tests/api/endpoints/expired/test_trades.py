@@ -12,78 +12,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from api.app import create_app
-from api.data.lake import LakeFiles
-from api.data.pool import Pool
-from api.metering.ledger_location import LazyLedger
-from api.service import Service
-from api.stream.hub import StreamHub
-from config.settings import Settings
-from orchestration.lake import writing
-from orchestration.lake.catalogue import Lake
-from orchestration.lake.tables import BY_NAME
-from orchestration.maintenance import retention
-from tests.api.conftest import Client, generous, serving
+from tests.api.conftest import generous, serving
+from tests.api.endpoints.expired.conftest import DAYS, FIRST, HOT_FROM, drop, say
 from tests.effort import examples
 from tests.object_store import object_store  # noqa: F401 (a fixture)
 from tests.patience import PATIENCE_S
-
-FIRST = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
-DAYS = 4
-HOT_FROM = FIRST + dt.timedelta(days=DAYS - 1)
-NOW = HOT_FROM + dt.timedelta(days=30, hours=5)
-TRADES = BY_NAME["trades"]
-
-
-@pytest.fixture
-def given(tmp_path):
-    return Settings(_env_file=None, lake=f"{tmp_path}/lake", trades_retention_days=30)
-
-
-@pytest.fixture
-def asking(database_url, conn, given):
-    """Return a function that makes a client of a new API process."""
-    pools = []
-
-    def client(settings=given):
-        pools.extend(
-            [reads := Pool(database_url, 2, {"default_transaction_read_only": "on"}), writes := Pool(database_url, 2)]
-        )
-        ledger = LazyLedger()
-        lake = LakeFiles(settings) if settings.lake else None
-        hub = StreamHub(reads, ledger.ended)
-        made = Client(create_app(Service(reads=reads, writes=writes, hub=hub, ledger=ledger, lake=lake)))
-        made.key = generous(conn, f"{len(pools)}@example.com")
-        return made
-
-    yield client
-    for pool in pools:
-        pool.close()
-
-
-@pytest.fixture
-def write(conn, database_url, given):
-    """Return a function that writes the lake."""
-
-    def run(settings=given):
-        with Lake(database_url, settings) as lake:
-            writing.write_due(conn, lake, TRADES, HOT_FROM + dt.timedelta(days=2), lambda _: None)
-
-    return run
-
-
-def say(conn, given):
-    """Have retention say what it will drop."""
-    conn.execute("update stage_clocks set last_data_at = %s where stage = 'ingestion'", [NOW])
-    assert retention.drop_old(conn, given, NOW)["trades"] == 0
-
-
-def drop(conn, given):
-    """Have a later pass of retention drop it; return how many days it drops."""
-    conn.execute(
-        "update settings set updated_at = updated_at - interval '11 minutes' where name like 'lake_hot_from.%'"
-    )
-    return retention.drop_old(conn, given, NOW)["trades"]
 
 
 def history(add_market, add_trades):
@@ -151,7 +84,7 @@ def test_answers_are_the_same_before_and_after_trades_expire(conn, asking, given
     write()
     say(conn, given)
     in_both = answers(asking(), asked)
-    assert drop(conn, given) == DAYS - 1
+    assert drop(conn, given)["trades"] == DAYS - 1
 
     assert conn.execute("select min(ts) >= %s from trades", [HOT_FROM]).fetchone() == (True,)
     after = answers(asking(), asked)
@@ -184,7 +117,7 @@ def test_a_file_that_cannot_be_read_is_said_and_nothing_is_left_out(
     write()
     say(conn, given)
     drop(conn, given)
-    [file] = Path(given.lake).rglob(f"{FIRST:%Y-%m-%d}*.parquet")
+    [file] = Path(given.lake, "trades").rglob(f"{FIRST:%Y-%m-%d}*.parquet")
     if fault == "missing":
         file.unlink()
     elif fault == "cut":
@@ -213,7 +146,7 @@ def test_an_object_store_is_read(conn, asking, database_url, write, add_market, 
     before = answers(asking(stored), [("/v1/markets/busy/trades", {})])
     write(stored)
     say(conn, stored)
-    assert drop(conn, stored) == 1
+    assert drop(conn, stored)["trades"] == 1
 
     assert answers(asking(stored), [("/v1/markets/busy/trades", {})]) == before
     assert answers(asking(), [("/v1/markets/busy/trades", {})]) != before  # without the key
@@ -250,7 +183,7 @@ def test_a_question_that_takes_too_many_trades_is_refused_unless_fewer_are_enoug
     write()
     say(conn, given)
     drop(conn, given)
-    monkeypatch.setattr("api.data.past_trades.MAX_ROWS", 9)  # of 4.5 seconds
+    monkeypatch.setattr("api.data.expired.MAX_ROWS", 9)  # of 4.5 seconds
 
     fewer, more = answers(asking(), asked)
     filled = asking().ask(
@@ -260,11 +193,11 @@ def test_a_question_that_takes_too_many_trades_is_refused_unless_fewer_are_enoug
     assert fewer == before[0]
     assert more[0] == filled.status_code == 400
     assert filled.json["errors"][0]["name"] == "limit"
-    assert "more than 9 trades" in filled.json["detail"]
+    assert "more than 9 rows" in filled.json["detail"]
 
 
 def test_without_a_lake_nothing_is_looked_for(conn, asking, given, add_market, add_trades, monkeypatch):
     add_trades(add_market("busy"), [{"ts": FIRST}])
-    monkeypatch.setattr(LakeFiles, "rows", lambda *_: pytest.fail("a file is read"))
+    monkeypatch.setattr("api.data.lake.LakeFiles.rows", lambda *_: pytest.fail("a file is read"))
 
     assert len(asking(given.model_copy(update={"lake": ""})).ask("/v1/markets/busy/trades").json) == 1

@@ -1,0 +1,270 @@
+"""Books of moments that have expired in the database, rebuilt by the same queries: they read the lake's rows too."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from api.data import expired
+from api.data.expired import beside, too_many
+from api.data.lake import array, micro
+from sql.queries import books
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from datetime import date
+
+    import pyarrow as pa
+
+    from api.data.expired import Expired
+    from api.data.lookup import MarketRef
+
+LATE = timedelta(seconds=5)  # `books.anchor`: changes around a stored book may be older than it
+LOOK_BACK_DAYS = 90  # for the full book that a quiet outcome's is built upon
+HOURS_OF_QUOTES = 6  # in a file
+DAY = timedelta(days=1)
+MICRO = 1_000_000
+
+EVENTS = ("ts", "outcome", "seq", "side", "price", "size", "bids", "asks", "hash")
+ANCHORS = ("ts", "outcome", "seq", "bids", "asks")
+PACKS = ("ts", "outcome", "until_ts", "whole_from", "data")
+QUOTES = ("ts", "outcome", "bid", "ask")
+# In place of the tables. Rows may be in both for a while: of events none may be doubled, as they are counted.
+TABLES = {
+    "book_events": """
+    select ts, market_key, outcome, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash
+    from public.book_events
+    union all
+    select
+        'epoch'::timestamptz + e.us * interval '1 microsecond', %(market_key)s::integer, %(outcome)s::smallint, e.seq,
+        e.side, e.price, e.size, e.bid_prices::integer[], e.bid_sizes::bigint[], e.ask_prices::integer[],
+        e.ask_sizes::bigint[], decode(e.hash, 'hex')
+    from unnest(
+        %(event_us)s::bigint[], %(event_seq)s::bigint[], %(event_side)s::smallint[], %(event_price)s::integer[],
+        %(event_size)s::bigint[], %(event_bid_prices)s::text[], %(event_bid_sizes)s::text[],
+        %(event_ask_prices)s::text[], %(event_ask_sizes)s::text[], %(event_hash)s::text[]
+    ) as e (us, seq, side, price, size, bid_prices, bid_sizes, ask_prices, ask_sizes, hash)
+    where not exists (
+        select from public.book_events stored
+        where stored.market_key = %(market_key)s and stored.outcome = %(outcome)s
+            and stored.ts < %(lake_until)s::timestamptz and stored.seq = e.seq
+            and stored.side is not distinct from e.side and stored.price is not distinct from e.price
+    )""",
+    "book_anchors": """
+    select ts, market_key, outcome, seq, bid_prices, bid_sizes, ask_prices, ask_sizes from public.book_anchors
+    union all
+    select
+        'epoch'::timestamptz + a.us * interval '1 microsecond', %(market_key)s::integer, %(outcome)s::smallint, a.seq,
+        a.bid_prices::integer[], a.bid_sizes::bigint[], a.ask_prices::integer[], a.ask_sizes::bigint[]
+    from unnest(
+        %(anchor_us)s::bigint[], %(anchor_seq)s::bigint[], %(anchor_bid_prices)s::text[],
+        %(anchor_bid_sizes)s::text[], %(anchor_ask_prices)s::text[], %(anchor_ask_sizes)s::text[]
+    ) as a (us, seq, bid_prices, bid_sizes, ask_prices, ask_sizes)""",
+    "book_packs": """
+    select ts, market_key, outcome, until_ts, whole_from, data from public.book_packs
+    union all
+    select
+        'epoch'::timestamptz + p.us * interval '1 microsecond', %(market_key)s::integer, %(outcome)s::smallint,
+        'epoch'::timestamptz + p.until_us * interval '1 microsecond',
+        'epoch'::timestamptz + p.whole_us * interval '1 microsecond', decode(p.data, 'base64')
+    from unnest(%(pack_us)s::bigint[], %(pack_until_us)s::bigint[], %(pack_whole_us)s::bigint[], %(pack_data)s::text[])
+        as p (us, until_us, whole_us, data)""",
+    "quotes": """
+    select ts, market_key, outcome, bid, ask from public.quotes
+    union all
+    select
+        'epoch'::timestamptz + q.us * interval '1 microsecond', %(market_key)s::integer, %(outcome)s::smallint,
+        q.bid, q.ask
+    from unnest(%(quote_us)s::bigint[], %(quote_bid)s::bigint[], %(quote_ask)s::bigint[]) as q (us, bid, ask)""",
+}
+NAMES = {
+    "event": ("us", "seq", "side", "price", "size", "bid_prices", "bid_sizes", "ask_prices", "ask_sizes", "hash"),
+    "anchor": ("us", "seq", "bid_prices", "bid_sizes", "ask_prices", "ask_sizes"),
+    "pack": ("us", "until_us", "whole_us", "data"),
+    "quote": ("us", "bid", "ask"),
+}
+
+
+class ExpiredBooks:
+    """Past books of an outcome, as far back as the lake has them."""
+
+    def __init__(self, source: Expired) -> None:
+        self._expired = source
+
+    def reader(
+        self, market: MarketRef, outcome: int, since: datetime, until: datetime
+    ) -> Callable[..., list[tuple[Any, ...]]] | None:
+        """Return a function that runs queries of past books over the database's rows and those of the lake.
+
+        None: the database has all that the books of this range take. Problem: a file cannot be read, or the range has
+        more than MAX_ROWS events.
+        """
+        hot_from = self._expired.hot_from("books")
+        if hot_from is None:
+            return None
+        place = {"market_key": market.key, "outcome": outcome}
+        if since >= hot_from:
+            first: datetime | None = self._expired.run(books.first_event, place)
+            if first is not None and first <= since:
+                return None
+        with self._expired.turns:
+            rows = _Rows(outcome, since, until)
+            self._load(rows, market)
+            asked = {**place, "lake_until": hot_from, **rows.arguments()}
+        return partial(self._read, asked)
+
+    def _read(self, place: dict[str, Any], query: Any, **arguments: Any) -> Any:
+        tables = {name: rows for name, rows in TABLES.items() if name in query.sql}
+        if not tables:
+            return self._expired.run(query, arguments)
+        return self._expired.run(beside(query, tables), {**place, **arguments})
+
+    def _load(self, rows: _Rows, market: MarketRef) -> None:
+        """Load the range's days, and those before it until there is a full book and a quote."""
+        first, day = rows.since.date(), rows.until.date()
+        for _ in range((day - first).days + LOOK_BACK_DAYS + 1):
+            self._load_day(rows, market, day)
+            if day <= first and rows.is_based and rows.is_quoted:
+                return
+            day -= DAY
+
+    def _load_day(self, rows: _Rows, market: MarketRef, day: date) -> None:
+        within = day >= rows.since.date()
+        if within or not rows.is_quoted:
+            for hour in reversed(range(0, 24, HOURS_OF_QUOTES)):
+                span = _hour(day, hour), _hour(day, hour) + timedelta(hours=HOURS_OF_QUOTES)
+                if span[0] <= rows.until and (span[1] > rows.since or not rows.is_quoted):
+                    rows.add_quotes(self._expired.rows("quotes", day, market, QUOTES, {hour}))
+        if not within and rows.is_based:
+            return
+        packs = self._expired.rows("book_packs", day, market, PACKS)
+        if packs is not None:
+            rows.add_packs(packs)
+            rows.add_events(self._expired.rows("book_rows", day, market, EVENTS), _hour(day, 0))
+            return
+        rows.add_anchors(self._expired.rows("book_anchors", day, market, ANCHORS))
+        begin = max(_hour(day, 0), min(rows.anchored_at - LATE, rows.since) if rows.anchored_at else _hour(day, 0))
+        end = min(rows.until, _hour(day, 0) + DAY - timedelta(microseconds=1))
+        hours = range(begin.hour, end.hour + 1)
+        rows.add_events(self._expired.rows("book_events", day, market, EVENTS, hours), begin)
+
+
+class _Rows:
+    """Rows of one outcome, by kind, as `TABLES` takes them."""
+
+    def __init__(self, outcome: int, since: datetime, until: datetime) -> None:
+        self.since, self.until = since, until
+        self.is_based = self.is_quoted = False  # there is a full book, or a quote, of the range's start or before
+        self.anchored_at: datetime | None = None  # the newest stored book of the range's start or before
+        self._outcome = outcome
+        self._columns: dict[str, list[list[Any]]] = {kind: [[] for _ in names] for kind, names in NAMES.items()}
+
+    def add_events(self, table: pa.Table | None, begin: datetime) -> None:
+        """Add events from an instant on."""
+        if table is None:
+            return
+        table = self._within(table, begin)
+        if len(self._columns["event"][0]) + len(table) > expired.MAX_ROWS:
+            raise too_many("from", "a moment closer to the end of the range")
+        sides = [None if side is None else 1 if side == "bid" else -1 for side in table["side"].to_pylist()]
+        bids, asks = ([*map(_levels, table[name].to_pylist())] for name in ("bids", "asks"))
+        us = table["ts"].cast("int64").to_pylist()
+        if any(side is None and at <= _us(self.since) for side, at in zip(sides, us, strict=True)):
+            self.is_based = True
+        self._add(
+            "event",
+            us,
+            table["seq"].to_pylist(),
+            sides,
+            micro(table["price"]),
+            micro(table["size"]),
+            *(column for levels in (bids, asks) for column in _columns(levels)),
+            table["hash"].to_pylist(),
+        )
+
+    def add_anchors(self, table: pa.Table | None) -> None:
+        """Add stored books: the last one of the range's start or before, and those within it."""
+        if table is None:
+            return
+        table = self._last_and_within(table)
+        bids, asks = ([*map(_levels, table[name].to_pylist())] for name in ("bids", "asks"))
+        first = min(table["ts"].to_pylist(), default=None)
+        if first is not None and first <= self.since:
+            self.anchored_at, self.is_based = first, True
+        columns = (column for levels in (bids, asks) for column in _columns(levels))
+        self._add("anchor", table["ts"].cast("int64").to_pylist(), table["seq"].to_pylist(), *columns)
+
+    def add_packs(self, table: pa.Table) -> None:
+        """Add packs: the last one that begins at the range's start or before, and those that begin within it."""
+        table = self._last_and_within(table)
+        us = table["ts"].cast("int64").to_pylist()
+        if us and us[0] <= _us(self.since):
+            self.is_based = True
+        ends = (table[name].cast("int64").to_pylist() for name in ("until_ts", "whole_from"))
+        self._add("pack", us, *ends, table["data"].to_pylist())
+
+    def add_quotes(self, table: pa.Table | None) -> None:
+        """Add quotes: the last one of the range's start or before, and those within it."""
+        if table is None:
+            return
+        table = self._last_and_within(table)
+        us = table["ts"].cast("int64").to_pylist()
+        if us and us[0] <= _us(self.since):
+            self.is_quoted = True
+        self._add("quote", us, micro(table["bid"]), micro(table["ask"]))
+
+    def arguments(self) -> dict[str, str]:
+        """Return the queries' parameters."""
+        return {
+            f"{kind}_{name}": array(column)
+            for kind, names in NAMES.items()
+            for name, column in zip(names, self._columns[kind], strict=True)
+        }
+
+    def _add(self, kind: str, *columns: Sequence[Any]) -> None:
+        for mine, theirs in zip(self._columns[kind], columns, strict=True):
+            mine.extend(theirs)
+
+    def _within(self, table: pa.Table, begin: datetime) -> pa.Table:
+        """Return the outcome's rows from an instant to the range's end, in their order."""
+        from pyarrow import compute, scalar  # noqa: PLC0415 (imported with the lake's files)
+
+        ts = table["ts"]
+        wanted = compute.and_(
+            compute.greater_equal(ts, scalar(begin, ts.type)), compute.less_equal(ts, scalar(self.until, ts.type))
+        )
+        return table.filter(compute.and_(wanted, compute.equal(table["outcome"], self._outcome)))
+
+    def _last_and_within(self, table: pa.Table) -> pa.Table:
+        """Return the outcome's last row of the range's start or before, and those within the range; sorted by time."""
+        table = self._within(table, _EARLIEST)
+        before = sum(us <= _us(self.since) for us in table["ts"].cast("int64").to_pylist())
+        return table.slice(max(0, before - 1))
+
+
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _hour(day: date, hour: int) -> datetime:
+    return datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+
+
+def _us(instant: datetime) -> int:
+    return (instant - _EARLIEST) // timedelta(microseconds=1)
+
+
+def _levels(text: str | None) -> list[tuple[int, int]] | None:
+    """Return levels in micro-units."""
+    if text is None:
+        return None
+    levels = json.loads(text, parse_float=Decimal, parse_int=Decimal)
+    return [(int(price * MICRO), int(size * MICRO)) for price, size in levels]
+
+
+def _columns(books_: Sequence[list[tuple[int, int]] | None]) -> Iterator[list[str | None]]:
+    """Yield prices and sizes of levels, each as text of arrays within an array."""
+    for place in (0, 1):
+        yield [None if levels is None else f'"{array(level[place] for level in levels)}"' for levels in books_]
