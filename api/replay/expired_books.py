@@ -106,15 +106,21 @@ class ExpiredBooks:
         if hot_from is None:
             return None
         place = {"market_key": market.key, "outcome": outcome}
-        if since >= hot_from:
-            first: datetime | None = self._expired.run(books.first_event, place)
-            if first is not None and first <= since:
-                return None
+        if since >= hot_from and self._is_hot(place, since, hot_from):
+            return None
         with self._expired.turns:
             rows = _Rows(outcome, since, until)
             self._load(rows, market)
             asked = {**place, "lake_until": hot_from, **rows.arguments()}
         return partial(self._read, asked)
+
+    def _is_hot(self, place: dict[str, int], at: datetime, hot_from: datetime) -> bool:
+        """Return whether the database has the full book that a moment's is built upon, and all changes since."""
+        if anchors := self._expired.run(books.anchor, {**place, "at": at}):
+            *_, changes_from, _ = anchors[0]
+            return bool(changes_from >= hot_from)
+        first = self._expired.run(books.first_event, place)  # of a pack
+        return first is not None and first <= at
 
     def _read(self, place: dict[str, Any], query: Any, **arguments: Any) -> Any:
         tables = {name: rows for name, rows in TABLES.items() if name in query.sql}
@@ -127,7 +133,7 @@ class ExpiredBooks:
         first, day = rows.since.date(), rows.until.date()
         for _ in range((day - first).days + LOOK_BACK_DAYS + 1):
             self._load_day(rows, market, day)
-            if day <= first and rows.is_based and rows.is_quoted:
+            if day <= first and rows.is_quoted and rows.is_based_after(_hour(day, 0)):
                 return
             day -= DAY
 
@@ -138,7 +144,7 @@ class ExpiredBooks:
                 span = _hour(day, hour), _hour(day, hour) + timedelta(hours=HOURS_OF_QUOTES)
                 if span[0] <= rows.until and (span[1] > rows.since or not rows.is_quoted):
                     rows.add_quotes(self._expired.rows("quotes", day, market, QUOTES, {hour}))
-        if not within and rows.is_based:
+        if not within and rows.is_based_after(_hour(day, 0) + DAY):
             return
         packs = self._expired.rows("book_packs", day, market, PACKS)
         if packs is not None:
@@ -157,10 +163,15 @@ class _Rows:
 
     def __init__(self, outcome: int, since: datetime, until: datetime) -> None:
         self.since, self.until = since, until
-        self.is_based = self.is_quoted = False  # there is a full book, or a quote, of the range's start or before
+        self.is_quoted = False  # there is a quote of the range's start or before
         self.anchored_at: datetime | None = None  # the newest stored book of the range's start or before
+        self._based_from: datetime | None = None  # from when on rows are read, built upon a full book of then
         self._outcome = outcome
         self._columns: dict[str, list[list[Any]]] = {kind: [[] for _ in names] for kind, names in NAMES.items()}
+
+    def is_based_after(self, instant: datetime) -> bool:
+        """Return whether the range's first book is built from rows of an instant or later alone."""
+        return self._based_from is not None and self._based_from >= instant
 
     def add_events(self, table: pa.Table | None, begin: datetime) -> None:
         """Add events from an instant on."""
@@ -172,8 +183,9 @@ class _Rows:
         sides = [None if side is None else 1 if side == "bid" else -1 for side in table["side"].to_pylist()]
         bids, asks = ([*map(_levels, table[name].to_pylist())] for name in ("bids", "asks"))
         us = table["ts"].cast("int64").to_pylist()
-        if any(side is None and at <= _us(self.since) for side, at in zip(sides, us, strict=True)):
-            self.is_based = True
+        for instant, side in zip(table["ts"].to_pylist(), sides, strict=True):
+            if side is None and instant <= self.since:
+                self._base(instant)
         self._add(
             "event",
             us,
@@ -193,7 +205,8 @@ class _Rows:
         bids, asks = ([*map(_levels, table[name].to_pylist())] for name in ("bids", "asks"))
         first = min(table["ts"].to_pylist(), default=None)
         if first is not None and first <= self.since:
-            self.anchored_at, self.is_based = first, True
+            self.anchored_at = self.anchored_at or first
+            self._base(first - LATE)
         columns = (column for levels in (bids, asks) for column in _columns(levels))
         self._add("anchor", table["ts"].cast("int64").to_pylist(), table["seq"].to_pylist(), *columns)
 
@@ -202,7 +215,7 @@ class _Rows:
         table = self._last_and_within(table)
         us = table["ts"].cast("int64").to_pylist()
         if us and us[0] <= _us(self.since):
-            self.is_based = True
+            self._base(table["ts"][0].as_py())
         ends = (table[name].cast("int64").to_pylist() for name in ("until_ts", "whole_from"))
         self._add("pack", us, *ends, table["data"].to_pylist())
 
@@ -223,6 +236,9 @@ class _Rows:
             for kind, names in NAMES.items()
             for name, column in zip(names, self._columns[kind], strict=True)
         }
+
+    def _base(self, instant: datetime) -> None:
+        self._based_from = max(self._based_from or instant, instant)
 
     def _add(self, kind: str, *columns: Sequence[Any]) -> None:
         for mine, theirs in zip(self._columns[kind], columns, strict=True):

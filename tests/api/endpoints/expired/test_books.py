@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+from operator import itemgetter
 from pathlib import Path
 
 from orchestration.maintenance import packs
@@ -12,6 +13,7 @@ from tests.api.endpoints.expired.conftest import DAYS, FIRST, HOT_FROM, drop, sa
 from tests.effort import examples
 from tests.factories import insert
 
+DAY_MS = 86_400_000
 PRICES = range(10_000, 1_000_000, 10_000)
 BOOKS = ("book_events", "book_packs", "book_anchors", "quotes")
 
@@ -77,10 +79,13 @@ def history(conn, add_market):
         for outcome in (0, 1):
             seen = History(conn, market["market_key"], outcome, dice)
             seen.whole(FIRST + dt.timedelta(hours=2, seconds=outcome))
-            instants = sorted(dice.randrange(3 * 3_600_000, span * 86_400_000) for _ in range(changes))
-            for number, ms in enumerate(instants):
+            instants = [dice.randrange(3 * 3_600_000, span * DAY_MS) for _ in range(changes)]
+            midnights = [n * DAY_MS for n in range(1, span)]
+            around = [(ms - 1_500, seen.change) for ms in midnights] + [(ms + 2_000, seen.keep) for ms in midnights]
+            does = sorted([*((ms, seen.change) for ms in instants), *around], key=itemgetter(0))
+            for number, (ms, do) in enumerate(does):
                 at = FIRST + dt.timedelta(milliseconds=ms)
-                seen.change(at)
+                do(at)
                 if number % 50 == 20:
                     seen.keep(at + dt.timedelta(milliseconds=1))
                 if number % 120 == 100:
@@ -101,7 +106,10 @@ def questions(number):
     for _ in range(number):
         slug, outcome = dice.choice(["busy", "busy", "quiet", "ended"]), dice.choice([0, 1])
         if dice.random() < 0.7:
-            yield f"/v1/markets/{slug}/orderbook", {"outcome": outcome, "at": ms(-3600, (DAYS + 1) * 86_400)}
+            low, high = dice.choice(
+                [(-3_600, (DAYS + 1) * 86_400), *((n * 86_400, n * 86_400 + 300) for n in (1, 2, 3))]
+            )
+            yield f"/v1/markets/{slug}/orderbook", {"outcome": outcome, "at": ms(low, high)}
         else:
             since = ms(-3600, DAYS * 86_400)
             span, step = dice.choice([(60, 5), (3_600, 300), (80_000, 3_600)])
