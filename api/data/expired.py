@@ -55,16 +55,14 @@ class Expired:
             self._hot_from[name] = found, time.monotonic() + HOT_FROM_TTL_S
         return found
 
-    def rows(
-        self, name: str, day: date, market: MarketRef, columns: Collection[str], hours: Collection[int] | None = None
-    ) -> pa.Table | None:
-        """Return a market's rows of a day, or of some of its hours; None: there are none.
+    def paths(self, names: Collection[str], since: date, until: date) -> dict[tuple[str, date], list[str]]:
+        """Return the files of some of the lake's tables, by table and day."""
+        asked = {"names": list(names), "since": since, "until": until}
+        return {(name, day): paths for name, day, paths in self.run(queries.paths, asked)}
 
-        Problem: a file cannot be read.
-        """
+    def rows(self, paths: Collection[str], market: MarketRef, columns: Collection[str]) -> pa.Table | None:
+        """Return a market's rows of some files; None: there are no files. Problem: one cannot be read."""
         assert self._files is not None
-        stored = dict(self.run(queries.paths, {"name": name, "days": [day]})).get(day) or ()
-        paths = [path for path in stored if hours is None or _part(path, day) in {None, *hours}]
         if not paths:
             return None
         try:
@@ -99,9 +97,3 @@ def too_many(name: str, allowed: str) -> Problem:
         hint=f"Allowed: {allowed}",
         errors=[{"name": name, "detail": f"more than {MAX_ROWS:,} expired rows", "allowed": allowed}],
     )
-
-
-def _part(path: str, day: date) -> int | None:
-    """Return the hour with which a file begins, by its name; None: it has the whole day."""
-    rest = path.rpartition("/")[2].removeprefix(f"{day}")
-    return int(rest[1:3]) if rest.startswith("-") else None

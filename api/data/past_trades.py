@@ -67,10 +67,11 @@ class PastTrades:
         if not days:
             return None
         rows, wanted = Rows(), limit
+        paths = self._paths(days)
         with self._expired.turns:
             while True:
                 while days and len(rows) < wanted and rows.whole_from is None:
-                    self._load(rows, days.pop(0), market, outcome, since, until, most)
+                    self._load(rows, paths.get(days.pop(0)), market, outcome, since, until, most)
                 asked = {"since": max(since, rows.whole_from or since), "until": until, "limit": limit, **arguments}
                 text, count = self._read(query, market, rows, outcome=outcome, **asked)
                 if count >= limit or not days or rows.whole_from is not None:
@@ -93,19 +94,21 @@ class PastTrades:
         days = self._days(market, outcome, *range_)
         if not days:
             return None
-        rows = Rows()
+        rows, paths = Rows(), self._paths(days)
         with self._expired.turns:
             for day in days:
-                self._load(rows, day, market, outcome, *range_)
+                self._load(rows, paths.get(day), market, outcome, *range_)
                 if rows.whole_from is not None:
                     raise too_many("limit", "a smaller one, or a shorter range")
             return self._read(query, market, rows, outcome=outcome, **arguments)
 
     def last(self, query: Callable[..., Any], market: MarketRef, outcome: int, *, until: datetime) -> Any:
         """Return what a query of the last trade before an instant returns; None: there was none."""
-        for day in self._days(market, outcome, EARLIEST, until):
+        days = self._days(market, outcome, EARLIEST, until)
+        paths = self._paths(days)
+        for day in days:
             rows = Rows()
-            self._load(rows, day, market, outcome, EARLIEST, until, 1)
+            self._load(rows, paths.get(day), market, outcome, EARLIEST, until, 1)
             found = self._read(query, market, rows, outcome=outcome, until=until) if len(rows) else None
             if found is not None:
                 return found
@@ -119,18 +122,24 @@ class PastTrades:
         asked = {"market_key": market.key, "outcome": outcome, "since": since, "until": min(until, hot_from)}
         return [day for (day,) in self._expired.run(queries.trade_days, asked)]
 
+    def _paths(self, days: list[date]) -> dict[date, list[str]]:
+        """Return the files of days, the newest of which comes first."""
+        if not days:
+            return {}
+        return {day: paths for (_, day), paths in self._expired.paths(["trades"], days[-1], days[0]).items()}
+
     def _load(  # noqa: PLR0917 (a range of one market)
         self,
         rows: Rows,
-        day: date,
+        paths: list[str] | None,
         market: MarketRef,
         outcome: int | None,
         since: datetime,
         until: datetime,
         most: int | None = None,
     ) -> None:
-        """Add a market's trades of a day that are in a range; Problem: a file cannot be read."""
-        table = self._expired.rows("trades", day, market, COLUMNS)
+        """Add a market's trades of a day's files that are in a range; Problem: a file cannot be read."""
+        table = self._expired.rows(paths or (), market, COLUMNS)
         if table is not None:
             rows.add(table, outcome, since, until, most)
 

@@ -14,7 +14,7 @@ from api.data.lake import array, micro
 from sql.queries import books
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from datetime import date
 
     import pyarrow as pa
@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from api.data.lookup import MarketRef
 
 LATE = timedelta(seconds=5)  # `books.anchor`: changes around a stored book may be older than it
-LOOK_BACK_DAYS = 90  # for the full book that a quiet outcome's is built upon
+LOOK_BACK = timedelta(days=90)  # for the full book that a quiet outcome's is built upon
 HOURS_OF_QUOTES = 6  # in a file
 DAY = timedelta(days=1)
 MICRO = 1_000_000
 
 EVENTS = ("ts", "outcome", "seq", "side", "price", "size", "bids", "asks", "hash")
-ANCHORS = ("ts", "outcome", "seq", "bids", "asks")
-PACKS = ("ts", "outcome", "until_ts", "whole_from", "data")
-QUOTES = ("ts", "outcome", "bid", "ask")
+COLUMNS = {  # of the lake's tables that are read as they are in the database
+    "book_anchors": ("ts", "outcome", "seq", "bids", "asks"),
+    "book_packs": ("ts", "outcome", "until_ts", "whole_from", "data"),
+    "book_rows": EVENTS,
+    "quotes": ("ts", "outcome", "bid", "ask"),
+}
 # In place of the tables. Rows may be in both for a while: of events none may be doubled, as they are counted.
 TABLES = {
     "book_events": """
@@ -130,32 +133,35 @@ class ExpiredBooks:
 
     def _load(self, rows: _Rows, market: MarketRef) -> None:
         """Load the range's days, and those before it until there is a full book and a quote."""
-        first, day = rows.since.date(), rows.until.date()
-        for _ in range((day - first).days + LOOK_BACK_DAYS + 1):
-            self._load_day(rows, market, day)
-            if day <= first and rows.is_quoted and rows.is_based_after(_hour(day, 0)):
+        first, last = rows.since.date(), rows.until.date()
+        paths = self._expired.paths(("book_events", *COLUMNS), first - LOOK_BACK, last)
+        for day in sorted({day for _, day in paths}, reverse=True):
+            if day < first and rows.is_quoted and rows.is_based_after(_hour(day, 0) + DAY):
                 return
-            day -= DAY
+            self._load_day(rows, market, day, {name: paths.get((name, day), []) for name in ("book_events", *COLUMNS)})
 
-    def _load_day(self, rows: _Rows, market: MarketRef, day: date) -> None:
-        within = day >= rows.since.date()
-        if within or not rows.is_quoted:
-            for hour in reversed(range(0, 24, HOURS_OF_QUOTES)):
-                span = _hour(day, hour), _hour(day, hour) + timedelta(hours=HOURS_OF_QUOTES)
-                if span[0] <= rows.until and (span[1] > rows.since or not rows.is_quoted):
-                    rows.add_quotes(self._expired.rows("quotes", day, market, QUOTES, {hour}))
-        if not within and rows.is_based_after(_hour(day, 0) + DAY):
+    def _load_day(self, rows: _Rows, market: MarketRef, day: date, paths: dict[str, list[str]]) -> None:
+        midnight, within = _hour(day, 0), day >= rows.since.date()
+
+        def read(name: str, hours: Collection[int] | None = None) -> pa.Table | None:
+            of_hours = [path for path in paths[name] if hours is None or _hour_of(path, day) in hours]
+            return self._expired.rows(of_hours, market, COLUMNS.get(name, EVENTS))
+
+        for hour in reversed(range(0, 24, HOURS_OF_QUOTES)):
+            begin = midnight + timedelta(hours=hour)
+            end = begin + timedelta(hours=HOURS_OF_QUOTES)
+            if begin <= rows.until and (end > rows.since or not rows.is_quoted):
+                rows.add_quotes(read("quotes", {hour}))
+        if not within and rows.is_based_after(midnight + DAY):
             return
-        packs = self._expired.rows("book_packs", day, market, PACKS)
-        if packs is not None:
-            rows.add_packs(packs)
-            rows.add_events(self._expired.rows("book_rows", day, market, EVENTS), _hour(day, 0))
+        if paths["book_packs"]:
+            rows.add_packs(read("book_packs"))
+            rows.add_events(read("book_rows"), midnight)
             return
-        rows.add_anchors(self._expired.rows("book_anchors", day, market, ANCHORS))
-        begin = max(_hour(day, 0), min(rows.anchored_at - LATE, rows.since) if rows.anchored_at else _hour(day, 0))
-        end = min(rows.until, _hour(day, 0) + DAY - timedelta(microseconds=1))
-        hours = range(begin.hour, end.hour + 1)
-        rows.add_events(self._expired.rows("book_events", day, market, EVENTS, hours), begin)
+        rows.add_anchors(read("book_anchors"))
+        begin = max(midnight, min(rows.anchored_at - LATE, rows.since)) if rows.anchored_at else midnight
+        end = min(rows.until, midnight + DAY - timedelta(microseconds=1))
+        rows.add_events(read("book_events", range(begin.hour, end.hour + 1)), begin)
 
 
 class _Rows:
@@ -210,8 +216,10 @@ class _Rows:
         columns = (column for levels in (bids, asks) for column in _columns(levels))
         self._add("anchor", table["ts"].cast("int64").to_pylist(), table["seq"].to_pylist(), *columns)
 
-    def add_packs(self, table: pa.Table) -> None:
+    def add_packs(self, table: pa.Table | None) -> None:
         """Add packs: the last one that begins at the range's start or before, and those that begin within it."""
+        if table is None:
+            return
         table = self._last_and_within(table)
         us = table["ts"].cast("int64").to_pylist()
         if us and us[0] <= _us(self.since):
@@ -266,6 +274,12 @@ _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _hour(day: date, hour: int) -> datetime:
     return datetime(day.year, day.month, day.day, hour, tzinfo=UTC)
+
+
+def _hour_of(path: str, day: date) -> int:
+    """Return the hour with which a file begins, by its name."""
+    rest = path.rpartition("/")[2].removeprefix(f"{day}-")
+    return int(rest[:2])
 
 
 def _us(instant: datetime) -> int:

@@ -192,9 +192,10 @@ select day from lake_days where name = :name and paths is null order by day;
 -- Records a day's files.
 update lake_days set paths = :paths where name = :name and day = :day;
 
--- name: paths(name, days)
--- The files of days, by day; null where they are not recorded.
-select day, paths from lake_days where name = :name and day = any(:days::date[]);
+-- name: paths(names, since, until)
+-- The files of tables, by name and day; not where they are not recorded, or where a day has none.
+select name, day, paths from lake_days
+where name = any(:names::text[]) and day >= :since::date and day <= :until::date and cardinality(paths) > 0;
 
 -- name: hot_from(name)^
 -- The instant before which rows of a table may be in the lake alone, and whether that has been said long enough ago for every process to
