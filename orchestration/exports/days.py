@@ -146,9 +146,12 @@ def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> N
     """Unpack the packed events of a time range into temporary table `unpacked_events`, for this transaction."""
     queries.make_room(conn)
     found = list(queries.packs(conn, **span))  # packs are small
+    before, last = ((span[name] - EPOCH) // timedelta(microseconds=1) - 1 for name in ("from_ts", "to_ts"))
     with conn.cursor() as cursor, cursor.copy("copy unpacked_events from stdin") as copy:
         for market_key, outcome, data in found:
-            for event in packs.unpack(data).events():
+            pack = packs.unpack(data)
+            # Of a quiet outcome, a pack spans a day, of which an hour is a part.
+            for event in pack.events(since=pack.upto(before), upto=pack.upto(last)):
                 copy.write_row((EPOCH + timedelta(microseconds=event.ts), market_key, outcome, *event[1:]))
 
 

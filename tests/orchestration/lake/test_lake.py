@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from cli.main import app
 from config import settings
 from config.settings import Settings
+from orchestration.exports.days import unpack_events
 from orchestration.lake import verifying, writing
 from orchestration.lake.catalogue import Lake, data_files
 from orchestration.lake.tables import BY_NAME, TABLES
@@ -141,6 +142,10 @@ def test_books_of_a_day_are_there_whether_packed_or_not(conn, lake, market, duck
     before = duck("select * from LAKE order by ts", lake.table(books))
     if database.license(conn) == "apache":  # the columnstore replaces packs
         assert packs.bring_up_to_date(conn, NOW + dt.timedelta(days=1)).events > 0
+        with conn.transaction():
+            unpack_events(conn, {"from_ts": NOON, "to_ts": NOON + dt.timedelta(hours=1)})
+            unpacked = conn.execute("select array_agg(ts order by ts) from unpacked_events").fetchone()
+        assert unpacked == ([NOON + dt.timedelta(minutes=minutes) for minutes in (1, 59)],)  # the first stays a row
 
     due = DAY in writing.due(conn, books, NOW)
     again = write(conn, lake, table=books)
