@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from api.data.cache import Cache
 from api.data.cursor import Cursors
 from api.data.expired import Expired
+from api.data.expired_trades import ExpiredTrades
 from api.data.lookup import MarketLookup
-from api.data.past_trades import PastTrades
 from api.data.proxy import ExchangeProxy
 from api.metering.audit_counts import AuditCounts
 from api.metering.keys import Keys
@@ -100,7 +100,7 @@ class Service:
             self.recovery = Recovery(pool, self.mail, self.site_url, lambda: self.clock())  # noqa: PLW0108 (a test sets it later)
         self.markets = MarketLookup(self.reads)
         expired = Expired(self.reads, self.lake)
-        self.past_trades, self.expired_books = PastTrades(expired), ExpiredBooks(expired)
+        self.expired_trades, self.expired_books = ExpiredTrades(expired), ExpiredBooks(expired)
         self.cursors = Cursors(self._cursor_secrets)
         self.hub.keep_following = partial(keep_following, self.writes)
 

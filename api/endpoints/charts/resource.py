@@ -194,7 +194,7 @@ class UdfBars(UdfResource):
             )
             if count >= limit:
                 break
-        past = self.service.past_trades
+        past = self.service.expired_trades
         if count < limit and made.step_s == 1:
             step, since = f"{made.step_s} seconds", starts[-1]
             found_past = past.newest(made.bars, market, outcome, since=since, until=until, limit=limit, step=step)

@@ -92,7 +92,7 @@ class PriceHistory(OutcomeResource):
         since = ceiling(given.from_, step) if given.from_ else None
         until = ceiling(given.to or now, step)
         of: dict[str, Any] = {"market_key": market.key, "outcome": outcome}
-        past = self.service.past_trades
+        past = self.service.expired_trades
         if given.fill == "previous":
             until = min(until, ceiling(now, step))
             since = max(since or EARLIEST, back(until, span.total_seconds()))

@@ -63,7 +63,7 @@ class Trades(ReadResource):
             if outcome is not None:
                 query, of = queries.of_outcome, {"market_id": market.market_id, "token_id": market.token(outcome)}
             stretch: dict[str, Any] = {"since": since, "until": until, "limit": given.limit, "most": given.limit}
-            return self.service.past_trades.newest(query, market, outcome, **stretch, **of)
+            return self.service.expired_trades.newest(query, market, outcome, **stretch, **of)
 
         return newest(excerpt, given.from_, until, WINDOW, given.limit, past)
 
@@ -83,7 +83,7 @@ class RecentTrades(ReadResource):
         market = self.service.markets.of(given.market_id)
         outcome = asked_for(market, given.outcome)
         asked: dict[str, Any] = {"until": until, "limit": given.limit}
-        query, past = queries.recent_of_market, self.service.past_trades
+        query, past = queries.recent_of_market, self.service.expired_trades
         return newest(
             lambda since: self.read(query, market_key=market.key, outcome=outcome, since=since, **asked),
             None,

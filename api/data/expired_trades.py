@@ -40,7 +40,7 @@ TRADES = """
     )"""
 
 
-class PastTrades:
+class ExpiredTrades:
     """The trades of a market, as far back as the lake has them."""
 
     def __init__(self, source: Expired) -> None:
@@ -106,12 +106,13 @@ class PastTrades:
         """Return what a query of the last trade before an instant returns; None: there was none."""
         days = self._days(market, outcome, EARLIEST, until)
         paths = self._paths(days)
-        for day in days:
-            rows = Rows()
-            self._load(rows, paths.get(day), market, outcome, EARLIEST, until, 1)
-            found = self._read(query, market, rows, outcome=outcome, until=until) if len(rows) else None
-            if found is not None:
-                return found
+        with self._expired.turns:
+            for day in days:
+                rows = Rows()
+                self._load(rows, paths.get(day), market, outcome, EARLIEST, until, 1)
+                found = self._read(query, market, rows, outcome=outcome, until=until) if len(rows) else None
+                if found is not None:
+                    return found
         return None
 
     def _days(self, market: MarketRef, outcome: int | None, since: datetime, until: datetime) -> list[date]:
