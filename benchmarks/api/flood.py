@@ -7,6 +7,7 @@ import secrets
 import selectors
 import time
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,6 +38,7 @@ PATH = "/v1/markets?limit=5"
 
 def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:  # noqa: ARG001 (every benchmark's)
     """Measure customers in peace, beside a flood from one address, in peace, and beside one from many addresses."""
+    resource_tracker.ensure_running()  # before the supervisor, which ends what starts after it
     with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
         server = servers(bench)[OURS]
         supervisor.start(server.program)

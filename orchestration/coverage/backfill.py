@@ -256,7 +256,10 @@ class Backfill:
         if step.kind == "trades" and (nth in {FIRST_DAYS, self.state.days + 1}):
             queries.forget_weeks(self.conn)
             self._ask("aggregates")
-        if step.last or (step.kind == "settlements" and time.monotonic() - self._asked_at > REQUEST_INTERVAL_S):
+        if step.kind != "settlements":
+            return
+        first = nth == FIRST_DAYS  # leaderboards should not wait for the trades of all the other days
+        if first or step.last or time.monotonic() - self._asked_at > REQUEST_INTERVAL_S:
             self._ask("wallets")
 
     def _ask(self, job: str) -> None:

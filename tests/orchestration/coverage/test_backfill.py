@@ -49,6 +49,7 @@ class Installation:
     def __init__(self, conn, url, sandbox):
         self.conn, self.url, self.sandbox = conn, url, sandbox
         self.looked = []
+        self.reported = []
         self.exchange = ExchangeClient(
             sandbox.gamma_url, sandbox.clob_url, sandbox.socket_url, sandbox.data_api_url, "simulated"
         )
@@ -73,8 +74,12 @@ class Installation:
         ranges = Ranges(Writer(self.conn, POLYGON, publish_within_s=0), self.rpc, POLYGON)
         kept = timedelta(days=3650)
         return backfill.Backfill(
-            self.conn, self.exchange, state, kept, rpc=self.rpc, ranges=ranges, share=1.0, report=print, **options
+            self.conn, self.exchange, state, kept, rpc=self.rpc, ranges=ranges, share=1.0, report=self.note, **options
         )
+
+    def note(self, line):
+        asked = {name for (name,) in self.conn.execute("select name from settings where name like 'asked.%%'")}
+        self.reported.append((line, asked))
 
     @contextlib.contextmanager
     def discovery(self):
@@ -173,6 +178,13 @@ def test_those_who_compute_each_minute_are_asked_for_a_pass(filled):
     asked = {name for (name,) in filled.conn.execute("select name from settings where name like 'asked.%%'")}
 
     assert asked == {"asked.aggregates", "asked.wallets"}
+
+
+def test_a_pass_over_wallets_is_requested_once_the_first_days_are_settled(filled):
+    settled = [asked for line, asked in filled.reported if line.startswith("settlements of ")]
+
+    assert len(settled) == DAYS + 2
+    assert "asked.wallets" in settled[backfill.FIRST_DAYS]
 
 
 def test_the_first_block_of_a_day_is_found_among_all_of_the_chain(filled):
