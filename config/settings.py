@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from config.exchanges import EXCHANGES, POLYMARKET
+
 DAGSTER_USER = "presage"
 PERCENT_ENCODE = "in a password, / ? # @ : and % have to be percent-encoded"
 MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
@@ -66,12 +68,18 @@ class Settings(BaseSettings):
         "json", description="Log format of every process: json, one object per line, or text, for reading."
     )
 
+    exchanges: str = Field(
+        "polymarket",
+        description="Exchanges whose markets are read, separated by commas: polymarket, kalshi. Of Kalshi only the "
+        "catalogue is read; Polymarket cannot be left out.",
+    )
     gamma_url: str = Field("https://gamma-api.polymarket.com", description="The exchange's catalogue.")
     clob_url: str = Field("https://clob.polymarket.com", description="The exchange's order books over REST.")
     clob_socket_url: str = Field(
         "wss://ws-subscriptions-clob.polymarket.com/ws/market", description="The exchange's market channel."
     )
     data_api_url: str = Field("https://data-api.polymarket.com", description="The exchange's trades and positions.")
+    kalshi_url: str = Field("https://external-api.kalshi.com/trade-api/v2", description="Kalshi's REST API.")
     kalshi_key_id: SecretStr | None = Field(
         None,
         description="Id of an API key of Kalshi, for its live feed; empty: what needs no key can be read.",
@@ -401,6 +409,16 @@ class Settings(BaseSettings):
                     )
         return given
 
+    @field_validator("exchanges")
+    @classmethod
+    def _are_exchanges(cls, given: str) -> str:
+        names = _listed(given)
+        if unknown := [name for name in names if name not in EXCHANGES]:
+            raise ValueError(f"unknown: {', '.join(unknown)[:80]}; allowed: {', '.join(EXCHANGES)}")
+        if POLYMARKET.name not in names:
+            raise ValueError(f"{POLYMARKET.name} cannot be left out")
+        return given
+
     @field_validator("backup_repository", "lake")
     @classmethod
     def _is_a_repository(cls, given: str) -> str:
@@ -429,9 +447,14 @@ class Settings(BaseSettings):
         return self.live_shards or min(max(1, (os.cpu_count() or 1) // 2), MAX_SHARDS_BY_CORES)
 
     @property
+    def exchange_names(self) -> list[str]:
+        """Return the exchanges whose markets are read."""
+        return _listed(self.exchanges)
+
+    @property
     def dagster_host_names(self) -> list[str]:
         """Return the host names under which Dagster's UI is served, beside localhost."""
-        return [name for host in self.dagster_hosts.split(",") if (name := host.strip())]
+        return _listed(self.dagster_hosts)
 
     @property
     def data_folder(self) -> Path:
@@ -442,6 +465,10 @@ class Settings(BaseSettings):
     def exports_folder(self) -> Path:
         """Return the folder that exports are written to."""
         return self.exports_dir or self.data_folder / "exports"
+
+
+def _listed(text: str) -> list[str]:
+    return [name for part in text.split(",") if (name := part.strip())]
 
 
 def check_database_url(url: str) -> None:

@@ -49,6 +49,7 @@ class Tunable:
 # When a stage becomes late and stale: the same defaults as its row of `stage_clocks`, used while nothing is set.
 THRESHOLDS = {
     "discovery": (900, 1800),
+    "discovery_kalshi": (900, 1800),
     "ingestion": (15, 60),
     "settlement": (30, 120),
     "analysis": (180, 600),

@@ -1,4 +1,4 @@
-"""Dagster resources of assets and sensors: the database and the exchange."""
+"""Dagster resources of assets and sensors: the database and the exchanges."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class Database(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 class Exchange(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The exchange's addresses, and the name under which its data is stored."""
+    """The exchanges' addresses, and the name under which their data is stored."""
 
     gamma_url: str
     clob_url: str
     clob_socket_url: str
     data_api_url: str
+    kalshi_url: str = ""
     source: str = "exchange"
 
 
@@ -48,6 +49,7 @@ def resources(settings: Settings) -> dict[str, object]:
             clob_url=settings.clob_url,
             clob_socket_url=settings.clob_socket_url,
             data_api_url=settings.data_api_url,
+            kalshi_url=settings.kalshi_url,
             source=settings.source,
         ),
     }

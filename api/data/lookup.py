@@ -1,4 +1,4 @@
-"""Finds the market of a request by condition id, the exchange's numeric id, or slug."""
+"""Finds the market of a request by its id, the exchange's numeric id, or slug."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cachetools import TTLCache
 
 from api.errors import Problem
+from config.exchanges import POLYMARKET
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class MarketRef:
     market_id: str
     outcomes: list[str]
     token_ids: list[str]
+    exchange: str = POLYMARKET.name
 
     def outcome(self, given: str) -> int:
         """Return the index of an outcome given by index or name; raise a Problem if there is none."""

@@ -8,11 +8,22 @@ from msgspec import Meta, Struct, field
 
 from api.schemas.requests import Status
 
-MarketId = Annotated[str, Meta(description="The condition id", examples=["0x" + "5d" * 32], pattern="^0x[0-9a-f]{64}$")]
+MarketId = Annotated[
+    str,
+    Meta(
+        description="The condition id; of Kalshi the ticker",
+        examples=["0x" + "5d" * 32],
+        pattern="^(0x[0-9a-f]{64}|[A-Z0-9.-]{1,200})$",
+    ),
+]
 Slug = Annotated[str, Meta(examples=["will-it-rain-tomorrow"])]
 Question = Annotated[str, Meta(examples=["Will it rain tomorrow?"])]
 TokenId = Annotated[
-    str, Meta(description="The outcome's token: a decimal number of up to 78 digits", examples=["7132"])
+    str,
+    Meta(
+        description="The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`",
+        examples=["7132"],
+    ),
 ]
 Outcome = Annotated[int, Meta(ge=0, description="Index of the outcome, from 0", examples=[0])]
 OutcomeName = Annotated[str, Meta(description="Name of the outcome", examples=["Yes"])]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 P = TypeVar("P", bound="Parameters")
-Exchange = Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")]
+Exchange = Annotated[Literal["polymarket", "kalshi"], Meta(description="The exchange that lists them")]
 Status = Literal["ACTIVE", "CLOSED", "RESOLVED"]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
 CursorText = Annotated[str, Meta(min_length=1, max_length=500)]

@@ -128,6 +128,7 @@ def discover(conn: psycopg.Connection[Any], gamma_url: str, read: Callable[[int]
     """Store the catalogue by the product's own discovery; `read` is called with the size of each page."""
     from config import settings
     from orchestration.markets.discovery import Discovery
+    from upstream.polymarket.gamma.listings import GammaListings
 
     simulated = settings.get().model_copy(update={"source": "simulated"})
-    Discovery(conn, _WatchedGamma(gamma_url, read), simulated).scan_open()
+    Discovery(conn, GammaListings(_WatchedGamma(gamma_url, read)), simulated).scan_open()

@@ -111,12 +111,12 @@ def discover(url: str, gamma_url: str) -> None:
     from orchestration.markets.discovery import Discovery
     from sql.database import connect
     from upstream.polymarket.gamma.client import Gamma
+    from upstream.polymarket.gamma.listings import GammaListings
     from upstream.transport.http import Client
 
     with connect(url, autocommit=True) as conn:
-        Discovery(
-            conn, Gamma(Client(), gamma_url), settings.get().model_copy(update={"source": "simulated"})
-        ).scan_open()
+        simulated = settings.get().model_copy(update={"source": "simulated"})
+        Discovery(conn, GammaListings(Gamma(Client(), gamma_url)), simulated).scan_open()
 
 
 def leads(url: str) -> bool:

@@ -19,6 +19,7 @@ STATUS: dict[str, Status] = {"fresh": "ok", "off": "ok", "late": "warn", "stale"
 REMEDIES = {
     "discovery": "in Dagster see the sensor discovery_due and the last run of discovery; `presage doctor --live` checks"
     " the exchange",
+    "discovery_kalshi": "in Dagster see the sensor discovery_kalshi_due and the last run of discovery_kalshi",
     "ingestion": "in Dagster see the sensor live_keeper and the runs of live; `presage doctor --live` checks"
     " the exchange",
     "settlement": "in Dagster see the sensor settlement_keeper and runs of settlement; `presage doctor --live` checks"

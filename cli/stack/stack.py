@@ -18,6 +18,7 @@ from cli.stack.databases import create_beside, refuse_other_schema, refuse_other
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
+from config.exchanges import POLYMARKET
 from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
@@ -246,6 +247,7 @@ class Stack:
         if plan.source != "exchange":
             exchange = f"127.0.0.1:{plan.ports.sandbox}"
             environment |= {
+                "PRESAGE_EXCHANGES": POLYMARKET.name,  # the other one would be the real one, stored as simulated
                 "PRESAGE_GAMMA_URL": f"http://{exchange}/gamma",
                 "PRESAGE_CLOB_URL": f"http://{exchange}/clob",
                 "PRESAGE_DATA_API_URL": f"http://{exchange}/data",

@@ -14,6 +14,7 @@ from orchestration.resources import Database
 # Lateness is computed when read, from the clock that each stage touches: if everything stops, every check fails.
 STAGES = {
     "discovery": dg.AssetKey("markets"),
+    "discovery_kalshi": dg.AssetKey("kalshi_markets"),
     "ingestion": dg.AssetKey("trades"),
     "settlement": dg.AssetKey("settlements"),
     "analysis": dg.AssetKey("signals"),

@@ -112,9 +112,9 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
     on = bool(chain.urls(configured))
     with database.connection(autocommit=True, name="presage settlement_keeper") as conn:
         if not on:
-            queries.switch_off(conn, why=chain.OFF)
+            feed_queries.switch_off(conn, stage="settlement", why=chain.OFF)
             return dg.SkipReason(chain.OFF)
-        queries.switch_on(conn)
+        feed_queries.switch_on(conn, stage="settlement")
         held = queries.heads(conn, feed=FEED)
         live_is_up = feed_queries.is_up(conn, family=LIVE)
     if not live_is_up and unfinished(context.instance, "live"):

@@ -1,4 +1,4 @@
-"""Discovery of the exchange's catalogue: open markets, new and ended ones, and, once, its whole history."""
+"""Discovery of an exchange's catalogue: open markets, new and ended ones, and, once, its whole history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from orchestration.markets.catalogue import StoreResult, store
 from sql.queries import catalogue as queries
 from sql.queries import feed
 from upstream.transport.errors import Rejected
-from upstream.transport.numbers import instant
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     import psycopg
 
     from config.settings import Settings
-    from upstream.polymarket.gamma.client import Gamma, GammaMarket, RefusedObject
+    from upstream.transport.errors import RefusedObject
+    from upstream.transport.listings import Listing, Listings
     from upstream.transport.pages import CursorPage
 
 ENDED_WITHIN = timedelta(hours=2)  # markets with an older planned end are left to the next full scan
@@ -32,10 +32,12 @@ PAYOUT_WITHIN = timedelta(days=30)  # a disputed payout takes a week
 MAX_UNSEEN = 5000
 HISTORY_S = 20.0
 CLOSED_MARGIN = timedelta(minutes=10)  # a market is listed as closed at least 20 s after its close time
+NEW_MARGIN = timedelta(minutes=2)  # what an exchange lists by time appears some seconds later
+MAIN = "polymarket"  # its stage and its state have no exchange in their names: they were there before others
 
 
 class DiscoveryState(msgspec.Struct, omit_defaults=True):
-    """Discovery state, kept between runs in table `settings` under `discovery`."""
+    """Discovery state, kept between runs in table `settings` under `discovery`, and an exchange's name."""
 
     tried_at: datetime | None = None
     """When the last full scan began."""
@@ -51,9 +53,18 @@ class DiscoveryState(msgspec.Struct, omit_defaults=True):
     """When the last completed scan of closed markets began; null until the whole history has been scanned."""
 
     @classmethod
-    def read(cls, conn: psycopg.Connection[Any]) -> DiscoveryState:
+    def read(cls, conn: psycopg.Connection[Any], exchange: str = MAIN) -> DiscoveryState:
         """Read the stored state."""
-        return msgspec.convert(queries.state(conn) or {}, cls)
+        return msgspec.convert(queries.state(conn, name=stage_of(exchange)) or {}, cls)
+
+
+def stage_of(exchange: str) -> str:
+    """Return the stage of an exchange's discovery, after which its state and its lock are named, too.
+
+    >>> stage_of("polymarket"), stage_of("kalshi")
+    ('discovery', 'discovery_kalshi')
+    """
+    return "discovery" if exchange == MAIN else f"discovery_{exchange}"
 
 
 @dataclass
@@ -63,9 +74,9 @@ class DiscoveryReport:
     stored: StoreResult = StoreResult()  # noqa: RUF009 (frozen)
     pages: int = 0
     rows: int = 0
-    head: list[GammaMarket] = field(default_factory=list)
+    head: list[Listing] = field(default_factory=list)
 
-    def add(self, markets: Sequence[GammaMarket], stored: StoreResult) -> None:
+    def add(self, markets: Sequence[Listing], stored: StoreResult) -> None:
         """Count a page."""
         self.pages += 1
         self.rows += len(markets)
@@ -92,15 +103,16 @@ class Discovery:
     def __init__(
         self,
         conn: psycopg.Connection[Any],
-        gamma: Gamma,
+        listings: Listings,
         settings: Settings,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.conn = conn  # autocommit
-        self.gamma = gamma
+        self.listings = listings
         self.settings = settings
         self.now = now
-        self.state = DiscoveryState.read(conn)
+        self.stage = stage_of(listings.exchange)
+        self.state = DiscoveryState.read(conn, listings.exchange)
         self.report = DiscoveryReport()
 
     def scan_open(self) -> None:
@@ -110,23 +122,24 @@ class Discovery:
         self.remember(tried_at=began, looked_at=began)
         seen: set[str] = set()
 
-        def take(page: CursorPage[GammaMarket], cause: str) -> None:
+        def take(page: CursorPage[Listing], cause: str) -> None:
             seen.update(market.market_id for market in page.items)
             self.take(page, cause, announce_new=not taking_stock)
 
-        if taking_stock:  # the most traded markets first
-            most_traded = self.gamma.market_pages(None, closed=False, order="volume24hr", ascending=False)
-            take(next(most_traded), "discovered")
+        if taking_stock and (busiest := self.listings.busiest()) is not None:
+            take(busiest, "discovered")
         looked = time.monotonic()
-        for page in _ahead(self.gamma.market_pages(None, closed=False)):
+        for page in _ahead(self.listings.open_pages()):
             take(page, "discovered")
             if not taking_stock and time.monotonic() - looked >= self.settings.discovery_changes_s:
                 self.look()  # a full scan takes minutes: new markets do not wait for it
                 looked = time.monotonic()
-        ours = [row[0] for row in queries.unseen(self.conn, since=began, source=self.settings.source)]
+        exchange = self.listings.exchange
+        asked = {"since": began, "source": self.settings.source, "exchange": exchange}
+        ours = [row[0] for row in queries.unseen(self.conn, **asked)]
         unseen = [market_id for market_id in ours if market_id not in seen]
         self.refresh(unseen[:MAX_UNSEEN], "no longer listed as open")
-        unpaid = [row[0] for row in queries.unpaid(self.conn, since=began - PAYOUT_WITHIN)]
+        unpaid = [row[0] for row in queries.unpaid(self.conn, since=began - PAYOUT_WITHIN, exchange=exchange)]
         self.refresh(unpaid, "payout")
         ended = self.now()
         self.remember(full_at=ended)
@@ -139,14 +152,17 @@ class Discovery:
 
     def look(self) -> None:
         """Read the newest markets, back to those that we know, and request those that have just passed their end."""
-        self.remember(looked_at=self.now())
-        newest = self.gamma.market_pages(None, closed=False, order="createdAt", ascending=False)
-        for _, page in zip(range(NEW_PAGES), newest, strict=False):
-            if not self.take(page, "listed").inserted:
+        now = self.now()
+        since = (self.state.looked_at or now) - NEW_MARGIN
+        self.remember(looked_at=now)
+        for number, page in enumerate(self.listings.new_pages(since), 1):
+            is_known = not self.take(page, "listed").inserted
+            if not self.listings.lists_by_time and (is_known or number == NEW_PAGES):
                 break
-        since = self.now() - ENDED_WITHIN
-        ended = [row[0] for row in queries.ended(self.conn, since=since, most=MAX_ENDED)]
-        self.refresh(ended, "ended")
+        for page in self.listings.ended_pages(since):
+            self.take(page, "ended", announce_new=False)
+        asked = {"since": self.now() - ENDED_WITHIN, "most": MAX_ENDED, "exchange": self.listings.exchange}
+        self.refresh([row[0] for row in queries.ended(self.conn, **asked)], "ended")
 
     def scan_closed(self, seconds: float = HISTORY_S) -> None:
         """Continue the scan of closed markets for some time; once it is complete, read those closed since."""
@@ -162,20 +178,15 @@ class Discovery:
 
     def scan_closed_since(self, since: datetime) -> None:
         """Read the markets that were closed since an instant, newest first."""
-        for page in self.gamma.market_pages(None, closed=True, order="closedTime", ascending=False):
+        for page in self.listings.closed_pages(None, since):
             self.take(page, "closed", announce_new=False)
-            if _reaches(page, since):
-                return
 
     def _scan_closed(self, deadline: float) -> None:
         cursor, until = self.state.history_cursor, self.state.history_until
-        if until is None:
-            pages = _ahead(self.gamma.market_pages(cursor, closed=True))
-        else:
-            pages = self.gamma.market_pages(cursor, closed=True, order="closedTime", ascending=False)
-        for page in pages:
+        pages = self.listings.closed_pages(cursor, until and until - CLOSED_MARGIN)
+        for page in _ahead(pages) if until is None else pages:
             self.take(page, "closed", announce_new=False)
-            if page.next_cursor is None or (until is not None and _reaches(page, until - CLOSED_MARGIN)):
+            if page.next_cursor is None:
                 self.remember(history_cursor=None, history_began=None, history_until=self.state.history_began)
                 return
             self.remember(history_cursor=page.next_cursor)
@@ -185,16 +196,16 @@ class Discovery:
     def refresh(self, market_ids: Sequence[str], cause: str) -> None:
         """Request markets by their IDs, open or not."""
         for start in range(0, len(market_ids), 100):
-            markets = self.gamma.markets_by_condition(market_ids[start : start + 100])
+            markets = self.listings.named(market_ids[start : start + 100])
             self.put(markets, cause, announce_new=False)
 
-    def take(self, page: CursorPage[GammaMarket], cause: str, *, announce_new: bool = True) -> StoreResult:
+    def take(self, page: CursorPage[Listing], cause: str, *, announce_new: bool = True) -> StoreResult:
         """Store a page, and quarantine what could not be parsed."""
         for refusal in page.refused:
             quarantine(self.conn, refusal)
         return self.put(page.items, cause, announce_new=announce_new)
 
-    def put(self, markets: Sequence[GammaMarket], cause: str, *, announce_new: bool) -> StoreResult:
+    def put(self, markets: Sequence[Listing], cause: str, *, announce_new: bool) -> StoreResult:
         """Store markets."""
         stored = store(
             self.conn,
@@ -209,12 +220,12 @@ class Discovery:
 
     def beat(self, *, brought: bool, detail: str | None = None) -> None:
         """Touch the stage's clock."""
-        feed.beat(self.conn, stage="discovery", last_data_at=self.now() if brought else None, detail=detail)
+        feed.beat(self.conn, stage=self.stage, last_data_at=self.now() if brought else None, detail=detail)
 
     def remember(self, **changes: Any) -> None:
         """Change the state, here and in the database."""
         self.state = msgspec.structs.replace(self.state, **changes)
-        queries.remember(self.conn, value=msgspec.json.encode(msgspec.to_builtins(changes)).decode())
+        queries.remember(self.conn, name=self.stage, value=msgspec.json.encode(msgspec.to_builtins(changes)).decode())
 
 
 def quarantine(conn: psycopg.Connection[Any], refusal: RefusedObject) -> None:
@@ -222,16 +233,11 @@ def quarantine(conn: psycopg.Connection[Any], refusal: RefusedObject) -> None:
     queries.refuse(conn, source=refusal.source, reason=refusal.reason, payload=refusal.payload)
 
 
-def _events(markets: Iterable[GammaMarket]) -> list[dict[str, Any]]:
+def _events(markets: Iterable[Listing]) -> list[dict[str, Any]]:
     return [row for market in markets if (row := market.event_row()) is not None]
 
 
-def _reaches(page: CursorPage[GammaMarket], since: datetime) -> bool:
-    """Return whether a page, newest first, has a market closed before an instant, by the time that it is ordered by."""
-    return any(closed < since for market in page.items if (closed := instant(market.closed_time)) is not None)
-
-
-def _ahead(pages: Iterator[CursorPage[GammaMarket]]) -> Iterator[CursorPage[GammaMarket]]:
+def _ahead(pages: Iterator[CursorPage[Listing]]) -> Iterator[CursorPage[Listing]]:
     """Yield pages, fetching the next one while the current one is stored."""
     with ThreadPoolExecutor(1, "next page") as thread:
         following = thread.submit(next, pages, None)

@@ -4,10 +4,10 @@ select
     array(select price * 0.000001 from unnest(outcome_prices) as o (price)) as outcome_prices,
     start_time, end_time, created_at, closed_at, resolved_at, winning_outcome, outcomes[winning_outcome + 1] as winner,
     volume_usd * 0.000001 as volume_usd, volume_24h_usd * 0.000001 as exchange_volume_24h_usd, liquidity_usd * 0.000001 as liquidity_usd,
-    tick_size * 0.000001 as tick_size, neg_risk, url, source, first_seen_at, updated_at
+    tick_size * 0.000001 as tick_size, neg_risk, url, source, first_seen_at, updated_at, exchange
 from markets;
 comment on view analytics.markets is 'Every market that was ever seen, one row each';
-comment on column analytics.markets.market_id is 'Condition id: 0x and 64 hex digits; what every other view names a market by';
+comment on column analytics.markets.market_id is 'Condition id: 0x and 64 hex digits; of Kalshi the ticker; what every other view names a market by';
 comment on column analytics.markets.slug is 'Readable name in the exchange''s addresses';
 comment on column analytics.markets.question is 'What is bet on';
 comment on column analytics.markets.status is 'ACTIVE, CLOSED (no longer traded) or RESOLVED (paid out)';
@@ -35,3 +35,4 @@ comment on column analytics.markets.url is 'Its page at the exchange';
 comment on column analytics.markets.source is 'exchange, tape (recordings) or simulated';
 comment on column analytics.markets.first_seen_at is 'When this service first heard of it';
 comment on column analytics.markets.updated_at is 'When something stored of it last changed';
+comment on column analytics.markets.exchange is 'The exchange that lists it: polymarket or kalshi';

@@ -128,21 +128,21 @@ select (select count(*) from fresh), (select count(*) from written), (select cou
 select exists (select from taxonomy_counts where counted_at >= :since);
 
 -- name: count_taxonomy(now)$
--- The number of markets of each category, tag and series. Names without markets are deleted.
+-- The number of markets of each exchange's categories, tags and series. Names without markets are deleted.
 with fresh as materialized (
-    select 'category' as kind, category as name, count(*) as markets from markets where category is not null group by category
+    select exchange, 'category' as kind, category as name, count(*) as markets from markets where category is not null group by exchange, category
     union all
-    select 'series', series, count(*) from markets where series is not null group by series
+    select exchange, 'series', series, count(*) from markets where series is not null group by exchange, series
     union all
-    select 'tag', tag, count(*) from markets cross join unnest(tags) as tag where tag is not null group by tag
+    select exchange, 'tag', tag, count(*) from markets cross join unnest(tags) as tag where tag is not null group by exchange, tag
 ),
 gone as (
     delete from taxonomy_counts c
-    where not exists (select from fresh f where f.kind = c.kind and f.name = c.name)
+    where not exists (select from fresh f where f.exchange = c.exchange and f.kind = c.kind and f.name = c.name)
 ),
 written as (
-    insert into taxonomy_counts (kind, name, markets, counted_at)
-    select kind, name, markets, :now from fresh
-    on conflict (kind, name) do update set markets = excluded.markets, counted_at = excluded.counted_at
+    insert into taxonomy_counts (exchange, kind, name, markets, counted_at)
+    select exchange, kind, name, markets, :now from fresh
+    on conflict (exchange, kind, name) do update set markets = excluded.markets, counted_at = excluded.counted_at
 )
 select count(*) from fresh;

@@ -43,7 +43,7 @@ on conflict (token_id) do update set market_key = excluded.market_key, outcome =
 where (tokens.market_key, tokens.outcome) is distinct from (excluded.market_key, excluded.outcome);
 
 -- name: record_status_changes(market_keys, from_statuses, cause)
--- One row for each change, returned with the record that the stream publishes of it.
+-- One row for each change, returned with its market's exchange and the record that the stream publishes of it.
 with changed as (
     insert into market_status_changes (market_key, from_status, to_status, cause)
     select c.market_key, c.from_status, m.status, :cause
@@ -52,7 +52,7 @@ with changed as (
     order by c.market_key
     returning change_id, market_key, from_status, to_status, cause, ts
 )
-select c.ts, m.market_id, json_build_object(
+select c.ts, m.market_id, m.exchange, json_build_object(
     'market_id', m.market_id, 'slug', m.slug, 'question', m.question, 'status', c.to_status,
     'from_status', c.from_status, 'to_status', c.to_status, 'cause', c.cause,
     'event_id', m.event_id, 'category', m.category, 'outcomes', m.outcomes, 'token_ids', m.token_ids,
@@ -69,51 +69,54 @@ order by c.change_id;
 -- Stores a payload that could not be used, and why.
 insert into quarantine (source, reason, payload) values (:source, :reason, left(:payload, 65536));
 
--- name: begin_walk()!
--- Marks the catalogue as being scanned for as long as this session lives; waits for another scan to end.
-select pg_advisory_lock(hashtextextended('presage.discovery', 0));
+-- name: begin_walk(name)!
+-- Marks an exchange's catalogue as being scanned for as long as this session lives; waits for another scan of it to end.
+select pg_advisory_lock(hashtextextended('presage.' || :name, 0));
 
--- name: walking()$
--- Whether a session that scans the catalogue is alive.
+-- name: walking(name)$
+-- Whether a session that scans an exchange's catalogue is alive.
 select exists (
-    select from pg_locks, hashtextextended('presage.discovery', 0) as key
+    select from pg_locks, hashtextextended('presage.' || :name::text, 0) as key
     where locktype = 'advisory' and granted and database = (select oid from pg_database where datname = current_database())
       and ((classid::bigint << 32) | objid::bigint) = key
 );
 
--- name: state()$
--- The stored state of discovery.
-select value from settings where name = 'discovery';
+-- name: state(name)$
+-- The stored state of a discovery.
+select value from settings where name = :name;
 
--- name: remember(value)!
--- Updates the stored state of discovery.
-insert into settings (name, value) values ('discovery', :value::jsonb)
+-- name: remember(name, value)!
+-- Updates the stored state of a discovery.
+insert into settings (name, value) values (:name, :value::jsonb)
 on conflict (name) do update set value = settings.value || excluded.value, updated_at = now();
 
--- name: unseen(since, source)
+-- name: unseen(since, source, exchange)
 -- Markets stored as open since before a scan began; those of them that it did not meet are no longer listed.
 select market_id from markets
-where status = 'ACTIVE' and first_seen_at < :since and source = :source
+where status = 'ACTIVE' and exchange = :exchange and first_seen_at < :since and source = :source
 order by market_key desc;
 
--- name: ended(since, most)
+-- name: ended(since, most, exchange)
 -- Markets about to change their state: open ones whose planned end has recently passed, and recently closed ones without a
 -- payout.
 select market_id from markets
-where (status = 'ACTIVE' and end_time between :since and now())
-   or (status = 'CLOSED' and coalesce(closed_at, end_time) > :since)
+where exchange = :exchange and (
+    (status = 'ACTIVE' and end_time between :since and now())
+    or (status = 'CLOSED' and coalesce(closed_at, end_time) > :since)
+)
 order by end_time desc nulls last
 limit :most;
 
--- name: unpaid(since)
+-- name: unpaid(since, exchange)
 -- Closed markets that still wait for their payout.
 select market_id from markets
-where status = 'CLOSED' and coalesce(closed_at, end_time, first_seen_at) > :since
+where status = 'CLOSED' and exchange = :exchange and coalesce(closed_at, end_time, first_seen_at) > :since
 order by market_key desc
 limit 2000;
 
--- name: counts()^
--- Markets by state.
+-- name: counts(exchange)^
+-- An exchange's markets by state.
 select count(*) filter (where status = 'ACTIVE'), count(*) filter (where status = 'CLOSED'),
        count(*) filter (where status = 'RESOLVED')
-from markets;
+from markets
+where exchange = :exchange;

@@ -23,12 +23,16 @@ left join (
 ) as g using (kind)
 left join (select kind, count(*) as filled from coverage_gaps where filled_at is not null group by kind) as f using (kind);
 
--- name: kinds_of_market(market_key)$
--- The same of one market, as far as it existed, and its first and last row.
+-- name: kinds_of_market(market_key, recorded)$
+-- The same of one market, as far as it existed, and its first and last row; `off`, of exchanges that are not recorded.
 with market as (
     select
-        market_id, outcomes, token_ids,
-        tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end)) as life
+        market_id, outcomes, token_ids, exchange = any(:recorded::text[]) as is_recorded,
+        case
+            when exchange = any(:recorded::text[])
+            then tstzmultirange(tstzrange(listed_at, case when closed_at is not null then greatest(listed_at, closed_at) end))
+            else '{}'
+        end as life
     from (select *, coalesce(created_at, first_seen_at) as listed_at from markets where market_key = :market_key) as m
 ),
 ends (kind, first, last) as materialized (
@@ -60,14 +64,14 @@ ends (kind, first, last) as materialized (
     ) as s
 ),
 known as materialized (
-    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id
+    select h.kind, h.stage, h.held * m.life as held, e.first, e.last, m.market_id, m.is_recorded
     from coverage_held h
     cross join market m
     join ends e using (kind)
 )
 select coalesce(json_agg(extended(
     coverage_record(
-        h.kind, case when p.off then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
+        h.kind, case when p.off or not h.is_recorded then 'off' else p.status end, h.held, g.missing, g.open, g.fillable, g.lost, g.filled,
         (select max(day) from coverage_days d where d.kind = h.kind)
     ),
     json_build_object('first_ts', as_ms(h.first), 'last_ts', as_ms(h.last))
@@ -107,7 +111,7 @@ from (
 left join markets m using (market_key)
 order by g.from_ts desc, g.place desc;
 
--- name: gaps_of_market(market_key, kind, status, since, until, before_ts, before_place, limit)
+-- name: gaps_of_market(market_key, recorded, kind, status, since, until, before_ts, before_place, limit)
 -- The same of one market: its own, and those of all markets while it existed.
 select
     g.from_ts, g.place,
@@ -134,7 +138,7 @@ cross join lateral (
     order by from_ts desc, place desc
     limit :limit
 ) as g
-where m.market_key = :market_key
+where m.market_key = :market_key and m.exchange = any(:recorded::text[])
 order by g.from_ts desc, g.place desc;
 
 -- name: days()$
@@ -146,15 +150,15 @@ select coalesce(json_agg(json_build_object(
 from coverage_days
 where day >= (select max(day) from coverage_days) - 30;
 
--- name: days_of_market(market_key)$
--- The same of the trades of one market, since it was listed.
+-- name: days_of_market(market_key, recorded)$
+-- The same of the trades of one market, since it was listed; none, of exchanges that are not recorded.
 select coalesce(json_agg(json_build_object(
     'day', d.day, 'kind', d.kind, 'source', 'exchange', 'listed', coalesce(c.listed, 0), 'held', coalesce(c.held, 0),
     'added', coalesce(c.added, 0), 'unlisted', coalesce(c.unlisted, 0), 'unknown', 0,
     'agrees', coalesce(c.held = c.listed and c.unlisted = 0, true), 'checked_at', as_unix(d.checked_at)
 ) order by d.day desc), '[]')::text
 from coverage_days d
-join markets m on m.market_key = :market_key
+join markets m on m.market_key = :market_key and m.exchange = any(:recorded::text[])
 left join coverage_market_days c on c.day = d.day and c.market_key = :market_key
 where d.kind = 'trades' and d.day >= (select max(day) from coverage_days) - 30
     and d.day >= (coalesce(m.created_at, m.first_seen_at) at time zone 'UTC')::date

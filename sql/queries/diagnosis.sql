@@ -4,7 +4,7 @@
 -- Each stage: its state, how late it is, since when it has not checked, and its own detail.
 select stage, case when off then 'off' else status end, lag_s::float8, date_part('epoch', now() - beat_at)::float8, detail ->> 'off'
 from pipeline_status
-order by array_position(array['discovery', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
+order by array_position(array['discovery', 'discovery_kalshi', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
 -- name: losses()^
 -- Gaps open now (that of a market found a moment ago is not counted), gaps of a day not filled, payloads refused within an

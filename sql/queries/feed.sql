@@ -157,21 +157,21 @@ select market_key, outcome from live_books where not verified;
 
 -- --- What the feed follows ----------------------------------------------------------------------------------------------------
 
--- name: followed_tokens(shard, shards)
+-- name: followed_tokens(exchange, shard, shards)
 -- Every token of a shard to follow, with what is known of its price; those of a market together.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0)
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where m.status = 'ACTIVE' and m.order_book and shard_of(m.market_id, :shards) = :shard
+where m.status = 'ACTIVE' and m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
 order by t.market_key;
 
 -- name: catalogue_cursor()^
 -- Where the catalogue stands: its newest market and its newest change of state. Both grow in commit order, as it has one writer at a time.
 select coalesce((select max(market_key) from markets), 0), coalesce((select max(change_id) from market_status_changes), 0);
 
--- name: tokens_since(market_key, change_id, shard, shards)
+-- name: tokens_since(market_key, change_id, exchange, shard, shards)
 -- The tokens of a shard's markets that came, or changed state, since a cursor; and whether to follow them. Those of a market together.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
@@ -179,14 +179,14 @@ select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as
 from markets m
 join tokens t using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where shard_of(m.market_id, :shards) = :shard and m.market_key = any(array(
+where m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard and m.market_key = any(array(
     select n.market_key from markets n where n.market_key > :market_key
     union
     select c.market_key from market_status_changes c where c.change_id > :change_id
 )) -- an array: an `or` would look at every market
 order by t.market_key;
 
--- name: tokens_named(token_ids, shard, shards)
+-- name: tokens_named(token_ids, exchange, shard, shards)
 -- These tokens, as far as they are of a shard's markets, and whether to follow them. Those of a market together.
 select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as_ms(p.last_ts),
        coalesce((select a.value_24h from market_activity a where a.market_key = t.market_key), 0),
@@ -194,7 +194,7 @@ select t.token_id, m.market_id, t.market_key, t.outcome, m.tick_size, p.last, as
 from tokens t
 join markets m using (market_key)
 left join live_prices p on p.market_key = t.market_key and p.outcome = t.outcome
-where t.token_id = any(:token_ids) and shard_of(m.market_id, :shards) = :shard
+where t.token_id = any(:token_ids) and m.exchange = :exchange and shard_of(m.market_id, :shards) = :shard
 order by t.market_key;
 
 -- name: activity_computed_at()$
@@ -401,7 +401,7 @@ cross join lateral (
 ) as least
 on conflict (name) do update set value = excluded.value, updated_at = now();
 
--- name: new_markets(after_key, after_change, upto_key, upto_change, market_keys, since_ms, shard, shards)
+-- name: new_markets(after_key, after_change, upto_key, upto_change, market_keys, since_ms, exchange, shard, shards)
 -- Markets of a shard, of the order book that are new, are open again, or are named: key, id, tokens, since when (ms) something of them may be missing,
 -- and when they were over (null: they are not). Nothing is missing from before the feed began to record; `since_ms` where that is not known.
 with recorded as (
@@ -428,7 +428,7 @@ lives as (
         case when m.status <> 'ACTIVE' then coalesce(m.closed_at, m.resolved_at, m.end_time, m.created_at, m.first_seen_at) end as ended
     from found f
     join markets m using (market_key)
-    where m.order_book and shard_of(m.market_id, :shards) = :shard
+    where m.exchange = :exchange and m.order_book and shard_of(m.market_id, :shards) = :shard
     group by m.market_key
 )
 select
@@ -587,6 +587,15 @@ set detail = detail || jsonb_build_object(
     'since', case when detail ->> 'reason' = :reason::text then detail -> 'since' else to_jsonb(as_unix(now())) end
 )
 where stage = :stage;
+
+-- name: switch_off(stage, why)!
+-- A stage does not run, and says why.
+update stage_clocks set detail = jsonb_build_object('off', :why::text)
+where stage = :stage and detail ->> 'off' is distinct from :why::text;
+
+-- name: switch_on(stage)!
+-- A stage is configured: from now on its lateness counts.
+update stage_clocks set detail = detail - 'off' where stage = :stage and detail ? 'off';
 
 -- name: add_stats(feed, run_id, messages, rows, lag_counts, lag_p50_ms, lag_p99_ms, lag_max_ms, reconnects, reanchored)!
 -- What a leader did since its last such row.

@@ -1,9 +1,9 @@
 -- Markets, listed and one by one.
 
 -- name: found(id)^
--- The market's facts that a request needs, by condition id, the exchange's number, or slug (an open market before an ended
+-- The market's facts that a request needs, by its id, the exchange's number, or slug (an open market before an ended
 -- one).
-select market_key, market_id, outcomes, token_ids
+select market_key, market_id, outcomes, token_ids, exchange
 from markets
 where market_id = :id or gamma_id = :id or slug = :id
 order by market_id = :id desc, gamma_id = :id desc nulls last, status = 'ACTIVE' desc, market_key desc

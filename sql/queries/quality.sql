@@ -10,7 +10,7 @@ select pg_advisory_lock(hashtextextended('presage.quality', 0));
 -- Without the exchange's own object and the description: no check needs them, and copying them took longer than the checks.
 create temp table if not exists fresh_markets as
 select
-    market_key, market_id, gamma_id, slug, question, status, event_id, outcomes, token_ids, outcome_prices, winning_outcome, volume_usd,
+    market_key, market_id, exchange, gamma_id, slug, question, status, event_id, outcomes, token_ids, outcome_prices, winning_outcome, volume_usd,
     volume_24h_usd, liquidity_usd, tick_size, updated_at
 from markets
 with no data;
@@ -73,7 +73,7 @@ order by table_name, column_name;
 -- New ones, those that changed their state, and those that are quoted.
 insert into fresh_markets
 select
-    market_key, market_id, gamma_id, slug, question, status, event_id, outcomes, token_ids, outcome_prices, winning_outcome, volume_usd,
+    market_key, market_id, exchange, gamma_id, slug, question, status, event_id, outcomes, token_ids, outcome_prices, winning_outcome, volume_usd,
     volume_24h_usd, liquidity_usd, tick_size, updated_at
 from markets
 where market_key in (

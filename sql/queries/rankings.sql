@@ -125,7 +125,7 @@ from (
 join market_records m using (market_key)
 order by new.created_at desc, market_key desc;
 
--- name: by_timeframe(limit)$
+-- name: by_timeframe(exchange, limit)$
 -- Active markets of seven timeframes by the time left to them: how many, and those that end first.
 with timeframes (number, timeframe, after, until) as (
     values
@@ -140,7 +140,7 @@ from timeframes
 cross join lateral (
     select count(*) as total
     from open_markets
-    where end_time >= now() and end_time > now() + after and end_time <= now() + until
+    where end_time >= now() and end_time > now() + after and end_time <= now() + until and exchange = :exchange
 ) as counted
 cross join lateral (
     select coalesce(json_agg(extended(m.record, json_build_object(
@@ -149,14 +149,14 @@ cross join lateral (
     from (
         select market_key, end_time
         from open_markets
-        where end_time >= now() and end_time > now() + after and end_time <= now() + until
+        where end_time >= now() and end_time > now() + after and end_time <= now() + until and exchange = :exchange
         order by end_time, market_key
         limit :limit
     ) as first
     join market_records m using (market_key)
 ) as listed;
 
--- name: by_timeframe_of(status, limit, pattern, indexed, few)$
+-- name: by_timeframe_of(status, exchange, limit, pattern, indexed, few)$
 -- The same for markets of any state whose title or slug contains something.
 with timeframes (number, timeframe, after, until) as (
     values
@@ -175,12 +175,13 @@ found as materialized (
     from (
         select market_key, end_time
         from open_markets
-        where :status::text = 'ACTIVE' and :indexed::boolean and end_time >= now() and titles like (select pattern from pattern)
+        where :status::text = 'ACTIVE' and exchange = :exchange and :indexed::boolean and end_time >= now()
+            and titles like (select pattern from pattern)
         union all
         -- Not by the trigram index, which would be read whole.
         select market_key, end_time
         from open_markets
-        where :status::text = 'ACTIVE' and not :indexed::boolean and end_time >= now()
+        where :status::text = 'ACTIVE' and exchange = :exchange and not :indexed::boolean and end_time >= now()
             and titles collate "C" like (select pattern from pattern)
         union all
         -- Few markets end before their planned end.
@@ -188,7 +189,7 @@ found as materialized (
         from (
             select market_key, end_time, question, slug, event_title
             from markets
-            where :status::text <> 'ACTIVE' and status = :status and end_time >= now()
+            where :status::text <> 'ACTIVE' and exchange = :exchange and status = :status and end_time >= now()
             offset 0
         ) as ended
         where market_titles(question, slug, event_title) like (select pattern from pattern)
@@ -212,7 +213,7 @@ cross join lateral (
             select market_key, titles
             from open_markets
             where :status::text = 'ACTIVE' and (select sum(total) from counted) > :few::integer
-                and end_time >= now() and end_time > now() + after and end_time <= now() + until
+                and end_time >= now() and end_time > now() + after and end_time <= now() + until and exchange = :exchange
             order by end_time, market_key
             limit :limit * 25
         ) as nearest

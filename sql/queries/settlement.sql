@@ -201,15 +201,6 @@ update chain_heads set trades = trades + :trades where feed = :feed;
 -- Recounts all trades, as ranges may have been backfilled before the head was followed.
 update chain_heads set trades = (select count(*) from settlements where counted) where feed = :feed;
 
--- name: switch_off(why)!
--- The stage does not run, and says why.
-update stage_clocks set detail = jsonb_build_object('off', :why::text)
-where stage = 'settlement' and detail ->> 'off' is distinct from :why;
-
--- name: switch_on()!
--- The stage is configured: from now on its lateness counts.
-update stage_clocks set detail = detail - 'off' where stage = 'settlement' and detail ? 'off';
-
 -- --- Incidents ----------------------------------------------------------------------------------------------------------------
 
 -- name: note_incident(kind, subject, mended, detail)!

@@ -86,7 +86,7 @@ select json_build_object('s', 'ok', 'n', given.symbol, 'v', json_strip_nulls(jso
     'ch', as_number(now.price - s.open),
     'chp', round((now.price - s.open) * 100.0 / nullif(s.open, 0), 2)::float8,
     'short_name', given.symbol,
-    'exchange', 'Polymarket',
+    'exchange', initcap(m.exchange),
     'description', m.question,
     'lp', as_number(now.price),
     'ask', as_number(live.ask),

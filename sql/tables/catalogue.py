@@ -43,7 +43,13 @@ markets = Table(
     "markets",
     metadata,
     Column("market_key", Integer, Identity(always=True), primary_key=True, comment="Our own short key"),
-    Column("market_id", Text, nullable=False, unique=True, comment="Condition id: 0x and 64 hex digits"),
+    Column(
+        "market_id",
+        Text,
+        nullable=False,
+        unique=True,
+        comment="Condition id: 0x and 64 hex digits; of Kalshi the ticker",
+    ),
     Column("gamma_id", Text, unique=True, comment="The exchange's numeric id"),
     Column("slug", Text, index=True),
     Column("question", Text, nullable=False),
@@ -111,7 +117,12 @@ markets = Table(
 tokens = Table(
     "tokens",
     metadata,
-    Column("token_id", Text, primary_key=True, comment="uint256 in decimal, up to 78 digits"),
+    Column(
+        "token_id",
+        Text,
+        primary_key=True,
+        comment="uint256 in decimal, up to 78 digits; of Kalshi TICKER:yes and TICKER:no",
+    ),
     Column("market_key", Integer, ForeignKey("markets.market_key", ondelete="CASCADE"), nullable=False, index=True),
     Column("outcome", SmallInteger, nullable=False),
 )

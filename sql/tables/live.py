@@ -11,6 +11,7 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
+    PrimaryKeyConstraint,
     SmallInteger,
     Table,
     Text,
@@ -116,9 +117,11 @@ market_weeks = Table(
 taxonomy_counts = Table(
     "taxonomy_counts",
     metadata,
-    Column("kind", Text, primary_key=True, comment="category, tag or series"),
-    Column("name", Text, primary_key=True),
+    Column("kind", Text, nullable=False, comment="category, tag or series"),
+    Column("name", Text, nullable=False),
     Column("markets", BigInteger, nullable=False),
     Column("counted_at", Time, nullable=False),
-    Index("taxonomy_counts_markets_idx", "kind", text("markets desc"), "name"),
+    Column("exchange", Text, nullable=False, server_default=text("'polymarket'")),
+    PrimaryKeyConstraint("exchange", "kind", "name"),
+    Index("taxonomy_counts_markets_idx", "exchange", "kind", text("markets desc"), "name"),
 )

@@ -17,7 +17,11 @@ insert into stage_clocks (stage, warn_after_s, fail_after_s) values
     ('analysis', 180, 600),
     ('aggregates', 180, 600);
 
--- Runs where an RPC of the chain is configured only; what is off is not counted against the whole.
+-- Runs where the exchange is configured only; what is off is not counted against the whole.
+insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
+    ('discovery_kalshi', 900, 1800, '{"off": "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"}');
+
+-- Runs where an RPC of the chain is configured only.
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
     ('settlement', 30, 120, '{"off": "no RPC is configured: set PRESAGE_CHAIN_RPC_URLS"}');
 

@@ -19,7 +19,7 @@ from (
     from (
         select
             stage, last_data_at, beat_at, detail,
-            case stage when 'discovery' then beat_at else last_data_at end as since,
+            case when stage like 'discovery%' then beat_at else last_data_at end as since,
             -- What an administrator has set goes before the clock's own; what makes no sense there counts as not set.
             coalesce(jsonb_path_query_first(warn.value, 'strict $ ? (@ >= 1 && @ <= 604800)')::int, warn_after_s) as warn_after_s,
             coalesce(jsonb_path_query_first(fail.value, 'strict $ ? (@ >= 1 && @ <= 604800)')::int, fail_after_s) as fail_after_s

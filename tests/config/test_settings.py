@@ -67,3 +67,22 @@ def test_a_wrong_database_url_of_a_command_is_not_repeated():
     assert done.returncode == 1
     assert done.stderr.startswith("presage: not a database URL")
     assert SECRET not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("polymarket,manifold", "unknown: manifold; allowed: polymarket, kalshi"),
+        ("kalshi", "polymarket cannot be left out"),
+        ("", None),
+        (" kalshi , polymarket", None),
+    ],
+)
+def test_exchanges_are_known_ones_with_polymarket_among_them(monkeypatch, given, said):
+    monkeypatch.setenv("PRESAGE_EXCHANGES", given)
+
+    if said is None:
+        assert set(Settings(_env_file=None).exchange_names) == ({"polymarket", "kalshi"} if given else {"polymarket"})
+    else:
+        with pytest.raises(ValidationError, match=said):
+            Settings(_env_file=None)

@@ -36,6 +36,7 @@ from tests.patience import PATIENCE_S
 from tests.processes import terminate
 from tests.replay import rebuilt
 from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.gamma.listings import GammaListings
 from upstream.polymarket.market_channel.socket import parse
 from upstream.sandbox.server import Sandbox
 from upstream.transport.http import Client, tls_context
@@ -83,7 +84,7 @@ def replayed(new_database, recorded, tmp_path_factory) -> Iterator[Replayed]:
         Client() as client,
     ):
         tape = settings.get().model_copy(update={"source": "tape"})
-        Discovery(conn, Gamma(client, sandbox.gamma_url), tape).scan_open()
+        Discovery(conn, GammaListings(Gamma(client, sandbox.gamma_url)), tape).scan_open()
         feed = subprocess.Popen(
             [sys.executable, "-m", "orchestration.ingest"],
             cwd=ROOT,

@@ -15,6 +15,7 @@ from orchestration.markets.discovery import Discovery
 from tests.orchestration.ingest.live_world import World, now_ms, wait_until
 from tests.soak.audit import audit
 from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.gamma.listings import GammaListings
 from upstream.sandbox.server import Sandbox
 from upstream.sandbox.simulation import simulation, universe
 from upstream.transport.http import Client
@@ -33,7 +34,7 @@ class GapWorld(World):
         """Read the catalogue as discovery does: open, new and closed markets."""
         with Client() as client:
             configured = Settings(_env_file=None, source=self.sandbox.source.source)
-            discovery = Discovery(self.conn, Gamma(client, self.sandbox.gamma_url), configured)
+            discovery = Discovery(self.conn, GammaListings(Gamma(client, self.sandbox.gamma_url)), configured)
             discovery.scan_open()
             discovery.look()
             discovery.scan_closed()

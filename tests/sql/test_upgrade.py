@@ -44,7 +44,10 @@ MESSAGE = '{"type":"x","seq":1,"ts":0,"market_id":"x","data":{}}'
 CHOSEN = {"format": "parquet", "status": "RESOLVED", "message": MESSAGE, "secret": "whsec_x", "next_secret": "whsec_x"}
 REPACKED = {"stream_events"}  # since revision 0010 in blocks
 # Since revision 0013, while the release before may be running.
-ADDED = {"settings": composed.SQL("name = 'webhook_secrets_in_clear'")}
+ADDED = {
+    "settings": composed.SQL("name = 'webhook_secrets_in_clear'"),
+    "stage_clocks": composed.SQL("stage = 'discovery_kalshi'"),
+}
 
 # What later migrations consist of: columns, a view over them, an index that must not lock its table for long.
 NEXT = '''

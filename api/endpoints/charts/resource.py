@@ -23,6 +23,7 @@ from api.endpoints.markets.lists import TOP, search
 from api.endpoints.prices.resource import back, ceiling, several
 from api.errors import Problem
 from api.schemas.requests import EARLIEST, MAX_BUCKETS
+from config.exchanges import EXCHANGES, POLYMARKET
 from sql.queries import candles, udf
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from api.schemas.requests import Parameters
 
 RESOLUTIONS = ["1S", "1", "5", "15", "30", "60", "240", "1D"]
-KIND, EXCHANGE = "prediction", "Polymarket"
+KIND, EXCHANGE = "prediction", POLYMARKET.title
 MAX_QUOTES = 50
 MAX_MARKS, MARKED_TRADES, LARGE_USD = 50, 20_000, 10_000 * 1_000_000
 DAY = 86_400
@@ -123,7 +124,7 @@ class UdfSymbol(UdfResource):
         market, outcome = found
         slug, question, status, end_time, tick_size = self.read(udf.symbol, market_key=market.key)
         ticker = ticker_of(slug or market.market_id, outcome)
-        ended = status != "ACTIVE"
+        ended, title = status != "ACTIVE", EXCHANGES[market.exchange].title
         return msgspec.json.encode(
             ChartSymbol(
                 name=ticker,
@@ -132,8 +133,8 @@ class UdfSymbol(UdfResource):
                 type=KIND,
                 session="24x7",
                 timezone="Etc/UTC",
-                exchange=EXCHANGE,
-                listed_exchange=EXCHANGE,
+                exchange=title,
+                listed_exchange=title,
                 format="price",
                 currency_code="USD",
                 minmov=1,

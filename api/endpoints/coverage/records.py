@@ -34,7 +34,9 @@ class Held(Struct):
     kind: Kind
     status: Annotated[
         Literal["fresh", "late", "stale", "missing", "off"],
-        Meta(description="Status of the stage that ingests it; `off`: not configured"),
+        Meta(
+            description="Status of the stage that ingests it; `off`: not configured, or not recorded of this exchange"
+        ),
     ]
     from_ts: Annotated[UnixMs | None, Meta(description="The earliest stored moment; null: nothing is stored")]
     to_ts: Annotated[UnixMs | None, Meta(description="The latest stored moment")]

@@ -10,6 +10,7 @@ import msgspec
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
 from api.schemas.requests import EARLIEST, LATEST
+from config.exchanges import RECORDED
 from sql.queries import coverage as queries
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class MarketCoverageResource(CoverageResource):
     def answer(self, given: GapParameters, **path: str) -> bytes:
         """Return the market's kinds, reconciled days and a page of its gaps."""
         market = self.service.markets.of(path["id"])
-        kinds = self.read(queries.kinds_of_market, market_key=market.key)
-        days = self.read(queries.days_of_market, market_key=market.key)
+        of = {"market_key": market.key, "recorded": RECORDED}
+        kinds, days = self.read(queries.kinds_of_market, **of), self.read(queries.days_of_market, **of)
         held = f'{{"market_id":"{market.market_id}","kinds":{kinds},"days":{days},'.encode()
-        return held + self.page(given, queries.gaps_of_market, market_key=market.key) + b"}"
+        return held + self.page(given, queries.gaps_of_market, **of) + b"}"

@@ -6,7 +6,7 @@ from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.base.lists import LAST_MODIFIED, ComputedList
 from api.endpoints.events import records
 from api.endpoints.markets.lists import CategoryMarketsResource, EventMarketsResource
-from api.endpoints.markets.requests import CategoryMarketParameters, EventMarketParameters
+from api.endpoints.markets.requests import CategoryMarketParameters, EventMarketParameters, TaxonomyParameters
 from sql.queries import taxonomy
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -29,6 +29,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/categories",
         resource=ComputedList,
         query=taxonomy.categories,
+        parameters=TaxonomyParameters,
         answers=list[records.CategoryCount],
         cache_s=10,
         headers=LAST_MODIFIED,
@@ -56,6 +57,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/tags",
         resource=ComputedList,
         query=taxonomy.tags,
+        parameters=TaxonomyParameters,
         answers=list[records.TagCount],
         cache_s=10,
         headers=LAST_MODIFIED,
@@ -68,6 +70,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         path="/v1/series",
         resource=ComputedList,
         query=taxonomy.series,
+        parameters=TaxonomyParameters,
         answers=list[records.SeriesCount],
         cache_s=10,
         headers=LAST_MODIFIED,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from api.errors import Problem
-from api.schemas.requests import Exchange, Parameters, Wallet, fields, parse
+from api.schemas.requests import Parameters, Wallet, fields, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ MAX_VALUE_LENGTH = 500
 class EventParameters(Parameters, frozen=True, kw_only=True):
     """Events as the exchange lists them. Other parameters are forwarded."""
 
-    exchange: Exchange = "polymarket"
+    exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that is asked")] = "polymarket"
     limit: Annotated[int, Meta(ge=1, le=500, description="Maximum number of events in the response")] = 100
     offset: Annotated[int, Meta(ge=0, le=1_000_000, description="Number of events to skip")] = 0
     active: Annotated[bool | None, Meta(description="Only events that are (true) or are not (false) active")] = None

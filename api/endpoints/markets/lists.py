@@ -81,10 +81,11 @@ class MarketsByTimeframe(ReadResource):
     def answer(self, given: TimeframeParameters, **path: str) -> bytes:
         """Return the seven timeframes."""
         if given.status == "ACTIVE" and given.asset is None:
-            return self.required(self.read(limit=given.limit))
+            return self.required(self.read(limit=given.limit, exchange=given.exchange))
         text = given.asset or ""
-        asked = {"status": given.status, "limit": given.limit, "pattern": containing(text), "few": FEW}
-        return self.required(self.read(rankings.by_timeframe_of, indexed=bool(INDEXED.search(text)), **asked))
+        asked = {"status": given.status, "exchange": given.exchange, "limit": given.limit, "few": FEW}
+        by = {"pattern": containing(text), "indexed": bool(INDEXED.search(text))}
+        return self.required(self.read(rankings.by_timeframe_of, **by, **asked))
 
 
 class MarketComparison(ReadResource):

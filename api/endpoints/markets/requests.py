@@ -75,6 +75,7 @@ class TimeframeParameters(Parameters, frozen=True, kw_only=True):
     asset: Annotated[
         Text | None, Meta(description="Only markets whose title or slug contains this text", examples=["bitcoin"])
     ] = None
+    exchange: Exchange = "polymarket"
 
 
 class CompareParameters(Parameters, frozen=True, kw_only=True):
@@ -110,6 +111,12 @@ class CategoryMarketParameters(Parameters, frozen=True, kw_only=True):
     offset: Offset = 0
 
 
+class TaxonomyParameters(Parameters, frozen=True, kw_only=True):
+    """Names by which an exchange sorts its markets."""
+
+    exchange: Exchange = "polymarket"
+
+
 class MarketParameters(Parameters, frozen=True, kw_only=True):
     """Which markets to list."""
 
@@ -133,7 +140,10 @@ class MarketParameters(Parameters, frozen=True, kw_only=True):
     series: Annotated[
         Text | None, Meta(description="Only markets of this series, by its name; only with `source=local`")
     ] = None
-    exchange: Annotated[Literal["polymarket"], Meta(description="The exchange that lists them")] = "polymarket"
+    exchange: Annotated[
+        Literal["polymarket", "kalshi"],
+        Meta(description="The exchange that lists them; only polymarket with `source=polymarket`"),
+    ] = "polymarket"
     source: Annotated[
         Literal["local", "polymarket"],
         Meta(description="`local`: as recorded here; `polymarket`: requested live from the exchange"),

@@ -9,6 +9,7 @@ import msgspec
 from api.data import cursor
 from api.endpoints.base.resource import ReadResource
 from api.endpoints.markets import from_exchange as exchange
+from api.errors import invalid
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
@@ -34,6 +35,10 @@ class Markets(ReadResource):
     def answer(self, given: MarketParameters, **path: str) -> bytes:
         """Return one page."""
         if given.source == "polymarket":
+            if given.exchange != "polymarket":
+                raise invalid(
+                    "exchange", "`source=polymarket` has its own markets alone", "polymarket, or `source=local`"
+                )
             return exchange.markets(self, given)
         rows, following = self._page(given, self._place(given))
         tail = self.service.cursors.write(following) if following else ""

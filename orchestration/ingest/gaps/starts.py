@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import psycopg
 
+from config.exchanges import POLYMARKET
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.books.token_state import NO_BOOK_ATTEMPTS, TokenState
 from orchestration.ingest.gaps.losses import KINDS, MAX_MARKETS_PER_LOSS
@@ -72,6 +73,7 @@ class StartGaps:
                 upto_change=last_change,
                 market_keys=again,
                 since_ms=since_ms,
+                exchange=POLYMARKET.name,
                 **self._shard.columns(),
             )
             found = [StartGap(key, ids, self.announced.get(name, ms), to_ms) for key, name, ids, ms, to_ms in rows]

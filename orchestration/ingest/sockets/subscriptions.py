@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 
+from config.exchanges import POLYMARKET
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.ingest.normalizer import Normalizer
 from orchestration.ingest.sockets.listener import Keep, OnLost, OnMessages, OnOpened, SocketListener
@@ -33,16 +34,19 @@ class Catalogue:
         """Return all tokens of the shard."""
         self._cursor = queries.catalogue_cursor(conn)  # first: what is added in between is read twice
         self.first = self.first or self._cursor
-        return [(*row, True) for row in queries.followed_tokens(conn, **self._shard.columns())]
+        return [
+            (*row, True) for row in queries.followed_tokens(conn, exchange=POLYMARKET.name, **self._shard.columns())
+        ]
 
     def changes(self, conn: psycopg.Connection[Any], unknown: Iterable[str] = ()) -> list[Sequence[Any]]:
         """Return tokens added or changed since the last read, and those of `unknown` that the catalogue has."""
         cursor = queries.catalogue_cursor(conn)
         (market_key, change_id), rows = self._cursor, []
         if cursor != self._cursor:
-            rows += queries.tokens_since(conn, market_key=market_key, change_id=change_id, **self._shard.columns())
+            since = {"market_key": market_key, "change_id": change_id}
+            rows += queries.tokens_since(conn, **since, exchange=POLYMARKET.name, **self._shard.columns())
         if missed := list(set(unknown).difference(row[0] for row in rows)):
-            rows += queries.tokens_named(conn, token_ids=missed, **self._shard.columns())
+            rows += queries.tokens_named(conn, token_ids=missed, exchange=POLYMARKET.name, **self._shard.columns())
         self._cursor = cursor  # last: what a query that fails did not return is read again
         return rows
 

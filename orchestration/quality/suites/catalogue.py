@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from orchestration.quality.expecting import Suite, amount, between, holds, matches, not_ahead, one_of
+from config.exchanges import EXCHANGES
+from orchestration.quality.expecting import Suite, amount, between, holds, not_ahead, one_of
 
 STAGE, ASSET = "discovery", "markets"
+IDS = " ".join(f"when '{each.name}' then market_id ~ '{each.market_id}'" for each in EXCHANGES.values())
 STATES = ("ACTIVE", "CLOSED", "RESOLVED")
 
 CATALOGUE = (
@@ -32,7 +34,11 @@ CATALOGUE = (
         STAGE,
         ASSET,
         (
-            matches("market_id", "^0x[0-9a-f]{64}$", "`market_id` is 0x and 64 hex digits."),
+            holds(
+                "market_id",
+                "`market_id` is as its exchange writes it: Polymarket 0x and 64 hex digits, Kalshi a ticker.",
+                f"case exchange {IDS} else false end",
+            ),
             one_of("status", *STATES),
             holds(
                 "outcomes",

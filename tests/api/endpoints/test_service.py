@@ -35,6 +35,7 @@ def test_the_worst_stage_gives_the_pipeline_its_status(client, conn):
     assert (found["status"], found["redis_up"]) == ("fresh", False)
     assert [stage["stage"] for stage in found["stages"]] == [
         "discovery",
+        "discovery_kalshi",
         "ingestion",
         "settlement",
         "analysis",

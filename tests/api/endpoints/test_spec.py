@@ -19,7 +19,7 @@ NAMED = {"<upstream_market_source>": "polymarket"}
 # what of the past it plays, by what wallets are ranked, and of lists of history the range, market and next page.
 OURS = {
     *("outcome", "fill", "resume_from", "replay_from", "replay_to", "speed", "by", "at"),
-    *("from", "to", "market_id", "cursor", "limit"),
+    *("from", "to", "market_id", "cursor", "limit", "exchange"),
 }
 
 ROUTED = {(endpoint.method, endpoint.path): endpoint for endpoint in ENDPOINTS}

@@ -21,7 +21,7 @@ from sql.roles.rights import PIPELINE
 from tests.factories import insert
 from tests.roles import login_url
 
-STAGES = ("discovery", "ingestion", "settlement", "analysis", "aggregates", "delivery")
+STAGES = ("discovery", "discovery_kalshi", "ingestion", "settlement", "analysis", "aggregates", "delivery")
 
 
 def worst(findings):

@@ -8,7 +8,11 @@ from orchestration.assets import ingest as live
 from orchestration.assets import signals as analysis
 from orchestration.feeds.reporter import Reporter
 from orchestration.ingest.feed import LiveFeed
+from orchestration.resources import Database, Exchange
+from sql.roles.rights import PIPELINE
 from tests.databases import start_jobs
+from tests.roles import login_url
+from upstream.sandbox.kalshi.server import KalshiSandbox
 from upstream.sandbox.server import Sandbox
 
 
@@ -36,6 +40,21 @@ def ended_once_recorded(monkeypatch, conn):
             return super().run(lambda: bool(conn.execute(recorded).fetchone()[0]), observe)
 
     monkeypatch.setattr(live, "LiveFeed", EndedFeed)
+
+
+def test_a_second_exchanges_catalogue_is_made_by_assets_of_its_own(instance, database_url, conn):
+    with KalshiSandbox(simulate=5, markets=60, hold=True) as kalshi:
+        where = Exchange(gamma_url="", clob_url="", clob_socket_url="", data_api_url="", kalshi_url=kalshi.rest_url)
+        resources = {"database": Database(url=login_url(database_url, PIPELINE)), "exchange": where}
+        made = dg.materialize(
+            [markets.kalshi_markets, markets.kalshi_closed_markets], instance=instance, resources=resources
+        )
+
+    walked, closed = metadata(made, "kalshi_markets"), metadata(made, "kalshi_closed_markets")
+    listed = conn.execute("select count(*) from markets where exchange = 'kalshi'").fetchone()
+    assert (walked["walk"], closed["walk"]) == ("full", "history")
+    assert walked["dagster/row_count"] == walked["inserted"] == listed[0] > 40
+    assert walked["samples"].count("\n") == 6
 
 
 @pytest.mark.usefixtures("ended_once_recorded")

@@ -146,6 +146,23 @@ def test_discovery_starts_at_once_on_an_empty_database_and_not_twice(tick, add_r
     assert again.skip_reason.skip_message.startswith("starting")
 
 
+def test_a_second_exchange_is_read_only_if_it_is_configured_and_its_stage_says_so(tick, conn, monkeypatch):
+    off = "select detail ->> 'off' from stage_clocks where stage = 'discovery_kalshi'"
+    skipped = tick(markets.kalshi_discovery_due)
+    said = conn.execute(off).fetchone()
+    monkeypatch.setattr(markets.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket, kalshi"))
+    (request,) = tick(markets.kalshi_discovery_due).run_requests
+    on = conn.execute(off).fetchone()
+    monkeypatch.undo()
+    tick(markets.kalshi_discovery_due)
+
+    assert "PRESAGE_EXCHANGES" in skipped.skip_message
+    assert said == (skipped.skip_message,)
+    assert request.tags == {"presage/walk": "full"}
+    assert on == (None,)
+    assert conn.execute(off).fetchone() == said
+
+
 def test_discovery_waits_until_something_is_due(tick, conn):
     now = datetime.now(UTC)
     state = {name: now.isoformat() for name in ("tried_at", "full_at", "looked_at")}
@@ -174,7 +191,7 @@ def test_a_walk_whose_process_is_gone_is_marked_failed_after_a_while(tick, add_r
 
 def test_a_walk_that_holds_its_lock_is_left_alone(tick, add_run, conn):
     add_run("discovery", "STARTED", 3000)
-    markets.queries.begin_walk(conn)
+    markets.queries.begin_walk(conn, name="discovery")
 
     assert json.loads(tick(markets.discovery_due).cursor) == {}
 

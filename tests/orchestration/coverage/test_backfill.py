@@ -27,6 +27,7 @@ from sql.queries import feed, settlement, signals
 from upstream.chain.contracts import POLYGON
 from upstream.chain.rpc import Rpc
 from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.gamma.listings import GammaListings
 from upstream.sandbox.server import Sandbox
 from upstream.transport.http import Client
 
@@ -85,7 +86,7 @@ class Installation:
     def discovery(self):
         self.looked.append("catalogue")
         with database.connect(self.url, autocommit=True) as conn, Client() as client:
-            yield Discovery(conn, Gamma(client, self.sandbox.gamma_url), Settings(_env_file=None))
+            yield Discovery(conn, GammaListings(Gamma(client, self.sandbox.gamma_url)), Settings(_env_file=None))
 
     def one(self, query, *given):
         return self.conn.execute(query, given).fetchone()

@@ -19,6 +19,7 @@ from tests import stream_rows
 from tests.roles import login_url
 from upstream.polymarket.gamma import client as gamma
 from upstream.polymarket.gamma.client import Gamma
+from upstream.polymarket.gamma.listings import GammaListings
 from upstream.sandbox.server import Sandbox
 from upstream.transport.errors import Unavailable
 from upstream.transport.http import Client
@@ -57,7 +58,7 @@ def walks(database_url, exchange):
     @contextmanager
     def run(**client):
         with database.connect(database_url, autocommit=True) as conn, Client(**client) as http:
-            yield Discovery(conn, Gamma(http, exchange.gamma_url), Settings(source="simulated"))
+            yield Discovery(conn, GammaListings(Gamma(http, exchange.gamma_url)), Settings(source="simulated"))
 
     return run
 
@@ -175,7 +176,7 @@ def test_the_history_is_walked_in_parts_and_once(walks, conn, monkeypatch):
 
 
 def test_a_cursor_that_the_exchange_no_longer_knows_starts_the_history_over(walks, conn):
-    queries.remember(conn, value=json.dumps({"history_cursor": "unheard-of"}))
+    queries.remember(conn, name="discovery", value=json.dumps({"history_cursor": "unheard-of"}))
 
     with walks() as first:
         first.scan_closed(0.0)
@@ -188,7 +189,7 @@ def test_a_cursor_that_the_exchange_no_longer_knows_starts_the_history_over(walk
 
 def last_scan_began(conn, minute):
     """Have the history scanned, and the last scan begin some minutes after the first of the 60 markets closed."""
-    queries.remember(conn, value=json.dumps({"history_until": f"2026-04-01T10:{minute:02}:00Z"}))
+    queries.remember(conn, name="discovery", value=json.dumps({"history_until": f"2026-04-01T10:{minute:02}:00Z"}))
 
 
 def oldest_closed(conn):
@@ -248,7 +249,7 @@ def test_closed_markets_are_scanned_beyond_a_page_that_cannot_be_read(database_u
         database.connect(database_url, autocommit=True) as mine,
         Client(transport=httpx.MockTransport(page)) as client,
     ):
-        Discovery(mine, Gamma(client), Settings()).scan_closed(5.0)
+        Discovery(mine, GammaListings(Gamma(client)), Settings()).scan_closed(5.0)
 
     assert statuses(conn) == {"CLOSED": 1}
 
@@ -260,7 +261,7 @@ def test_what_cannot_be_read_goes_to_quarantine(database_url, conn):
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json={"markets": [good, bad]}))
 
     with database.connect(database_url, autocommit=True) as mine, Client(transport=transport) as client:
-        Discovery(mine, Gamma(client), Settings()).scan_open()
+        Discovery(mine, GammaListings(Gamma(client)), Settings()).scan_open()
 
     assert statuses(conn) == {"ACTIVE": 1}
     assert "nonsense" in conn.execute("select payload from quarantine limit 1").fetchone()[0]
@@ -291,7 +292,7 @@ def test_a_walk_that_broke_off_is_begun_again_after_a_minute(database_url, conn)
         Client(transport=transport, sleep=lambda _: None) as client,
         pytest.raises(Unavailable),
     ):
-        Discovery(mine, Gamma(client), Settings(), now=lambda: NOW).scan_open()
+        Discovery(mine, GammaListings(Gamma(client)), Settings(), now=lambda: NOW).scan_open()
 
     state, settings = DiscoveryState.read(conn), Settings()
     assert due(state, NOW + timedelta(seconds=1), settings) is None
@@ -329,7 +330,7 @@ def test_a_market_stored_by_hand_is_counted(conn):
         cause="x",
     )
 
-    assert queries.counts(conn) == (0, 1, 0)
+    assert queries.counts(conn, exchange="polymarket") == (0, 1, 0)
 
 
 def test_a_catalogue_out_of_reach_is_told_in_the_stage_since_when_and_until_it_answers(

@@ -42,14 +42,19 @@ class AsyncTaxonomyOperations(AsyncBaseOperations):
             _endpoints.EVENT_MARKETS, {"id": id}, {"sort": sort, "status": status, "limit": limit, "offset": offset}
         )
 
-    async def categories(self) -> Records[records.CategoryCount]:
+    async def categories(
+        self, *, exchange: Literal["kalshi", "polymarket"] | None = None
+    ) -> Records[records.CategoryCount]:
         """Categories with their number of markets.
 
         Most markets first; recomputed every few minutes.
 
         Credits: 1.
+
+        Args:
+            exchange: The exchange that lists them. Default: polymarket.
         """
-        return await self._call(_endpoints.CATEGORIES, {}, {})
+        return await self._call(_endpoints.CATEGORIES, {}, {"exchange": exchange})
 
     async def category_markets(
         self,
@@ -57,7 +62,7 @@ class AsyncTaxonomyOperations(AsyncBaseOperations):
         *,
         sort: Literal["created", "resolution"] | None = None,
         status: Literal["ACTIVE", "CLOSED", "RESOLVED"] | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> records.CategoryMarkets:
@@ -79,23 +84,29 @@ class AsyncTaxonomyOperations(AsyncBaseOperations):
             {"sort": sort, "status": status, "exchange": exchange, "limit": limit, "offset": offset},
         )
 
-    async def tags(self) -> Records[records.TagCount]:
+    async def tags(self, *, exchange: Literal["kalshi", "polymarket"] | None = None) -> Records[records.TagCount]:
         """Tags with their number of markets.
 
         Most markets first; recomputed every few minutes.
 
         Credits: 1.
-        """
-        return await self._call(_endpoints.TAGS, {}, {})
 
-    async def series(self) -> Records[records.SeriesCount]:
+        Args:
+            exchange: The exchange that lists them. Default: polymarket.
+        """
+        return await self._call(_endpoints.TAGS, {}, {"exchange": exchange})
+
+    async def series(self, *, exchange: Literal["kalshi", "polymarket"] | None = None) -> Records[records.SeriesCount]:
         """Series with their number of markets.
 
         Most markets first; recomputed every few minutes.
 
         Credits: 1.
+
+        Args:
+            exchange: The exchange that lists them. Default: polymarket.
         """
-        return await self._call(_endpoints.SERIES, {}, {})
+        return await self._call(_endpoints.SERIES, {}, {"exchange": exchange})
 
     async def events(
         self,
@@ -113,7 +124,7 @@ class AsyncTaxonomyOperations(AsyncBaseOperations):
         Credits: 2.
 
         Args:
-            exchange: The exchange that lists them. Default: polymarket.
+            exchange: The exchange that is asked. Default: polymarket.
             limit: Maximum number of events in the response. Default: 100. At most 500.
             offset: Number of events to skip. Default: 0.
             active: Only events that are (true) or are not (false) active.

@@ -28,7 +28,7 @@ class MarketsOperations(BaseOperations):
         category: str | None = None,
         tag: str | None = None,
         series: str | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         source: Literal["local", "polymarket"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
@@ -46,7 +46,7 @@ class MarketsOperations(BaseOperations):
             category: Only this category, by its slug; with `source=polymarket` not combined with a tag.
             tag: Only markets with this tag, by its slug; with `source=polymarket` not combined with a category.
             series: Only markets of this series, by its name; only with `source=local`.
-            exchange: The exchange that lists them. Default: polymarket.
+            exchange: The exchange that lists them; only polymarket with `source=polymarket`. Default: polymarket.
             source: `local`: as recorded here; `polymarket`: requested live from the exchange. Default: local.
             limit: Maximum number of markets in the response. Default: 50. At most 200.
             offset: Number of markets to skip; not combined with a cursor, and only with `source=local`. Default: 0.
@@ -75,7 +75,7 @@ class MarketsOperations(BaseOperations):
         category: str | None = None,
         tag: str | None = None,
         series: str | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         source: Literal["local", "polymarket"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -112,7 +112,7 @@ class MarketsOperations(BaseOperations):
         *,
         limit: int | None = None,
         status: Literal["ACTIVE", "CLOSED", "RESOLVED"] | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
     ) -> Records[records.Market]:
         """Search markets, most traded first.
 
@@ -155,7 +155,7 @@ class MarketsOperations(BaseOperations):
         self,
         *,
         within: Literal["1h", "24h", "6h", "7d"] | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> records.Resolving:
@@ -208,7 +208,7 @@ class MarketsOperations(BaseOperations):
         self,
         *,
         hours: int | None = None,
-        exchange: Literal["polymarket"] | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
         limit: int | None = None,
         offset: int | None = None,
     ) -> records.NewMarkets:
@@ -232,6 +232,7 @@ class MarketsOperations(BaseOperations):
         status: Literal["ACTIVE", "CLOSED", "RESOLVED"] | None = None,
         limit: int | None = None,
         asset: str | None = None,
+        exchange: Literal["kalshi", "polymarket"] | None = None,
     ) -> records.Timeframes:
         """Markets by remaining time.
 
@@ -243,8 +244,13 @@ class MarketsOperations(BaseOperations):
             status: Only markets with this status. Default: ACTIVE.
             limit: Maximum number of markets of each timeframe in the response. Default: 20. At most 100.
             asset: Only markets whose title or slug contains this text.
+            exchange: The exchange that lists them. Default: polymarket.
         """
-        return self._call(_endpoints.MARKETS_BY_TIMEFRAME, {}, {"status": status, "limit": limit, "asset": asset})
+        return self._call(
+            _endpoints.MARKETS_BY_TIMEFRAME,
+            {},
+            {"status": status, "limit": limit, "asset": asset, "exchange": exchange},
+        )
 
     def compare_markets(self, ids: str | Iterable[str]) -> records.Comparison:
         """Compare markets, with their 24-hour statistics.

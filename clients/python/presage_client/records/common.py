@@ -25,7 +25,7 @@ class Market(Record, kw_only=True):
     }
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     slug: str | None
     question: str
     status: Literal["ACTIVE", "CLOSED", "RESOLVED"]
@@ -73,11 +73,11 @@ class Price(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"last_ts": "ms", "ts": "ms"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     mid: float | None
     """A probability, 0 to 1."""
     bid: float | None
@@ -112,7 +112,7 @@ class Signal(Record, kw_only=True):
     """Decimal number; stable when the same signal is detected again."""
     type: Literal["book_imbalance", "momentum", "price_reversal", "spread_widening", "volume_spike", "whale_alert"]
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     value: float

@@ -123,7 +123,7 @@ class MarketHealth(Record, kw_only=True):
     """Freshness of a market's data; `status` is the worse of book and price."""
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     status: Literal["fresh", "missing", "stale"]
     """`fresh`: equal to the exchange's latest data; `stale`: the feed is late or the book is unverified; `missing`:
     there is no data, or the market has ended.
@@ -152,7 +152,7 @@ class MarketStats(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"window_start": "ms", "window_end": "ms"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     open: float | None
@@ -256,7 +256,7 @@ class Sentiment(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"computed_at": "s", "timestamp": "s"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     sentiment: Literal["bearish", "bullish", "neutral"]
     price_change_pct: float | None
     volume_trend: Literal["down", "flat", "up"]
@@ -304,7 +304,7 @@ class Summary(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"ts": "ms"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     slug: str | None
     question: str
     status: Literal["ACTIVE", "CLOSED", "RESOLVED"]

@@ -17,9 +17,9 @@ class ClosedPosition(Record, kw_only=True):
 
     wallet: str
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int | None = None
     """Index of the outcome, from 0."""
     outcome_name: str | None = None
@@ -48,9 +48,9 @@ class MarketPosition(Record, kw_only=True):
 
     wallet: str
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int | None = None
     """Index of the outcome, from 0."""
     outcome_name: str | None = None
@@ -95,9 +95,9 @@ class Position(Record, kw_only=True):
 
     wallet: str
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int | None = None
     """Index of the outcome, from 0."""
     outcome_name: str | None = None

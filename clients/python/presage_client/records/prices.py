@@ -79,11 +79,11 @@ class BookHistory(Record, kw_only=True):
     """The book of an outcome at even steps, oldest first."""
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     step_s: int
     depth: int
     data: Records[BookAt]
@@ -149,11 +149,11 @@ class Liquidity(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"ts": "ms"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     spread: float | None
     mid_price: float | None
     """A probability, 0 to 1."""
@@ -179,11 +179,11 @@ class Orderbook(Record, kw_only=True):
     INSTANTS: ClassVar[dict[str, str]] = {"ts": "ms"}
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     outcome: int
     """Index of the outcome, from 0."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     bids: Records[Level]
     asks: Records[Level]
     best_bid: float | None

@@ -94,7 +94,7 @@ class Held(Record, kw_only=True):
 
     kind: Literal["books", "settlements", "trades"]
     status: Literal["fresh", "late", "missing", "off", "stale"]
-    """Status of the stage that ingests it; `off`: not configured."""
+    """Status of the stage that ingests it; `off`: not configured, or not recorded of this exchange."""
     from_ts: int | None
     """The earliest stored moment; null: nothing is stored."""
     to_ts: int | None
@@ -118,7 +118,7 @@ class HeldOfMarket(Record, kw_only=True):
 
     kind: Literal["books", "settlements", "trades"]
     status: Literal["fresh", "late", "missing", "off", "stale"]
-    """Status of the stage that ingests it; `off`: not configured."""
+    """Status of the stage that ingests it; `off`: not configured, or not recorded of this exchange."""
     from_ts: int | None
     """The earliest stored moment; null: nothing is stored."""
     to_ts: int | None
@@ -143,7 +143,7 @@ class MarketCoverage(Record, kw_only=True):
     """Coverage of one market."""
 
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     kinds: Records[HeldOfMarket]
     days: Records[ReconciledDay]
     """Its trades on the last 31 days, newest first."""

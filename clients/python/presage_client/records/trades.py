@@ -21,9 +21,9 @@ class RecentTrade(Record, kw_only=True):
     id: str
     """Stable id, the same from every source."""
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int
     """Index of the outcome, from 0."""
     price: float
@@ -50,9 +50,9 @@ class Trade(Record, kw_only=True):
     id: str
     """Stable id, the same from every source."""
     market_id: str
-    """The condition id."""
+    """The condition id; of Kalshi the ticker."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int
     """Index of the outcome, from 0."""
     price: float

@@ -106,7 +106,7 @@ class OnchainTrade(Record, kw_only=True):
     market_id: str | None
     """Null while the token is not in the catalogue."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     outcome: int | None
     """Index of the outcome, from 0."""
     maker: str
@@ -145,7 +145,7 @@ class OpenPosition(Record, kw_only=True):
     outcome_name: str | None
     """Name of the outcome."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     question: str | None
     slug: str | None
     status: Literal["ACTIVE", "CLOSED", "RESOLVED"] | None
@@ -193,7 +193,7 @@ class Profit(Record, kw_only=True):
     outcome_name: str | None
     """Name of the outcome."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     question: str | None
     slug: str | None
     bought: float
@@ -230,7 +230,7 @@ class WalletMarket(Record, kw_only=True):
     outcome_name: str | None
     """Name of the outcome."""
     token_id: str
-    """The outcome's token: a decimal number of up to 78 digits."""
+    """The outcome's token: a decimal number of up to 78 digits; of Kalshi `TICKER:yes` or `TICKER:no`."""
     question: str | None
     slug: str | None
     status: Literal["ACTIVE", "CLOSED", "RESOLVED"] | None

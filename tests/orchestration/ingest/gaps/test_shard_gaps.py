@@ -43,7 +43,7 @@ def test_a_gap_of_a_shard_concerns_its_markets_and_no_others(conn, markets):
     gap(conn, kind="books", from_ts=BEGAN - dt.timedelta(hours=1))
     span = {"since": BEGAN, "until": BEGAN + dt.timedelta(hours=1)}
     page = {"kind": None, "status": None, "since": BEGAN - dt.timedelta(days=1), "until": BEGAN + dt.timedelta(days=1)}
-    page |= {"before_ts": BEGAN + dt.timedelta(days=9), "before_place": 1 << 60, "limit": 9}
+    page |= {"recorded": ["polymarket"], "before_ts": BEGAN + dt.timedelta(days=9), "before_place": 1 << 60, "limit": 9}
     conn.execute("update markets set created_at = %s", [BEGAN - dt.timedelta(days=1)])
 
     found = {

@@ -151,6 +151,7 @@ def test_changes_of_the_catalogue_are_read_without_looking_at_every_market(conn,
     conn.execute("analyze markets, tokens")
     newest = conn.execute("select max(market_key) from markets").fetchone()[0]
     given = {"market_key": newest - 2, "change_id": 0, "token_ids": ["10", "11"], "shard": 1, "shards": 1}
+    given["exchange"] = "polymarket"
 
     plan = conn.execute(f"explain (costs off) {getattr(queries, name).sql}", given).fetchall()
 

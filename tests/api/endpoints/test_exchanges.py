@@ -1,0 +1,141 @@
+"""Markets of a second exchange, of which only the catalogue is read: listed when they are asked for, and no more."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from orchestration.candles import activity, aggregates
+from tests.factories import insert
+
+NOW = dt.datetime.now(dt.UTC)
+TICKER = "KXRAIN-26NOV-T0.5"
+pytestmark = pytest.mark.usefixtures("present")
+
+
+@pytest.fixture
+def both(conn, add_market):
+    """A market of each exchange, alike in everything that lists go by."""
+    alike = {
+        "question": "Will it rain?",
+        "category": "weather",
+        "tags": ["rain"],
+        "created_at": NOW - dt.timedelta(hours=1),
+        "end_time": NOW + dt.timedelta(minutes=30),
+    }
+    main = add_market("rain", series="daily-rain", **alike)
+    tokens = [f"{TICKER}:yes", f"{TICKER}:no"]
+    other = add_market(
+        TICKER.lower(), market_id=TICKER, gamma_id=None, exchange="kalshi", series="KXRAIN", token_ids=tokens, **alike
+    )
+    aggregates.compute_stats(conn, dt.datetime.now(dt.UTC))
+    activity.bring_up_to_date(conn, dt.datetime.now(dt.UTC))
+    return main, other
+
+
+def found(answer):
+    assert answer.status_code == 200, answer.text
+    rows = answer.json if isinstance(answer.json, list) else answer.json["data"]
+    return [row["market_id"] for row in rows]
+
+
+LISTS = {
+    "/v1/markets": {},
+    "/v1/markets/search": {"q": "rain"},
+    "/v1/markets/new": {},
+    "/v1/markets/resolving": {},
+    "/v1/categories/weather/markets": {},
+}
+
+
+@pytest.mark.parametrize("path", LISTS)
+def test_a_list_has_one_exchanges_markets(client, both, path):
+    main, _ = both
+
+    assert found(client.ask(path, **LISTS[path])) == [main["market_id"]]
+    assert found(client.ask(path, **LISTS[path], exchange="polymarket")) == [main["market_id"]]
+    assert found(client.ask(path, **LISTS[path], exchange="kalshi")) == [TICKER]
+
+
+@pytest.mark.parametrize("filters", [{}, {"asset": "rain"}, {"asset": "ra"}])
+def test_timeframes_have_one_exchanges_markets(client, both, filters):
+    def markets(**given):
+        timeframes = client.ask("/v1/markets/by-timeframe", **filters, **given).json["timeframes"]
+        return [(market["market_id"], each["count"]) for each in timeframes for market in each["markets"]]
+
+    main, _ = both
+
+    assert markets() == [(main["market_id"], 1)]
+    assert markets(exchange="kalshi") == [(TICKER, 1)]
+
+
+@pytest.mark.parametrize("name", ["categories", "tags", "series"])
+def test_names_are_counted_by_exchange(client, both, name):
+    main = client.ask(f"/v1/{name}").json
+    other = client.ask(f"/v1/{name}", exchange="kalshi").json
+
+    assert [each["market_count"] for each in (*main, *other)] == [1, 1]
+    if name == "series":
+        assert (main[0]["series"], other[0]["series"]) == ("daily-rain", "KXRAIN")
+
+
+def test_its_market_is_found_by_ticker_and_by_slug(client, both):
+    for name in (TICKER, TICKER.lower()):
+        market = client.ask(f"/v1/markets/{name}").json
+
+        assert (market["market_id"], market["exchange"]) == (TICKER, "kalshi")
+        assert market["token_ids"] == [f"{TICKER}:yes", f"{TICKER}:no"]
+
+
+def test_an_unknown_exchange_is_refused_with_those_that_there_are(client, both):
+    answer = client.ask("/v1/markets", exchange="manifold")
+
+    assert answer.status_code == 400
+    assert answer.json["errors"][0]["name"] == "exchange"
+    assert "kalshi" in answer.json["errors"][0]["allowed"]
+
+
+def test_the_exchange_itself_is_asked_for_its_own_markets_alone(client, both):
+    answer = client.ask("/v1/markets", exchange="kalshi", source="polymarket")
+
+    assert answer.status_code == 400
+    assert answer.json["errors"][0]["name"] == "exchange"
+
+
+def test_coverage_says_that_nothing_of_it_is_recorded(client, conn, both):
+    recorded = {"ts": NOW - dt.timedelta(days=1), "feed": "polymarket", "run_id": "r"}
+    insert(conn, "feed_stats", {**recorded, "messages": 1, "rows": 1, "lag_counts": []})
+    conn.execute("update stage_clocks set last_data_at = now(), beat_at = now() where stage = 'ingestion'")
+    insert(
+        conn,
+        "coverage_gaps",
+        {"kind": "books", "cause": "test", "from_ts": NOW - dt.timedelta(minutes=9), "to_ts": NOW},
+    )
+    conn.execute(
+        "insert into coverage_days (day, kind, listed, held, added, unlisted, unknown, agrees)"
+        " values (%s, 'trades', 0, 0, 0, 0, 0, true)",
+        [NOW.date()],
+    )
+
+    main = client.ask("/v1/markets/rain/coverage").json
+    other = client.ask(f"/v1/markets/{TICKER}/coverage").json
+
+    assert {kind["status"] for kind in other["kinds"]} == {"off"}
+    assert all((kind["spans"], kind["from_ts"]) == ([], None) for kind in other["kinds"])
+    assert (other["days"], other["data"]) == ([], [])
+    assert main["data"]
+    assert main["days"]
+
+
+def test_why_it_has_no_book_is_said(client, both):
+    answer = client.ask(f"/v1/markets/{TICKER}/orderbook")
+
+    assert answer.status_code == 404
+    assert answer.json["hint"] == "Books of this exchange are not recorded"
+
+
+def test_a_charts_symbol_names_its_exchange(client, both):
+    names = [client.ask("/v1/udf/symbols", symbol=name).json["exchange"] for name in ("rain", TICKER.lower())]
+
+    assert names == ["Polymarket", "Kalshi"]

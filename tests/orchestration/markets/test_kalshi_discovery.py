@@ -1,0 +1,269 @@
+"""Discovery of Kalshi's catalogue against its sandbox, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pytest
+
+from config.settings import Settings
+from orchestration.markets.catalogue import StoreResult
+from orchestration.markets.discovery import Discovery, DiscoveryState
+from sql import database
+from sql.queries import feed
+from tests import stream_rows
+from upstream.kalshi.rest.client import Kalshi
+from upstream.kalshi.rest.listings import KalshiListings
+from upstream.sandbox.kalshi.exchange.listings import KalshiEvent, KalshiMarket
+from upstream.sandbox.kalshi.server import KalshiSandbox
+from upstream.transport.http import Client
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def sandbox():
+    """A paused sandbox."""
+    with KalshiSandbox(simulate=3, markets=120, hold=True) as running:
+        yield running
+
+
+@pytest.fixture
+def shown(sandbox):
+    """Return a function that lists the tickers of some statuses that REST knows, without combos."""
+
+    def tickers(*statuses):
+        exchange = sandbox.exchange
+        known = [each for each in exchange.markets.values() if each.listed_ms <= exchange.now_ms and not each.combo]
+        return {each.ticker for each in known if each.status in statuses}
+
+    return tickers
+
+
+@pytest.fixture
+def walks(database_url, sandbox):
+    @contextmanager
+    def run(**client):
+        with database.connect(database_url, autocommit=True) as conn, Client(**client) as http:
+            yield Discovery(conn, KalshiListings(Kalshi(http, sandbox.rest_url)), Settings(source="simulated"))
+
+    return run
+
+
+def stored(conn, *statuses):
+    query = "select market_id from markets where exchange = 'kalshi' and status = any(%s)"
+    return {market_id for (market_id,) in conn.execute(query, [list(statuses)])}
+
+
+def changes(conn):
+    query = "select market_id, from_status, to_status, cause from market_status_changes join markets using (market_key)"
+    return conn.execute(query).fetchall()
+
+
+def listed(sandbox, ticker="KXNEW-1"):
+    """List a market of a new event of a known series."""
+    exchange, now_ms = sandbox.exchange, sandbox.exchange.now_ms
+    series = next(iter(exchange.series.values()))
+    event = KalshiEvent(f"{ticker}-EVENT", series, "A new question", "today", exclusive=True, created_ms=now_ms)
+    market = KalshiMarket(
+        ticker, event, "Will it?", "It will", now_ms, now_ms, now_ms + HOUR_MS, now_ms + HOUR_MS, grid_of(exchange)
+    )
+    market.status = "active"
+
+    def add():
+        exchange.add_event(event)
+        exchange.add_market(market)
+
+    sandbox.call(add)
+    return market
+
+
+def grid_of(exchange):
+    return next(iter(exchange.markets.values())).grid
+
+
+def test_a_first_walk_brings_all_open_markets_with_their_events_and_tells_nobody(walks, conn, shown):
+    with walks() as discovery:
+        discovery.scan_open()
+
+    assert stored(conn, "ACTIVE") >= shown("active", "initialized")
+    assert not stored(conn, "ACTIVE") & shown("finalized", "determined", "closed")
+    assert conn.execute("select count(*) from tokens").fetchone()[0] == 2 * len(
+        stored(conn, "ACTIVE", "CLOSED", "RESOLVED")
+    )
+    assert stream_rows.rows(conn) == []
+    missing = """
+        select count(*) from markets left join events using (event_id)
+        where events.event_id is null or markets.category is null or markets.series is null or event_title is null
+    """
+    assert conn.execute(missing).fetchone() == (0,)
+    stages = "select stage, status from pipeline_status where stage like 'discovery%' order by stage"
+    assert conn.execute(stages).fetchall() == [("discovery", "missing"), ("discovery_kalshi", "fresh")]
+    assert DiscoveryState.read(conn) == DiscoveryState()
+    assert DiscoveryState.read(conn, "kalshi").full_at is not None
+
+
+def test_a_second_walk_finds_nothing_to_write(walks, conn):
+    with walks() as first:
+        first.scan_open()
+
+    with walks() as second:
+        second.scan_open()
+
+        assert second.report.stored == StoreResult()
+
+
+def test_combos_are_left_out(walks, conn, sandbox):
+    assert any(market.combo for market in sandbox.exchange.markets.values())
+
+    with walks() as discovery:
+        discovery.scan_open()
+        discovery.look()
+
+    assert not [ticker for ticker in stored(conn, "ACTIVE", "CLOSED", "RESOLVED") if ticker.startswith("KXMVE")]
+
+
+def test_a_listing_after_the_first_walk_is_told_with_its_event(walks, conn, sandbox):
+    with walks() as first:
+        first.scan_open()
+    market = listed(sandbox)
+
+    with walks() as second:
+        second.look()
+        second.look()
+
+    assert changes(conn) == [("KXNEW-1", None, "ACTIVE", "listed")]
+    row = conn.execute("select event_title, series from markets where market_id = 'KXNEW-1'").fetchone()
+    assert row == ("A new question", market.event.series.ticker)
+
+
+def test_a_market_that_is_settled_is_resolved_at_the_next_look(walks, conn, sandbox):
+    with walks() as first:
+        first.scan_open()
+    market = sandbox.exchange.markets[min(stored(conn, "ACTIVE"))]
+
+    def settle():
+        sandbox.exchange.determine(market, "no", 0)
+        sandbox.exchange.settle(market)
+
+    sandbox.call(settle)
+    with walks() as second:
+        second.look()
+
+    found = "select status, winning_outcome, outcome_prices from markets where market_id = %s"
+    assert conn.execute(found, [market.ticker]).fetchone() == ("RESOLVED", 1, [0, 1_000_000])
+    assert changes(conn) == [(market.ticker, "ACTIVE", "RESOLVED", "ended")]
+    assert stream_rows.rows(conn) == []  # which has nothing of an exchange that is not recorded
+
+
+def test_a_market_settled_while_nobody_looked_is_asked_for_by_its_ticker_also_when_it_is_historical(
+    walks, conn, sandbox
+):
+    with walks() as first:
+        first.scan_open()
+    conn.execute("update markets set first_seen_at = now() - interval '1 day'")
+    live, old = (sandbox.exchange.markets[ticker] for ticker in sorted(stored(conn, "ACTIVE"))[:2])
+
+    def settle():
+        for market in (live, old):
+            sandbox.exchange.determine(market, "yes", 1_000_000)
+            sandbox.exchange.settle(market)
+        live.settled_ms += 1000
+        sandbox.exchange.cutoff_ms = live.settled_ms
+
+    sandbox.call(settle)
+    with walks() as second:
+        second.scan_open()
+
+    assert stored(conn, "RESOLVED") >= {live.ticker, old.ticker}
+
+
+def test_markets_settled_since_the_last_scan_are_read_and_none_from_before_the_first(walks, conn, sandbox, shown):
+    before = shown("finalized")
+    with walks() as first:
+        first.scan_closed()
+    began = DiscoveryState.read(conn, "kalshi").history_until
+    market = sandbox.exchange.markets[min(shown("active"))]
+
+    def settle():
+        sandbox.exchange.determine(market, "yes", 1_000_000)
+        sandbox.exchange.settle(market)
+
+    sandbox.call(settle)
+    conn.execute("delete from markets")
+    with walks() as second:
+        second.scan_closed()
+
+    assert before
+    assert began is not None
+    assert market.ticker in stored(conn, "RESOLVED")
+    assert DiscoveryState.read(conn, "kalshi").history_until > began
+
+
+def test_a_market_whose_closing_time_has_passed_is_closed(walks, conn, sandbox):
+    market = listed(sandbox, "KXOVER-1")
+    with walks() as first:
+        first.scan_open()
+    market.close_ms = sandbox.exchange.now_ms - 60_000
+
+    with walks() as second:
+        second.scan_open()
+
+    assert "KXOVER-1" in stored(conn, "CLOSED")
+
+
+def test_its_markets_are_not_followed_by_the_other_exchanges_feed(walks, conn):
+    with walks() as discovery:
+        discovery.scan_open()
+    whole = {"shard": 1, "shards": 1, "exchange": "polymarket"}
+
+    tokens = [token for (token,) in conn.execute("select token_id from tokens")]
+    range_ = {"after_key": 0, "after_change": 0, "upto_key": 10**6, "upto_change": 10**6, "market_keys": []}
+    new = feed.new_markets(conn, **range_, since_ms=0, **whole)
+
+    assert list(feed.followed_tokens(conn, **whole)) == []
+    assert list(feed.tokens_since(conn, market_key=0, change_id=0, **whole)) == []
+    assert list(feed.tokens_named(conn, token_ids=tokens, **whole)) == []
+    assert list(new) == []
+    assert len(list(feed.followed_tokens(conn, **whole | {"exchange": "kalshi"}))) > 100
+
+
+def test_what_cannot_be_read_goes_to_quarantine(walks, conn, sandbox):
+    class Spoilt(httpx.HTTPTransport):
+        def handle_request(self, request):
+            answer = super().handle_request(request)
+            if request.url.path.endswith("/events") and "with_nested_markets" in request.url.params:
+                answer.read()
+                body = json.loads(answer.content)
+                for market in [market for event in body["events"] for market in event["markets"]][:1]:
+                    market["status"] = "unheard of"
+                return httpx.Response(200, json=body)
+            return answer
+
+    with walks(transport=Spoilt()) as discovery:
+        discovery.scan_open()
+
+    reasons = [reason for (reason,) in conn.execute("select distinct reason from quarantine where source = 'kalshi'")]
+    assert reasons == ["market: unknown status: 'unheard of'"]
+
+
+def test_a_new_market_is_looked_for_from_some_minutes_before_the_last_look(walks, sandbox):
+    asked = []
+
+    class Watching(httpx.HTTPTransport):
+        def handle_request(self, request):
+            asked.append(request.url)
+            return super().handle_request(request)
+
+    now = datetime.now(UTC)
+    with walks(transport=Watching()) as discovery:
+        discovery.remember(looked_at=now - timedelta(days=1))
+        discovery.look()
+
+    since = {
+        int(url.params[name]) for url in asked for name in ("min_created_ts", "min_settled_ts") if name in url.params
+    }
+    assert since == {int((now - timedelta(days=1, minutes=2)).timestamp())}
