@@ -48,12 +48,13 @@ def kalshi(exchange: Exchange, client: Client, on_refused: Callable[[RefusedObje
 def discovery(database: Database, exchange: Exchange, listings: Open = polymarket) -> Iterator[Discovery]:
     """Open a discovery's connections for a block, and hold the lock that shows that a scan is under way."""
     with database.connection(autocommit=True, name="presage discovery") as conn, Client(total_s=30.0) as client:
-        walks = Discovery(conn, listings(exchange, client, partial(quarantine, conn)), settings.get())
-        queries.begin_walk(conn, name=walks.stage)
+        listed = listings(exchange, client, partial(quarantine, conn))
+        stage = stage_of(listed.exchange)
+        queries.begin_walk(conn, name=stage)
         try:
-            yield walks
+            yield Discovery(conn, listed, settings.get())
         except UpstreamError as fault:
-            feed.hinder(conn, stage=walks.stage, reason=reach_failure(fault))
+            feed.hinder(conn, stage=stage, reason=reach_failure(fault))
             raise
 
 

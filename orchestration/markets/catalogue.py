@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import psycopg
 
-from config.exchanges import RECORDED
+from config.exchanges import KALSHI, POLYMARKET, RECORDED
 from orchestration import stream
 from orchestration.markets import merging
 from sql import tables
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 NESTABLE = {str, list, dict}  # what may hold a NUL
+SOURCES = {POLYMARKET.name: "gamma", KALSHI.name: "kalshi"}  # as quarantine names them
 EVENT_FIELDS = tuple(column.name for column in tables.events.c if column.name != "updated_at")
 
 
@@ -149,7 +150,8 @@ def _halves(rows: Sequence[Row], events: Sequence[Row]) -> list[tuple[Sequence[R
 def _refuse(conn: Connection, row: Row, refusal: psycopg.Error) -> None:
     payload = msgspec.json.encode(row, enc_hook=str).decode().replace("\0", "")
     with conn.transaction():
-        queries.refuse(conn, source="gamma", reason=f"catalogue: {refusal}".replace("\0", ""), payload=payload)
+        source = SOURCES.get(row.get("exchange", POLYMARKET.name), "catalogue")
+        queries.refuse(conn, source=source, reason=f"catalogue: {refusal}".replace("\0", ""), payload=payload)
 
 
 def _events(events: Sequence[Row]) -> str:

@@ -45,6 +45,8 @@ class DiscoveryState(msgspec.Struct, omit_defaults=True):
     """When the last full scan ended."""
     looked_at: datetime | None = None
     """When a check for new and ended markets last began; also when it failed, so that the next one waits its time."""
+    changes_until: datetime | None = None
+    """Up to when an exchange that lists by time has been asked for what is new and what has ended."""
     history_cursor: str | None = None
     """Where the scan of closed markets that is under way continues."""
     history_began: datetime | None = None
@@ -143,6 +145,8 @@ class Discovery:
         self.refresh(unpaid, "payout")
         ended = self.now()
         self.remember(full_at=ended)
+        if self.listings.lists_by_time and self.state.changes_until is None:
+            self.remember(changes_until=began)
         figures = {
             "full_walk_at": ended,
             "open_markets": len(seen),
@@ -153,7 +157,7 @@ class Discovery:
     def look(self) -> None:
         """Read the newest markets, back to those that we know, and request those that have just passed their end."""
         now = self.now()
-        since = (self.state.looked_at or now) - NEW_MARGIN
+        since = (self.state.changes_until or now) - NEW_MARGIN
         self.remember(looked_at=now)
         for number, page in enumerate(self.listings.new_pages(since), 1):
             is_known = not self.take(page, "listed").inserted
@@ -161,6 +165,8 @@ class Discovery:
                 break
         for page in self.listings.ended_pages(since):
             self.take(page, "ended", announce_new=False)
+        if self.listings.lists_by_time:
+            self.remember(changes_until=now)
         asked = {"since": self.now() - ENDED_WITHIN, "most": MAX_ENDED, "exchange": self.listings.exchange}
         self.refresh([row[0] for row in queries.ended(self.conn, **asked)], "ended")
 

@@ -19,6 +19,7 @@ from upstream.kalshi.rest.client import Kalshi
 from upstream.kalshi.rest.listings import KalshiListings
 from upstream.sandbox.kalshi.exchange.listings import KalshiEvent, KalshiMarket
 from upstream.sandbox.kalshi.server import KalshiSandbox
+from upstream.transport.errors import Unavailable
 from upstream.transport.http import Client
 
 HOUR_MS = 3_600_000
@@ -48,9 +49,15 @@ def walks(database_url, sandbox):
     @contextmanager
     def run(**client):
         with database.connect(database_url, autocommit=True) as conn, Client(**client) as http:
-            yield Discovery(conn, KalshiListings(Kalshi(http, sandbox.rest_url)), Settings(source="simulated"))
+            listings = KalshiListings(Kalshi(http, sandbox.rest_url), lambda: clock(sandbox))
+            yield Discovery(conn, listings, Settings(source="simulated"))
 
     return run
+
+
+def clock(sandbox):
+    """Return the sandbox's time, which stands still: no market reaches its closing time meanwhile."""
+    return datetime.fromtimestamp(sandbox.exchange.now_ms / 1000, UTC)
 
 
 def stored(conn, *statuses):
@@ -250,20 +257,37 @@ def test_what_cannot_be_read_goes_to_quarantine(walks, conn, sandbox):
     assert reasons == ["market: unknown status: 'unheard of'"]
 
 
-def test_a_new_market_is_looked_for_from_some_minutes_before_the_last_look(walks, sandbox):
-    asked = []
+class Watching(httpx.HTTPTransport):
+    """Records from when on new and settled markets are asked for; the last of these requests may fail."""
 
-    class Watching(httpx.HTTPTransport):
-        def handle_request(self, request):
-            asked.append(request.url)
-            return super().handle_request(request)
+    def __init__(self, *, fails=False):
+        super().__init__()
+        self.since, self.fails = set(), fails
 
-    now = datetime.now(UTC)
-    with walks(transport=Watching()) as discovery:
-        discovery.remember(looked_at=now - timedelta(days=1))
-        discovery.look()
+    def handle_request(self, request):
+        for name in ("min_created_ts", "min_settled_ts"):
+            if name in request.url.params:
+                self.since.add(int(request.url.params[name]))
+                if self.fails and name == "min_settled_ts":
+                    return httpx.Response(503)
+        return super().handle_request(request)
 
-    since = {
-        int(url.params[name]) for url in asked for name in ("min_created_ts", "min_settled_ts") if name in url.params
-    }
-    assert since == {int((now - timedelta(days=1, minutes=2)).timestamp())}
+
+def test_changes_are_read_from_the_first_walk_on_and_again_if_a_look_failed(walks, conn, sandbox):
+    with walks() as first:
+        first.scan_open()
+    began = DiscoveryState.read(conn, "kalshi").changes_until
+    failing, again, after = Watching(fails=True), Watching(), Watching()
+
+    with walks(transport=failing, sleep=lambda _: None) as second, pytest.raises(Unavailable):
+        second.look()
+    with walks(transport=again) as third:
+        third.look()
+    read = DiscoveryState.read(conn, "kalshi").changes_until
+    with walks(transport=after) as fourth:
+        fourth.look()
+
+    margin = timedelta(minutes=2)
+    assert failing.since == again.since == {int((began - margin).timestamp())}
+    assert read > began
+    assert after.since == {int((read - margin).timestamp())}
