@@ -15,11 +15,10 @@ class Exchange(NamedTuple):
     """Pattern of its markets' ids."""
     is_recorded: bool
     """Whether its trades and books are recorded; of the others, the catalogue is all there is."""
-    settles_on_chain: bool
 
 
-POLYMARKET = Exchange("polymarket", "Polymarket", "^0x[0-9a-f]{64}$", is_recorded=True, settles_on_chain=True)
-KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False, settles_on_chain=False)
+POLYMARKET = Exchange("polymarket", "Polymarket", "^0x[0-9a-f]{64}$", is_recorded=True)
+KALSHI = Exchange("kalshi", "Kalshi", "^[A-Z0-9.-]{1,200}$", is_recorded=False)
 
 EXCHANGES = {exchange.name: exchange for exchange in (POLYMARKET, KALSHI)}
 RECORDED = [exchange.name for exchange in EXCHANGES.values() if exchange.is_recorded]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cachetools import TTLCache
 
 from api.errors import Problem
-from config.exchanges import POLYMARKET
+from config.exchanges import EXCHANGES, POLYMARKET, RECORDED
 from sql.queries import markets as queries
 
 if TYPE_CHECKING:
@@ -72,6 +72,18 @@ class MarketLookup:
         except KeyError:
             pass
         market = self._known[given] = self._find(normalized_id(given))
+        return market
+
+    def recorded(self, given: str) -> MarketRef:
+        """Return the market; raise `not_found` if there is none, or if nothing of its exchange is recorded."""
+        market = self.of(given)
+        if market.exchange not in RECORDED:
+            title = EXCHANGES[market.exchange].title
+            raise Problem(
+                "not_found",
+                f"Prices, order books and trades of {title} are not recorded",
+                hint="GET /v1/markets/{id} has what the exchange lists",
+            )
         return market
 
     def _find(self, text: str) -> MarketRef:

@@ -33,6 +33,7 @@ MAX_UNSEEN = 5000
 HISTORY_S = 20.0
 CLOSED_MARGIN = timedelta(minutes=10)  # a market is listed as closed at least 20 s after its close time
 NEW_MARGIN = timedelta(minutes=2)  # what an exchange lists by time appears some seconds later
+DELETED = "deleted by the exchange"
 MAIN = "polymarket"  # its stage and its state have no exchange in their names: they were there before others
 
 
@@ -46,7 +47,7 @@ class DiscoveryState(msgspec.Struct, omit_defaults=True):
     looked_at: datetime | None = None
     """When a check for new and ended markets last began; also when it failed, so that the next one waits its time."""
     changes_until: datetime | None = None
-    """Up to when an exchange that lists by time has been asked for what is new and what has ended."""
+    """Up to when an exchange that lists by time has been asked for what is new."""
     history_cursor: str | None = None
     """Where the scan of closed markets that is under way continues."""
     history_began: datetime | None = None
@@ -140,7 +141,7 @@ class Discovery:
         asked = {"since": began, "source": self.settings.source, "exchange": exchange}
         ours = [row[0] for row in queries.unseen(self.conn, **asked)]
         unseen = [market_id for market_id in ours if market_id not in seen]
-        self.refresh(unseen[:MAX_UNSEEN], "no longer listed as open")
+        self.refresh(unseen[:MAX_UNSEEN], "no longer listed as open", over=self.listings.forgets)
         unpaid = [row[0] for row in queries.unpaid(self.conn, since=began - PAYOUT_WITHIN, exchange=exchange)]
         self.refresh(unpaid, "payout")
         ended = self.now()
@@ -163,8 +164,6 @@ class Discovery:
             is_known = not self.take(page, "listed").inserted
             if not self.listings.lists_by_time and (is_known or number == NEW_PAGES):
                 break
-        for page in self.listings.ended_pages(since):
-            self.take(page, "ended", announce_new=False)
         if self.listings.lists_by_time:
             self.remember(changes_until=now)
         asked = {"since": self.now() - ENDED_WITHIN, "most": MAX_ENDED, "exchange": self.listings.exchange}
@@ -199,11 +198,17 @@ class Discovery:
             if time.monotonic() >= deadline:
                 return
 
-    def refresh(self, market_ids: Sequence[str], cause: str) -> None:
-        """Request markets by their IDs, open or not."""
+    def refresh(self, market_ids: Sequence[str], cause: str, *, over: bool = False) -> None:
+        """Request markets by their IDs, open or not. With `over`, those that the exchange does not know are closed."""
         for start in range(0, len(market_ids), 100):
-            markets = self.listings.named(market_ids[start : start + 100])
-            self.put(markets, cause, announce_new=False)
+            some = market_ids[start : start + 100]
+            page = self.listings.named(some)
+            self.take(page, cause, announce_new=False)
+            gone = set(some).difference(market.market_id for market in page.items) if over else ()
+            # One that cannot be read is not gone, and may be any of them.
+            if gone and not any(refusal.reason.startswith("market") for refusal in page.refused):
+                rows = [{"market_id": market_id, "status": "CLOSED"} for market_id in gone]
+                self.report.stored += store(self.conn, rows, cause=DELETED)
 
     def take(self, page: CursorPage[Listing], cause: str, *, announce_new: bool = True) -> StoreResult:
         """Store a page, and quarantine what could not be parsed."""

@@ -67,6 +67,12 @@ RELEASE_IDS = _statement(
     "where m.gamma_id = i.gamma_id and m.market_id <> i.market_id"
 )
 
+
+def _updated(raw: str) -> str:
+    """Return the SQL for when an exchange last changed an object: Polymarket's field, or Kalshi's."""
+    return f"coalesce({raw} ->> 'updatedAt', {raw} ->> 'updated_time')"
+
+
 # RESOLVED is final: contradicting data (mostly a page from a cache) is ignored. So is data that would reopen a market,
 # but is older than what closed it.
 UPDATE = _statement(
@@ -80,7 +86,7 @@ UPDATE = _statement(
       and case
             when b.status = 'RESOLVED' then coalesce(i.status, b.status) = b.status
             when b.status = 'CLOSED' and i.status = 'ACTIVE'
-                then coalesce(i.raw::jsonb ->> 'updatedAt' >= (b.raw ->> 'updatedAt') collate "C", true)
+                then coalesce({_updated("i.raw::jsonb")} >= {_updated("b.raw")} collate "C", true)
             else true
           end
       and {_differs(COMPARED)}

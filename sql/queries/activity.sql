@@ -125,7 +125,7 @@ select (select count(*) from fresh), (select count(*) from written), (select cou
 
 -- name: counted_since(since)$
 -- Whether categories, tags and series have been counted since.
-select exists (select from taxonomy_counts where counted_at >= :since);
+select exists (select from name_counts where counted_at >= :since);
 
 -- name: count_taxonomy(now)$
 -- The number of markets of each exchange's categories, tags and series. Names without markets are deleted.
@@ -137,11 +137,11 @@ with fresh as materialized (
     select exchange, 'tag', tag, count(*) from markets cross join unnest(tags) as tag where tag is not null group by exchange, tag
 ),
 gone as (
-    delete from taxonomy_counts c
+    delete from name_counts c
     where not exists (select from fresh f where f.exchange = c.exchange and f.kind = c.kind and f.name = c.name)
 ),
 written as (
-    insert into taxonomy_counts (exchange, kind, name, markets, counted_at)
+    insert into name_counts (exchange, kind, name, markets, counted_at)
     select exchange, kind, name, markets, :now from fresh
     on conflict (exchange, kind, name) do update set markets = excluded.markets, counted_at = excluded.counted_at
 )

@@ -4,10 +4,10 @@
 -- The live order book of one outcome.
 select record::text from book_records where market_key = :market_key and outcome = :outcome;
 
--- name: withheld(market_key, outcome, recorded)$
--- Why no live book of an outcome is shown: its exchange is none of those recorded, the market has ended, its book disagrees with the
--- exchange's best prices, or the feed is late; else null.
-select case when m.exchange <> all(:recorded::text[]) then 'unrecorded' when m.status <> 'ACTIVE' then 'ended' when not b.verified then 'doubted' when b.verified and not feed.alive then 'late' end
+-- name: withheld(market_key, outcome)$
+-- Why no live book of an outcome is shown: the market has ended, its book disagrees with the exchange's best prices, or the
+-- feed is late; else null.
+select case when m.status <> 'ACTIVE' then 'ended' when not b.verified then 'doubted' when b.verified and not feed.alive then 'late' end
 from markets m
 cross join alive_feed as feed
 left join live_books b on b.market_key = m.market_key and b.outcome = :outcome

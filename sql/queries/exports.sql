@@ -2,7 +2,7 @@
 -- same data gives the same file.
 
 -- name: markets(to_ts)
--- Every market listed by the end of the day, in its state when the file is written.
+-- Every market of the recorded exchange listed by the end of the day, in its state when the file is written.
 select
     market_id, slug, question, status, category, event_id, event_title, series, to_json(tags)::text as tags,
     to_json(outcomes)::text as outcomes, to_json(token_ids)::text as token_ids,
@@ -10,7 +10,7 @@ select
     start_time, end_time, created_at, closed_at, resolved_at, winning_outcome, as_number(volume_usd) as volume_usd,
     as_number(liquidity_usd) as liquidity_usd, as_number(tick_size) as tick_size, neg_risk, source, first_seen_at, updated_at
 from markets
-where coalesce(created_at, first_seen_at) < :to_ts
+where exchange = 'polymarket' and coalesce(created_at, first_seen_at) < :to_ts
 order by market_key;
 
 -- name: trades(from_ts, to_ts)

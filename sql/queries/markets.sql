@@ -152,10 +152,10 @@ cross join lateral (
 where m.market_key = :market_key;
 
 -- name: platform()$
--- Platform totals. The 24 hours are as old as their oldest part: unchanged figures are rewritten every five minutes only.
+-- Platform totals, of the recorded exchange. The 24 hours are as old as their oldest part: unchanged figures are rewritten every five minutes only.
 select json_build_object(
-    'total_markets', (select count(*) from markets),
-    'active_markets', (select count(*) from markets where status = 'ACTIVE'),
+    'total_markets', (select count(*) from markets where exchange = 'polymarket'),
+    'active_markets', (select count(*) from markets where status = 'ACTIVE' and exchange = 'polymarket'),
     'volume_24h_usd', coalesce(as_number(sum(value_usd)::bigint), 0),
     'trades_24h', coalesce(sum(trades), 0),
     'onchain_trades_total', (select trades from chain_heads where feed = 'settlement'),

@@ -3,30 +3,30 @@
 -- name: categories(exchange)^
 -- An exchange's categories, those with most markets first, and when all names were last counted, the same in every row.
 select
-    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    (select as_unix(counted_at) from name_counts limit 1),
     array(
         select json_build_object('category', name, 'market_count', markets)::text
-        from taxonomy_counts where exchange = :exchange and kind = 'category'
+        from name_counts where exchange = :exchange and kind = 'category'
         order by markets desc, name
     );
 
 -- name: tags(exchange)^
 -- Tags, likewise.
 select
-    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    (select as_unix(counted_at) from name_counts limit 1),
     array(
         select json_build_object('tag', name, 'market_count', markets)::text
-        from taxonomy_counts where exchange = :exchange and kind = 'tag'
+        from name_counts where exchange = :exchange and kind = 'tag'
         order by markets desc, name
     );
 
 -- name: series(exchange)^
 -- Series, likewise.
 select
-    (select as_unix(counted_at) from taxonomy_counts limit 1),
+    (select as_unix(counted_at) from name_counts limit 1),
     array(
         select json_build_object('series', name, 'market_count', markets)::text
-        from taxonomy_counts where exchange = :exchange and kind = 'series'
+        from name_counts where exchange = :exchange and kind = 'series'
         order by markets desc, name
     );
 

@@ -82,6 +82,7 @@ RELATIONS = {
     "market_status_changes": Rights("ra", "r"),
     "market_weeks": Rights("rad"),
     "markets": Rights("raw", "r"),
+    "name_counts": Rights("rawd", "r"),
     "open_markets": Rights("rawd", "r"),
     "position_changes": Rights("rawd", "r"),
     "positions_due": Rights("rad", "r"),

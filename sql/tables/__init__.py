@@ -36,7 +36,15 @@ from sql.tables.chain import (
 from sql.tables.coverage import coverage_days, coverage_market_days
 from sql.tables.exports import exports
 from sql.tables.lake import iceberg_namespace_properties, iceberg_tables, lake_days
-from sql.tables.live import live_books, live_prices, market_activity, market_stats_24h, market_weeks, taxonomy_counts
+from sql.tables.live import (
+    live_books,
+    live_prices,
+    market_activity,
+    market_stats_24h,
+    market_weeks,
+    name_counts,
+    taxonomy_counts,
+)
 from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
 from sql.tables.quality import quality_checks, quality_results, quality_suites
 from sql.tables.series import (
@@ -112,6 +120,7 @@ __all__ = [
     "market_weeks",
     "markets",
     "metadata",
+    "name_counts",
     "open_markets",
     "position_changes",
     "positions_due",

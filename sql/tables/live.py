@@ -11,7 +11,6 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    PrimaryKeyConstraint,
     SmallInteger,
     Table,
     Text,
@@ -117,11 +116,22 @@ market_weeks = Table(
 taxonomy_counts = Table(
     "taxonomy_counts",
     metadata,
-    Column("kind", Text, nullable=False, comment="category, tag or series"),
-    Column("name", Text, nullable=False),
+    Column("kind", Text, primary_key=True, comment="category, tag or series"),
+    Column("name", Text, primary_key=True),
     Column("markets", BigInteger, nullable=False),
     Column("counted_at", Time, nullable=False),
-    Column("exchange", Text, nullable=False, server_default=text("'polymarket'")),
-    PrimaryKeyConstraint("exchange", "kind", "name"),
-    Index("taxonomy_counts_markets_idx", "exchange", "kind", text("markets desc"), "name"),
+    Index("taxonomy_counts_markets_idx", "kind", text("markets desc"), "name"),
+    comment="What name_counts was before there were two exchanges: the release before still writes it",
+)
+
+name_counts = Table(
+    "name_counts",
+    metadata,
+    Column("exchange", Text, primary_key=True),
+    Column("kind", Text, primary_key=True, comment="category, tag or series"),
+    Column("name", Text, primary_key=True),
+    Column("markets", BigInteger, nullable=False),
+    Column("counted_at", Time, nullable=False),
+    Index("name_counts_markets_idx", "exchange", "kind", text("markets desc"), "name"),
+    comment="How many markets of an exchange have a category, tag or series",
 )

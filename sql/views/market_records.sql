@@ -24,7 +24,9 @@ select
                 as_unix(resolved_at) as resolved_at,
                 winning_outcome,
                 as_number(volume_usd) as volume_usd,
-                coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key), 0) as volume_24h_usd,
+                case when exchange = 'polymarket' then  -- nothing is recorded of others: config/exchanges.py
+                    coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key), 0)
+                end as volume_24h_usd,
                 as_number(volume_24h_usd) as exchange_volume_24h_usd,
                 as_number(liquidity_usd) as liquidity_usd,
                 neg_risk,

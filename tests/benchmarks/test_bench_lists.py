@@ -22,7 +22,7 @@ def url(new_database):
 def test_the_catalogue_has_as_many_markets_as_asked_for(url):
     with connect(url) as conn:
         states = dict(conn.execute("select status, count(*) from markets group by status").fetchall())
-        frequent = conn.execute("select name from taxonomy_counts where kind = 'tag' order by markets desc").fetchall()
+        frequent = conn.execute("select name from name_counts where kind = 'tag' order by markets desc").fetchall()
         indexes = conn.execute("select count(*) from pg_indexes where tablename = 'markets'").fetchone()
 
     assert sum(states.values()) == MARKETS

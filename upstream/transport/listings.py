@@ -35,7 +35,9 @@ class Listings(Protocol):
     exchange: str
     client: Client
     lists_by_time: bool
-    """Whether it lists what is new or has ended since an instant; else pages of new markets go back for ever."""
+    """Whether it lists what is new since an instant; else pages of new markets go back for ever."""
+    forgets: bool
+    """Whether it deletes markets: one that it does not know by its id any more is over."""
 
     def busiest(self) -> CursorPage[Any] | None:
         """Return the most traded open markets, to be served first; None: the exchange cannot be asked for them."""
@@ -49,14 +51,10 @@ class Listings(Protocol):
         """Iterate over markets listed since an instant, newest first."""
         ...
 
-    def ended_pages(self, since: datetime) -> Iterator[CursorPage[Any]]:
-        """Iterate over markets that have been settled since an instant; none, if it does not list by time."""
-        ...
-
     def closed_pages(self, cursor: str | None, since: datetime | None) -> Iterator[CursorPage[Any]]:
         """Iterate over markets closed since an instant, or (None) over all that the exchange keeps, from a cursor."""
         ...
 
-    def named(self, market_ids: Sequence[str]) -> list[Any]:
+    def named(self, market_ids: Sequence[str]) -> CursorPage[Any]:
         """Return those of some markets that the exchange knows, open or not."""
         ...

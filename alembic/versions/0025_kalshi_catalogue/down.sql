@@ -1,15 +1,13 @@
--- Names of other exchanges are counted no more, and their discovery has no clock; their markets stay.
-delete from taxonomy_counts where exchange <> 'polymarket';
+-- The release before knows one exchange: it would follow the other's markets, and ask Polymarket for them. They can be read again.
+delete from events where event_id in (select event_id from markets where exchange <> 'polymarket');
 
-drop index taxonomy_counts_markets_idx;
+delete from markets where exchange <> 'polymarket';
 
-alter table taxonomy_counts
-    drop constraint taxonomy_counts_pkey,
-    add constraint taxonomy_counts_pkey primary key (kind, name);
+delete from settings where name like 'discovery\_%';
 
-alter table taxonomy_counts drop column exchange;
+drop table name_counts;
 
-create index taxonomy_counts_markets_idx on taxonomy_counts (kind, markets desc, name);
+comment on table taxonomy_counts is null;
 
 delete from stage_clocks where stage = 'discovery_kalshi';
 
@@ -125,3 +123,40 @@ comment on column analytics.markets.source is 'exchange, tape (recordings) or si
 comment on column analytics.markets.first_seen_at is 'When this service first heard of it';
 
 comment on column analytics.markets.updated_at is 'When something stored of it last changed';
+
+create or replace view market_records as
+select
+    market_key, market_id, gamma_id, slug, question, status, exchange, event_id, event_title, category, series, tags, end_time, created_at,
+    (
+        select row_to_json(r)
+        from (
+            select
+                market_id,
+                slug,
+                question,
+                status,
+                exchange,
+                event_id,
+                category,
+                series,
+                tags,
+                outcomes,
+                token_ids,
+                array(select as_number(price) from unnest(outcome_prices) as o (price)) as outcome_prices,
+                as_unix(start_time) as start_time,
+                as_unix(end_time) as end_time,
+                as_unix(created_at) as created_at,
+                as_unix(resolved_at) as resolved_at,
+                winning_outcome,
+                as_number(volume_usd) as volume_usd,
+                coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key), 0) as volume_24h_usd,
+                as_number(volume_24h_usd) as exchange_volume_24h_usd,
+                as_number(liquidity_usd) as liquidity_usd,
+                neg_risk,
+                image,
+                url,
+                as_unix(updated_at) as updated_at,
+                source
+        ) as r
+    ) as record
+from markets;

@@ -1,13 +1,23 @@
 -- Counts of names by exchange, and the clock of a second exchange's discovery.
-alter table taxonomy_counts add column exchange text not null default 'polymarket';
+create table name_counts (
+    exchange text not null,
+    kind text not null,
+    name text not null,
+    markets bigint not null,
+    counted_at timestamp with time zone not null,
+    constraint name_counts_pkey primary key (exchange, kind, name)
+);
 
-alter table taxonomy_counts
-    drop constraint taxonomy_counts_pkey,
-    add constraint taxonomy_counts_pkey primary key (exchange, kind, name);
+create index name_counts_markets_idx on name_counts (exchange, kind, markets desc, name);
 
-drop index taxonomy_counts_markets_idx;
+comment on table name_counts is 'How many markets of an exchange have a category, tag or series';
 
-create index taxonomy_counts_markets_idx on taxonomy_counts (exchange, kind, markets desc, name);
+comment on column name_counts.kind is 'category, tag or series';
+
+insert into name_counts (exchange, kind, name, markets, counted_at)
+select 'polymarket', kind, name, markets, counted_at from taxonomy_counts;
+
+comment on table taxonomy_counts is 'What name_counts was before there were two exchanges: the release before still writes it';
 
 insert into stage_clocks (stage, warn_after_s, fail_after_s, detail) values
     ('discovery_kalshi', 900, 1800, '{"off": "Kalshi is not configured: add kalshi to PRESAGE_EXCHANGES"}');
@@ -68,3 +78,43 @@ from markets;
 comment on column analytics.markets.market_id is 'Condition id: 0x and 64 hex digits; of Kalshi the ticker; what every other view names a market by';
 
 comment on column analytics.markets.exchange is 'The exchange that lists it: polymarket or kalshi';
+
+-- Volumes are of what is recorded.
+create or replace view market_records as
+select
+    market_key, market_id, gamma_id, slug, question, status, exchange, event_id, event_title, category, series, tags, end_time, created_at,
+    (
+        select row_to_json(r)
+        from (
+            select
+                market_id,
+                slug,
+                question,
+                status,
+                exchange,
+                event_id,
+                category,
+                series,
+                tags,
+                outcomes,
+                token_ids,
+                array(select as_number(price) from unnest(outcome_prices) as o (price)) as outcome_prices,
+                as_unix(start_time) as start_time,
+                as_unix(end_time) as end_time,
+                as_unix(created_at) as created_at,
+                as_unix(resolved_at) as resolved_at,
+                winning_outcome,
+                as_number(volume_usd) as volume_usd,
+                case when exchange = 'polymarket' then  -- nothing is recorded of others: config/exchanges.py
+                    coalesce((select as_number(a.value_24h) from market_activity a where a.market_key = markets.market_key), 0)
+                end as volume_24h_usd,
+                as_number(volume_24h_usd) as exchange_volume_24h_usd,
+                as_number(liquidity_usd) as liquidity_usd,
+                neg_risk,
+                image,
+                url,
+                as_unix(updated_at) as updated_at,
+                source
+        ) as r
+    ) as record
+from markets;

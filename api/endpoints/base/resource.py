@@ -165,10 +165,18 @@ class MarketRowResource(ReadResource):
         return self.required(self.read(market_key=self.service.markets.of(path["id"]).key))
 
 
+class RecordedRowResource(ReadResource):
+    """An endpoint that returns one row of what is recorded of a market."""
+
+    def answer(self, given: Any, **path: str) -> bytes:
+        """Return the row as JSON."""
+        return self.required(self.read(market_key=self.service.markets.recorded(path["id"]).key))
+
+
 class OutcomeResource(ReadResource):
     """An endpoint of one outcome of a market."""
 
     def outcome(self, given: OutcomeParameters, path: dict[str, str]) -> tuple[MarketRef, int]:
         """Return the market and the outcome's index."""
-        market = self.service.markets.of(path["id"])
+        market = self.service.markets.recorded(path["id"])
         return market, market.outcome(given.outcome)

@@ -12,7 +12,6 @@ from api.endpoints.base.resource import OutcomeResource
 from api.endpoints.books.requests import MAX_SPAN_S, MAX_STEPS
 from api.errors import Problem, invalid
 from api.replay.past_books import PastBooks
-from config.exchanges import RECORDED
 from sql.queries import books
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 
 WITHHELD = {  # why there is no live book, by the reason that books.withheld returns
-    "unrecorded": "Books of this exchange are not recorded",
     "ended": "The market has ended: `outcome_prices` of GET /v1/markets/{id} are the payouts or last prices",
     "doubted": "The book disagrees with the exchange's best prices and is being refetched: retry in a few seconds",
     "late": "The live feed is late: GET /v1/status/pipeline shows by how much",
@@ -46,7 +44,7 @@ class LiveResource(OutcomeResource):
         """Return the row; if there is none, raise `not_found` with the reason."""
         text = self.read(market_key=market.key, outcome=outcome)
         if text is None:
-            why = self.read(books.withheld, market_key=market.key, outcome=outcome, recorded=RECORDED)
+            why = self.read(books.withheld, market_key=market.key, outcome=outcome)
             return self.required(None, WITHHELD.get(why))
         return self.required(text)
 

@@ -78,10 +78,12 @@ class UdfResource(ChartResource):
 
     def symbol(self, name: str) -> tuple[MarketRef, int] | None:
         """Return the market and outcome of a symbol, with or without exchange prefix; None if unknown."""
-        bare = name.partition(":")[2] if name.lower().startswith("polymarket:") else name
+        prefix, _, rest = name.partition(":")
+        bare = rest if prefix.lower() in EXCHANGES else name
         head, _, tail = bare.rpartition(".")
         outcome = int(tail) if head and tail.isascii() and tail.isdigit() and len(tail) < 4 else 0
-        for slug in dict.fromkeys((head if outcome or tail == "0" else bare, bare)):
+        # The whole first: a ticker of Kalshi may end like an outcome's number.
+        for slug in dict.fromkeys((bare, head if outcome or tail == "0" else bare)):
             for spelt in dict.fromkeys((slug, slug.lower())):
                 try:
                     market = self.service.markets.of(spelt)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.endpoints.base.endpoint import Endpoint
 from api.endpoints.base.lists import LAST_MODIFIED
-from api.endpoints.base.resource import MarketRowResource
+from api.endpoints.base.resource import MarketRowResource, RecordedRowResource
 from api.endpoints.books.resource import LiveResource
 from api.endpoints.markets import records
 from api.endpoints.markets.from_exchange import cost_of_source
@@ -169,7 +169,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_summary",
         path="/v1/markets/{id}/summary",
-        resource=MarketRowResource,
+        resource=RecordedRowResource,
         query=overview.summary,
         answers=records.Summary,
         credits=2,
@@ -181,7 +181,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_stats",
         path="/v1/markets/{id}/stats",
-        resource=MarketRowResource,
+        resource=RecordedRowResource,
         query=overview.stats,
         answers=records.MarketStats,
         errors=("not_found",),
@@ -202,7 +202,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_health",
         path="/v1/markets/{id}/health",
-        resource=MarketRowResource,
+        resource=RecordedRowResource,
         query=overview.health,
         answers=records.MarketHealth,
         errors=("not_found",),
@@ -228,7 +228,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     Endpoint(
         name="market_sentiment",
         path="/v1/markets/{id}/sentiment",
-        resource=MarketRowResource,
+        resource=RecordedRowResource,
         query=overview.sentiment,
         answers=records.Sentiment,
         credits=2,

@@ -19,7 +19,7 @@ class MarketSignals(ReadResource):
 
     def answer(self, given: SignalParameters, **path: str) -> bytes:
         """Return an array."""
-        key = self.service.markets.of(path["id"]).key
+        key = self.service.markets.recorded(path["id"]).key
         since = given.from_ or datetime.fromtimestamp(self.service.clock(), UTC) - USUAL_SPAN
         until = given.to or LATEST
         return self.required(self.read(market_key=key, type=given.type, since=since, until=until, limit=given.limit))

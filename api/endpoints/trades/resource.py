@@ -43,7 +43,7 @@ class Trades(ReadResource):
                 hint="The exchange's trade feed does not include wallets",
                 errors=[{"name": "wallet", "detail": "needs source=data-api"}],
             )
-        market = self.service.markets.of(path["id"])
+        market = self.service.markets.recorded(path["id"])
         outcome = asked_for(market, given.outcome or ("0" if given.wallet is None else ALL))
         if given.source == "data-api":
             return exchange.traded(self.service.exchange, market, outcome, given)
@@ -80,7 +80,7 @@ class RecentTrades(ReadResource):
             return newest(
                 lambda since: self.read(since=since, until=until, limit=given.limit), None, until, LATELY, given.limit
             )
-        market = self.service.markets.of(given.market_id)
+        market = self.service.markets.recorded(given.market_id)
         outcome = asked_for(market, given.outcome)
         asked: dict[str, Any] = {"until": until, "limit": given.limit}
         query, past = queries.recent_of_market, self.service.expired_trades

@@ -40,7 +40,7 @@ def test_names_are_counted_every_few_minutes_and_forgotten_when_nothing_bears_th
     assert activity.bring_up_to_date(conn, NOW + dt.timedelta(minutes=4)).names is None
     assert activity.bring_up_to_date(conn, NOW + dt.timedelta(minutes=6)).names == 1
 
-    assert conn.execute("select name from taxonomy_counts").fetchall() == [("politics",)]
+    assert conn.execute("select name from name_counts").fetchall() == [("politics",)]
 
 
 @pytest.fixture

@@ -17,12 +17,13 @@ pytestmark = pytest.mark.usefixtures("present")
 @pytest.fixture
 def both(conn, add_market):
     """A market of each exchange, alike in everything that lists go by."""
+    now = dt.datetime.now(dt.UTC)
     alike = {
         "question": "Will it rain?",
         "category": "weather",
         "tags": ["rain"],
-        "created_at": NOW - dt.timedelta(hours=1),
-        "end_time": NOW + dt.timedelta(minutes=30),
+        "created_at": now - dt.timedelta(hours=1),
+        "end_time": now + dt.timedelta(minutes=30),
     }
     main = add_market("rain", series="daily-rain", **alike)
     tokens = [f"{TICKER}:yes", f"{TICKER}:no"]
@@ -128,14 +129,39 @@ def test_coverage_says_that_nothing_of_it_is_recorded(client, conn, both):
     assert main["days"]
 
 
-def test_why_it_has_no_book_is_said(client, both):
-    answer = client.ask(f"/v1/markets/{TICKER}/orderbook")
+@pytest.mark.parametrize(
+    "path",
+    [
+        "orderbook",
+        "price",
+        "price-history",
+        "trades",
+        "stats",
+        "sentiment",
+        "summary",
+        "health",
+        "signals",
+        "positions",
+    ],
+)
+def test_what_is_not_recorded_is_said(client, both, path):
+    answer = client.ask(f"/v1/markets/{TICKER}/{path}")
 
     assert answer.status_code == 404
-    assert answer.json["hint"] == "Books of this exchange are not recorded"
+    assert answer.json["detail"] == "Prices, order books and trades of Kalshi are not recorded"
+    assert client.ask("/v1/markets/rain").json["volume_24h_usd"] == 0
+    assert client.ask(f"/v1/markets/{TICKER}").json["volume_24h_usd"] is None
 
 
-def test_a_charts_symbol_names_its_exchange(client, both):
-    names = [client.ask("/v1/udf/symbols", symbol=name).json["exchange"] for name in ("rain", TICKER.lower())]
+def test_totals_are_of_the_recorded_exchange(client, both):
+    assert client.ask("/v1/stats").json["total_markets"] == 1
 
-    assert names == ["Polymarket", "Kalshi"]
+
+@pytest.mark.parametrize("name", [TICKER.lower(), TICKER, f"Kalshi:{TICKER}"])
+def test_a_charts_symbol_names_its_exchange_and_is_not_taken_for_an_outcomes(client, both, add_market, name):
+    add_market("kxrain-26nov-t0", market_id="KXRAIN-26NOV-T0", gamma_id=None, exchange="kalshi")
+
+    main, other = (client.ask("/v1/udf/symbols", symbol=each).json for each in ("rain", name))
+
+    assert (main["exchange"], other["exchange"]) == ("Polymarket", "Kalshi")
+    assert other["ticker"] == TICKER.lower()

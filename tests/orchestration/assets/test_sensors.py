@@ -148,12 +148,13 @@ def test_discovery_starts_at_once_on_an_empty_database_and_not_twice(tick, add_r
 
 def test_a_second_exchange_is_read_only_if_it_is_configured_and_its_stage_says_so(tick, conn, monkeypatch):
     off = "select detail ->> 'off' from stage_clocks where stage = 'discovery_kalshi'"
+    monkeypatch.setattr(markets.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket"))
     skipped = tick(markets.kalshi_discovery_due)
     said = conn.execute(off).fetchone()
     monkeypatch.setattr(markets.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket, kalshi"))
     (request,) = tick(markets.kalshi_discovery_due).run_requests
     on = conn.execute(off).fetchone()
-    monkeypatch.undo()
+    monkeypatch.setattr(markets.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket"))
     tick(markets.kalshi_discovery_due)
 
     assert "PRESAGE_EXCHANGES" in skipped.skip_message

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import httpx
 import pytest
 
 from config.settings import Settings
 from orchestration.markets.catalogue import StoreResult
-from orchestration.markets.discovery import Discovery, DiscoveryState
+from orchestration.markets.discovery import Discovery, DiscoveryState, quarantine
 from sql import database
 from sql.queries import feed
 from tests import stream_rows
@@ -49,7 +50,8 @@ def walks(database_url, sandbox):
     @contextmanager
     def run(**client):
         with database.connect(database_url, autocommit=True) as conn, Client(**client) as http:
-            listings = KalshiListings(Kalshi(http, sandbox.rest_url), lambda: clock(sandbox))
+            kalshi = Kalshi(http, sandbox.rest_url, on_refused=partial(quarantine, conn))
+            listings = KalshiListings(kalshi, lambda: clock(sandbox))
             yield Discovery(conn, listings, Settings(source="simulated"))
 
     return run
@@ -86,6 +88,14 @@ def listed(sandbox, ticker="KXNEW-1"):
 
     sandbox.call(add)
     return market
+
+
+def settle(sandbox, market, result="yes", payout=1_000_000):
+    def do():
+        sandbox.exchange.determine(market, result, payout)
+        sandbox.exchange.settle(market)
+
+    sandbox.call(do)
 
 
 def grid_of(exchange):
@@ -147,23 +157,132 @@ def test_a_listing_after_the_first_walk_is_told_with_its_event(walks, conn, sand
     assert row == ("A new question", market.event.series.ticker)
 
 
-def test_a_market_that_is_settled_is_resolved_at_the_next_look(walks, conn, sandbox):
+def test_a_market_that_is_settled_is_resolved_by_the_next_scan_and_keeps_what_is_its_events(walks, conn, sandbox):
     with walks() as first:
         first.scan_open()
-    market = sandbox.exchange.markets[min(stored(conn, "ACTIVE"))]
+        first.scan_closed()
+    of_event = "select neg_risk, question, category, tags, event_title, series, url from markets where market_id = %s"
+    exclusive = "select min(market_id) from markets where status = 'ACTIVE' and neg_risk"
+    market = sandbox.exchange.markets[conn.execute(exclusive).fetchone()[0]]
+    before = conn.execute(of_event, [market.ticker]).fetchone()
+    settle(sandbox, market, "no", 0)
 
-    def settle():
-        sandbox.exchange.determine(market, "no", 0)
-        sandbox.exchange.settle(market)
-
-    sandbox.call(settle)
     with walks() as second:
-        second.look()
+        second.scan_closed()
 
     found = "select status, winning_outcome, outcome_prices from markets where market_id = %s"
     assert conn.execute(found, [market.ticker]).fetchone() == ("RESOLVED", 1, [0, 1_000_000])
-    assert changes(conn) == [(market.ticker, "ACTIVE", "RESOLVED", "ended")]
+    assert changes(conn) == [(market.ticker, "ACTIVE", "RESOLVED", "closed")]
+    assert conn.execute(of_event, [market.ticker]).fetchone() == before
     assert stream_rows.rows(conn) == []  # which has nothing of an exchange that is not recorded
+
+
+def test_a_market_first_met_when_it_is_settled_comes_with_its_event(walks, conn, sandbox, shown):
+    with walks() as first:
+        first.scan_closed()
+    market = sandbox.exchange.markets[min(shown("active"))]
+    settle(sandbox, market)
+
+    with walks() as second:
+        second.scan_closed()
+
+    row = "select event_title, series, category from markets join events using (event_id) where market_id = %s"
+    if_known = conn.execute(
+        row.replace("category", "markets.category").replace("series", "markets.series"), [market.ticker]
+    )
+    assert if_known.fetchone() == (market.event.title, market.event.series.ticker, market.event.series.category.lower())
+
+
+@pytest.mark.parametrize(
+    ("status", "stored_as"), [("inactive", "ACTIVE"), ("closed", "CLOSED"), ("determined", "CLOSED")]
+)
+def test_the_only_market_of_an_event_is_found_also_when_it_does_not_trade(walks, conn, sandbox, status, stored_as):
+    market = listed(sandbox, "KXQUIET-1")
+    market.status = status
+
+    with walks() as discovery:
+        discovery.scan_open()
+
+    assert "KXQUIET-1" in stored(conn, stored_as)
+
+
+def test_a_market_that_the_exchange_has_deleted_is_closed(walks, conn, sandbox):
+    market = listed(sandbox, "KXGONE-1")
+    with walks() as first:
+        first.scan_open()
+    conn.execute("update markets set first_seen_at = now() - interval '1 day'")
+
+    def delete():
+        del sandbox.exchange.markets[market.ticker]
+        del sandbox.exchange.events[market.event.ticker]
+
+    sandbox.call(delete)
+    with walks() as second:
+        second.scan_open()
+    with walks() as third:
+        third.scan_open()
+
+    assert stored(conn, "CLOSED") == {"KXGONE-1"}
+    assert changes(conn) == [("KXGONE-1", "ACTIVE", "CLOSED", "deleted by the exchange")]
+
+
+def test_a_market_that_cannot_be_read_any_more_is_not_taken_for_a_deleted_one(walks, conn, sandbox):
+    class Spoilt(httpx.HTTPTransport):
+        def handle_request(self, request):
+            answer = super().handle_request(request)
+            answer.read()
+            return httpx.Response(200, content=answer.content.replace(b'"active"', b'"frozen"'))
+
+    with walks() as first:
+        first.scan_open()
+    conn.execute("update markets set first_seen_at = now() - interval '1 day'")
+    before = stored(conn, "ACTIVE")
+
+    with walks(transport=Spoilt()) as second:
+        second.scan_open()
+
+    assert stored(conn, "ACTIVE") == before
+    assert conn.execute("select count(*) > 0 from quarantine where reason like 'market: unknown%'").fetchone() == (
+        True,
+    )
+
+
+def test_a_series_that_cannot_be_read_stops_nothing(walks, conn, sandbox):
+    class Spoilt(httpx.HTTPTransport):
+        def handle_request(self, request):
+            if "/series" in request.url.path:
+                one = {"title": "no ticker"}
+                whole = request.url.path.endswith("/series")
+                return httpx.Response(200, json={"series": [one]} if whole else {"series": one})
+            return super().handle_request(request)
+
+    with walks(transport=Spoilt()) as first:
+        first.scan_open()
+    listed(sandbox)
+    with walks(transport=Spoilt()) as second:
+        second.look()
+
+    assert len(stored(conn, "ACTIVE")) > 100
+    assert "KXNEW-1" in stored(conn, "ACTIVE")
+    assert conn.execute("select count(*) > 1 from quarantine where reason like 'series: %'").fetchone() == (True,)
+
+
+def test_a_page_from_before_a_market_closed_early_does_not_open_it_again(walks, conn, sandbox):
+    market = listed(sandbox, "KXEARLY-1")
+
+    def close():
+        sandbox.exchange.now_ms += 1000
+        sandbox.exchange.move_close(market, sandbox.exchange.now_ms - 1)
+
+    with walks() as first:
+        first.scan_open()
+        stale = first.listings.named(["KXEARLY-1"])
+        sandbox.call(close)
+        first.refresh(["KXEARLY-1"], "ended")
+        closed = stored(conn, "CLOSED")
+        first.take(stale, "discovered")
+
+    assert closed == stored(conn, "CLOSED") == {"KXEARLY-1"}
 
 
 def test_a_market_settled_while_nobody_looked_is_asked_for_by_its_ticker_also_when_it_is_historical(
@@ -174,14 +293,10 @@ def test_a_market_settled_while_nobody_looked_is_asked_for_by_its_ticker_also_wh
     conn.execute("update markets set first_seen_at = now() - interval '1 day'")
     live, old = (sandbox.exchange.markets[ticker] for ticker in sorted(stored(conn, "ACTIVE"))[:2])
 
-    def settle():
-        for market in (live, old):
-            sandbox.exchange.determine(market, "yes", 1_000_000)
-            sandbox.exchange.settle(market)
-        live.settled_ms += 1000
-        sandbox.exchange.cutoff_ms = live.settled_ms
-
-    sandbox.call(settle)
+    for market in (live, old):
+        settle(sandbox, market)
+    live.settled_ms += 1000
+    sandbox.exchange.cutoff_ms = live.settled_ms
     with walks() as second:
         second.scan_open()
 
@@ -195,11 +310,7 @@ def test_markets_settled_since_the_last_scan_are_read_and_none_from_before_the_f
     began = DiscoveryState.read(conn, "kalshi").history_until
     market = sandbox.exchange.markets[min(shown("active"))]
 
-    def settle():
-        sandbox.exchange.determine(market, "yes", 1_000_000)
-        sandbox.exchange.settle(market)
-
-    sandbox.call(settle)
+    settle(sandbox, market)
     conn.execute("delete from markets")
     with walks() as second:
         second.scan_closed()
@@ -258,18 +369,17 @@ def test_what_cannot_be_read_goes_to_quarantine(walks, conn, sandbox):
 
 
 class Watching(httpx.HTTPTransport):
-    """Records from when on new and settled markets are asked for; the last of these requests may fail."""
+    """Records from when on new markets are asked for; the second of these requests may fail."""
 
     def __init__(self, *, fails=False):
         super().__init__()
         self.since, self.fails = set(), fails
 
     def handle_request(self, request):
-        for name in ("min_created_ts", "min_settled_ts"):
-            if name in request.url.params:
-                self.since.add(int(request.url.params[name]))
-                if self.fails and name == "min_settled_ts":
-                    return httpx.Response(503)
+        if "min_created_ts" in request.url.params:
+            self.since.add(int(request.url.params["min_created_ts"]))
+            if self.fails and request.url.params["status"] == "unopened":
+                return httpx.Response(503)
         return super().handle_request(request)
 
 

@@ -210,7 +210,7 @@ class KalshiMarket(msgspec.Struct, kw_only=True):
             "volume_usd": None,
             "volume_24h_usd": None,
             "liquidity_usd": None,
-            "neg_risk": of_event.get("neg_risk", False),
+            "neg_risk": of_event.get("neg_risk"),
             "order_book": True,
             "tick_size": self.tick_size(),
             "image": None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from upstream.transport.numbers import instant
+from upstream.transport.pages import CursorPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from upstream.polymarket.gamma.client import Gamma, GammaMarket
-    from upstream.transport.pages import CursorPage
 
 
 class GammaListings:
@@ -19,6 +19,7 @@ class GammaListings:
 
     exchange = "polymarket"
     lists_by_time = False
+    forgets = False
 
     def __init__(self, gamma: Gamma) -> None:
         self._gamma = gamma
@@ -36,10 +37,6 @@ class GammaListings:
         """Iterate over all open markets, newest first."""
         return self._gamma.market_pages(None, closed=False, order="createdAt", ascending=False)
 
-    def ended_pages(self, since: datetime) -> Iterator[CursorPage[GammaMarket]]:  # noqa: ARG002
-        """Return no pages: Gamma cannot be asked for them."""
-        return iter(())
-
     def closed_pages(self, cursor: str | None, since: datetime | None) -> Iterator[CursorPage[GammaMarket]]:
         """Iterate over closed markets: newest first down to an instant, or all, from a cursor."""
         if since is None:
@@ -52,6 +49,6 @@ class GammaListings:
                 return
             yield page
 
-    def named(self, market_ids: Sequence[str]) -> list[GammaMarket]:
-        """Return those of some markets that Gamma knows, open or closed."""
-        return self._gamma.markets_by_condition(market_ids)
+    def named(self, market_ids: Sequence[str]) -> CursorPage[GammaMarket]:
+        """Return those of some markets that Gamma knows, open or closed; it reports what it cannot read."""
+        return CursorPage(self._gamma.markets_by_condition(market_ids), [], 0, None)
