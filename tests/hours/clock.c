@@ -1,9 +1,12 @@
 /* A preloaded library: the machine's clock, moved by PRESAGE_CLOCK_OFFSET_S seconds, and going on from there.
 
    Intervals (CLOCK_MONOTONIC) stay what they are, so that waiting takes as long as ever. Programs that are started with
-   an environment of their own, as the embedded database is, get the moved clock all the same: it is passed on by execve. */
+   an environment of their own, as the embedded database is, get the moved clock all the same: it is passed on by execve.
+   A wait until a time of the moved clock is a wait until that time of the machine's: the kernel does not know the first. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
@@ -53,6 +56,36 @@ time_t time(time_t *at)
     if (at)
         *at = now.tv_sec;
     return now.tv_sec;
+}
+
+/* The end of a wait. CLOCK_MONOTONIC counts from the start of the machine: what lies decades from that is of the other. */
+static const struct timespec *until(const struct timespec *at, struct timespec *moved)
+{
+    if (at->tv_sec < 1000000000)
+        return at;
+    *moved = (struct timespec){at->tv_sec - offset(), at->tv_nsec};
+    return moved;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict at)
+{
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    struct timespec moved;
+    if (!real)
+        real = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2"); /* x86-64 has an older one as well */
+    if (!real)
+        real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    return real(condition, mutex, until(at, &moved));
+}
+
+int sem_timedwait(sem_t *restrict semaphore, const struct timespec *restrict at)
+{
+    static int (*real)(sem_t *, const struct timespec *);
+    struct timespec moved;
+    if (!real)
+        real = dlsym(RTLD_NEXT, "sem_timedwait");
+    return real(semaphore, until(at, &moved));
 }
 
 int execve(const char *path, char *const arguments[], char *const environment[])

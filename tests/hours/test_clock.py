@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import datetime as dt
 import subprocess
 import sys
@@ -23,6 +24,30 @@ def test_the_database_and_other_programs_go_by_the_clock_of_the_tests(conn):
 
     assert abs(said - dt.datetime.now(dt.UTC)) < CLOSE
     assert abs(float(other.stdout) - time.time()) < CLOSE.total_seconds()
+
+
+class Timespec(ctypes.Structure):
+    _fields_ = [("tv_sec", ctypes.c_long), ("tv_nsec", ctypes.c_long)]
+
+
+@pytest.mark.parametrize(("wait", "operands"), [("pthread_cond_timedwait", 2), ("sem_timedwait", 1)])
+def test_a_wait_until_a_time_ends_then(wait, operands):
+    """Arrow's client of object stores pauses between two attempts in this way."""
+    program = f"""
+import ctypes, time
+from {__name__} import Timespec
+library, buffers = ctypes.CDLL(None), [ctypes.create_string_buffer(64) for _ in range(2)]
+library.pthread_mutex_lock(buffers[1])
+begun, at = time.monotonic(), time.time() + 0.5
+end = Timespec(int(at), int(at % 1 * 1e9))
+library.{wait}(*buffers[:{operands}], ctypes.byref(end))
+print(time.monotonic() - begun)
+"""
+    waited = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert float(waited.stdout) > 0.4
 
 
 @pytest.mark.parametrize("today", [dt.date(2026, 11, 22), dt.date(2027, 12, 31), dt.date(2028, 2, 29)])
