@@ -23,6 +23,7 @@ REFUSED = re.compile(
     r"|expected a moment between 1970 and 9999|is after `to`|is more than a day before|gives more than \d+ books"
     r"|`(markets|url|wallets|step)`: (?!expected)"
     r"|wallets can be watched|The link is not valid|is in the future|is not after the start|needs `replay_from`"
+    r"|`source=polymarket` has its own markets alone"
 )
 
 answered: Counter = Counter()
