@@ -292,6 +292,7 @@ def test_a_sweep_deletes_what_no_kept_snapshot_has(conn, lake, market, add_trade
     leftover = Path(replaced).with_name("2026-11-19.ab.parquet")
     leftover.write_bytes(b"of a writer that was killed")
     later = dt.datetime.now(dt.UTC)
+    os.utime(leftover, (later.timestamp(),) * 2)  # the file system's clock is not the test's
 
     assert verifying.sweep(conn, lake, TRADES, later) == 0
     assert verifying.sweep(conn, lake, TRADES, later + dt.timedelta(days=2)) == 1
