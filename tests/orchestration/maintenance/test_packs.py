@@ -285,13 +285,15 @@ def test_only_chunks_that_rows_have_left_are_rewritten(conn, hear):
         found = conn.execute("select pg_relation_filenode(chunk) from show_chunks('book_events') as chunk")
         return [file for (file,) in found]
 
+    conn.execute("alter table book_events set (autovacuum_enabled = off)")  # it would hold a chunk's lock
     for days in (1.9, 0.9):
         hear(*(change(hear.token, 1, 410_000, n + 1, ts_ms=ms(days) + n) for n in range(6000)))
+    options = conn.execute("select c.reloptions from show_chunks('book_events') as s join pg_class c on c.oid = s")
+    assert {tuple(each) for (each,) in options} == {("autovacuum_enabled=off",)}
     whole = files()
     assert packs.bring_up_to_date(conn, NOW).chunks == len(whole)
     assert not set(whole) & set(files())
     emptied = files()
-    conn.execute("alter table book_events set (autovacuum_enabled = off)")
     hear(*(change(hear.token, 1, 420_000, n + 1, ts_ms=ms(0.8) + n) for n in range(6000)))
 
     assert packs.bring_up_to_date(conn, NOW).chunks == 1
