@@ -15,7 +15,17 @@ from benchmarks.api.data import Size, load
 from benchmarks.api.load import LoadClient, cpu_s, press, request
 from benchmarks.api.questions import NOT_ASKED, PROXIED, RANKS, Question, Questions, market_id
 from benchmarks.api.report import Latency
-from benchmarks.api.servers import HELLO, OURS, RIVAL, SANDBOX, TOKEN, UNCACHED, servers
+from benchmarks.api.servers import (
+    HELLO,
+    MANY_REGISTRATIONS,
+    NO_ADDRESS_BUDGET,
+    OURS,
+    RIVAL,
+    SANDBOX,
+    TOKEN,
+    UNCACHED,
+    servers,
+)
 from benchmarks.database import fresh
 from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile, turns
@@ -48,7 +58,7 @@ def run(options: Options, report: Callable[[str], None]) -> Iterator[Figure]:
         with fresh(report) as bench, Supervisor(report, restart=False) as supervisor:
             page.rows = load(bench.url, SIZE, report)
             key = generous(bench.url)
-            known = servers(bench)
+            known = servers(bench, {**MANY_REGISTRATIONS, **NO_ADDRESS_BUDGET})  # each endpoint is asked in a row
             page.server = api_report.versions(bench.url)
 
             def up(*names: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import sys
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.api.load import children
@@ -14,9 +15,13 @@ from cli.stack.readiness import answers, listens
 from sql.database import connect
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from benchmarks.database import Bench
 
 TOKEN = secrets.token_hex(32)  # opens /debug
+MANY_REGISTRATIONS = {"PRESAGE_REGISTRATIONS_A_DAY": "1000000"}
+NO_ADDRESS_BUDGET = {"PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE": "1000000"}
 OURS, RIVAL, HELLO, UNCACHED, SANDBOX = "api", "rival", "hello", "uncached", "sandbox"
 
 
@@ -40,8 +45,8 @@ class Server(NamedTuple):
             return [int(row[0]) for row in rows]
 
 
-def servers(bench: Bench) -> dict[str, Server]:
-    """Return all servers; none is started."""
+def servers(bench: Bench, changed: Mapping[str, str] = MappingProxyType({})) -> dict[str, Server]:
+    """Return all servers, with their default settings but for the `changed` ones; none is started."""
     from benchmarks.api import rival
 
     ports = choose(None)
@@ -50,12 +55,11 @@ def servers(bench: Bench) -> dict[str, Server]:
         "DATABASE_URL": bench.url,
         "PRESAGE_API_WORKERS": "1",
         "PRESAGE_METERING_DIR": str(bench.folder),
-        "PRESAGE_REGISTRATIONS_A_DAY": "1000000",
-        "PRESAGE_UNAUTHENTICATED_REQUESTS_A_MINUTE": "1000000",
         "PRESAGE_WEBHOOK_NETWORKS": "127.0.0.0/8",
         "PRESAGE_DEBUG_TOKEN": TOKEN,
         "PRESAGE_GAMMA_URL": f"{exchange}/gamma",
         "PRESAGE_DATA_API_URL": f"{exchange}/data",
+        **changed,
     }
 
     def program(name: str, port: int, *command: str, health: str = "") -> Program:
