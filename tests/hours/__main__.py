@@ -1,7 +1,7 @@
 """python -m tests.hours [--at NAME] [--load RUNS [--busy N]] [PATHS…]: tests under shifted clocks, or under load.
 
-Each pass is a separate pytest run, ended after MAX_PASS_S. A preloaded library (clock.c) shifts the clock of the tests
-and of the servers and the database that they start; `test_clock.py` fails if one of them is not shifted.
+Each pass is a separate pytest run, interrupted after MAX_PASS_S. A preloaded library (clock.c) shifts the clock of the
+tests and of the servers and the database that they start; `test_clock.py` fails if one of them is not shifted.
 """
 
 from __future__ import annotations
@@ -20,10 +20,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from tests.hours.moments import moments
 
 ROOT = Path(__file__).parents[2]
 MAX_PASS_S = 1800
+MAX_ENDING_S = 120  # for its failures so far
 PASSED = re.compile(r"\bPASSED\b|^tests/.* $")  # or begun
 # Tests that wait for other processes are late on a busy machine.
 UNDER_LOAD = (
@@ -93,15 +96,20 @@ def under_load(given: argparse.Namespace) -> list[Pass]:
 
 
 def _run(name: str, arguments: list[str], clock: dict[str, str]) -> Pass:
-    """Run one pass and print failures as they happen: a pass that is killed prints no summary."""
+    """Run one pass and print failures as they happen, and their texts at its end."""
     print(f"--- {name}", flush=True)
     began, last = time.monotonic(), "nothing was said"
     command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", *arguments]
     with subprocess.Popen(
         command, cwd=ROOT, env={**os.environ, **clock}, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        timer = threading.Timer(MAX_PASS_S, os.killpg, (process.pid, signal.SIGKILL))
-        timer.start()
+        # Interrupted, pytest prints the failures so far.
+        timers = [
+            threading.Timer(MAX_PASS_S, os.kill, (process.pid, signal.SIGINT)),
+            threading.Timer(MAX_PASS_S + MAX_ENDING_S, os.killpg, (process.pid, signal.SIGKILL)),
+        ]
+        for timer in timers:
+            timer.start()
         assert process.stdout is not None
         try:
             for line in filter(str.strip, process.stdout):
@@ -112,10 +120,12 @@ def _run(name: str, arguments: list[str], clock: dict[str, str]) -> Pass:
             os.killpg(process.pid, signal.SIGKILL)
             raise
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
     seconds = time.monotonic() - began
-    ended = f"ended after {MAX_PASS_S} s, at {last}"
-    return Pass(name, seconds, process.returncode == 0, ended if process.returncode < 0 else last)
+    interrupted = process.returncode == pytest.ExitCode.INTERRUPTED or process.returncode < 0
+    ended = f"interrupted after {seconds:.0f} s: {last}"
+    return Pass(name, seconds, process.returncode == 0, ended if interrupted else last)
 
 
 def _offset(at: dt.datetime) -> str:

@@ -32,7 +32,7 @@ class Timespec(ctypes.Structure):
 
 @pytest.mark.parametrize(("wait", "operands"), [("pthread_cond_timedwait", 2), ("sem_timedwait", 1)])
 def test_a_wait_until_a_time_ends_then(wait, operands):
-    """Arrow's client of object stores pauses between two attempts in this way."""
+    """Pauses of native libraries wait for an instant of the wall clock in this way."""
     program = f"""
 import ctypes, time
 from {__name__} import Timespec
