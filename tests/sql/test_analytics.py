@@ -19,7 +19,6 @@ from tests.factories import add_market, add_trades, insert
 PAGE = (Path(__file__).parents[2] / "docs/analysts.md").read_text()
 QUESTIONS = re.findall(r"^([^\n#|`][^\n]*\?)\n\n```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
 VIEWS = sorted(path.stem for path in timescale.ANALYTICS.glob("*.sql"))
-NOW = datetime.now(UTC)
 HOUR = timedelta(hours=1)
 WALLET = bytes(range(20))
 
@@ -43,9 +42,10 @@ def ada(database_url, conn, name):
 
 def filled(conn):
     """Data for every question."""
+    now = datetime.now(UTC)  # not that of the import: the suite may take longer than what is asked for
     rain = add_market(conn, "will-it-rain")
     for hours in range(5):
-        ts = NOW - hours * HOUR - timedelta(minutes=5)
+        ts = now - hours * HOUR - timedelta(minutes=5)
         add_trades(conn, rain, [{"ts": ts, "price": "0.5", "size": 100}, {"ts": ts + timedelta(minutes=1)}])
         insert(
             conn,
@@ -54,14 +54,14 @@ def filled(conn):
         )
     insert(conn, "live_books", book(rain["market_key"]))
     over = add_market(
-        conn, "over", status="RESOLVED", winning_outcome=0, resolved_at=NOW - 2 * HOUR, outcome_prices=[1000000, 0]
+        conn, "over", status="RESOLVED", winning_outcome=0, resolved_at=now - 2 * HOUR, outcome_prices=[1000000, 0]
     )
-    add_trades(conn, over, [{"ts": NOW - timedelta(days=2), "price": "0.3"}])
+    add_trades(conn, over, [{"ts": now - timedelta(days=2), "price": "0.3"}])
     insert(
         conn,
         "signals",
         {
-            "ts": NOW - 2 * HOUR,
+            "ts": now - 2 * HOUR,
             "market_key": rain["market_key"],
             "outcome": 0,
             "signal_id": 1,
@@ -74,7 +74,7 @@ def filled(conn):
         },
     )
     insert(
-        conn, "coverage_gaps", {"kind": "books", "from_ts": NOW - HOUR / 2, "to_ts": NOW - HOUR / 3, "cause": "test"}
+        conn, "coverage_gaps", {"kind": "books", "from_ts": now - HOUR / 2, "to_ts": now - HOUR / 3, "cause": "test"}
     )
     contract = insert(conn, "chain_contracts", {"address": WALLET, "name": "test"})["contract_key"]
     token = insert(conn, "chain_tokens", {"token_id": rain["token_ids"][0]})["token_key"]
@@ -82,7 +82,7 @@ def filled(conn):
         conn,
         "settlements",
         {
-            "ts": NOW - HOUR,
+            "ts": now - HOUR,
             "block_number": 1,
             "log_index": 1,
             "tx_hash": bytes(32),
@@ -122,7 +122,7 @@ def filled(conn):
     insert(
         conn,
         "live_prices",
-        {"market_key": rain["market_key"], "outcome": 0, "bid": 490000, "ask": 510000, "mid": 500000, "ts": NOW},
+        {"market_key": rain["market_key"], "outcome": 0, "bid": 490000, "ask": 510000, "mid": 500000, "ts": now},
     )
 
 

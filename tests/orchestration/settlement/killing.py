@@ -11,6 +11,7 @@ from config.settings import Settings
 from sql import database
 from tests.chain import Chain, scenario
 from tests.orchestration.running import Processes
+from tests.patience import PATIENCE_S
 
 
 def index(run_id, url, rpc_url):
@@ -60,7 +61,7 @@ def growing(anvil, seed):
         thread.join()
 
 
-def indexed(url, chain, within_s=60.0):
+def indexed(url, chain, within_s=PATIENCE_S):
     """Wait until the current head is indexed."""
     tip = chain.blocks(chain.head)[0]
     until = time.monotonic() + within_s

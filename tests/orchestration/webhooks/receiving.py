@@ -21,6 +21,7 @@ from orchestration.webhooks.sending import Sender
 from sql import database
 from sql.webhook_secrets import SecretBox
 from tests.factories import insert
+from tests.patience import PATIENCE_S
 from upstream.transport.addresses import networks
 
 LOOPBACK = networks("127.0.0.0/8")
@@ -177,7 +178,7 @@ class Delivering:
         )
         self.dispatcher = Dispatcher(self.conn, self.attempts, self.clock, **how)
 
-    def settle(self, within_s=60.0):
+    def settle(self, within_s=PATIENCE_S):
         """Step until nothing more is to be done now."""
         until = time.monotonic() + within_s
         while True:

@@ -8,6 +8,7 @@ import time
 from orchestration.webhooks import dispatcher
 from tests.factories import insert
 from tests.orchestration.webhooks.receiving import add_webhook, new_secret, tell, trade
+from tests.patience import PATIENCE_S
 
 DAY_S = 86_400
 
@@ -26,7 +27,7 @@ def add_many(conn, account_id, url, count, event="trade"):
     conn.execute("update webhook_head set version = version + 1")
 
 
-def step_until(work, condition, within_s=30.0):
+def step_until(work, condition, within_s=PATIENCE_S):
     until = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < until, work.dispatcher.standing()
