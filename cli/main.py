@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli import recording
-from cli.commands import analyst, backup, keys, lake, rotate
+from cli.commands import analyst, backup, equivalents, keys, lake, rotate
 from cli.commands import set as set_command
 from cli.commands.alert import alert
 from cli.commands.audit import audit
@@ -33,6 +33,7 @@ backup.add(app)
 app.add_typer(analyst.app)
 app.add_typer(rotate.app)
 app.add_typer(lake.app)
+app.add_typer(equivalents.app)
 app.command()(doctor)
 app.command()(alert)
 app.command()(audit)

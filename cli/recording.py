@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
     from sql.audit import Entry
 
-READ_ONLY = frozenset({"audit", "get", "key list"})
+READ_ONLY = frozenset({"audit", "get", "key list", "equivalents show"})
 IN_TRANSACTION = frozenset(
     {
         *("key create", "key revoke", "key allow", "key replace", "key tier", "key quota"),
         *("set", "analyst add", "analyst remove", "rotate database-password"),
+        *("equivalents overrule", "equivalents restore"),
     }
 )
 IN_USE = frozenset(

@@ -8,6 +8,7 @@ from api.endpoints.books import routes as books
 from api.endpoints.charts import routes as charts
 from api.endpoints.coverage import routes as coverage
 from api.endpoints.debug import routes as debug
+from api.endpoints.equivalents import routes as equivalents
 from api.endpoints.events import routes as events
 from api.endpoints.exchange import routes as exchange
 from api.endpoints.exports import routes as exports
@@ -35,6 +36,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
     *trades.ENDPOINTS,
     *signals.ENDPOINTS,
     *events.ENDPOINTS,
+    *equivalents.ENDPOINTS,
     *exchange.ENDPOINTS,
     *charts.ENDPOINTS,
     *wallets.ENDPOINTS,

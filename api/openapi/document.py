@@ -40,6 +40,7 @@ TAGS = {
     "Charts": "A data feed for TradingView's charting library (UDF protocol).",
     "Signals": "Signals: values beyond their thresholds.",
     "Taxonomy": "Events, categories, tags and series.",
+    "Equivalents": "Markets of other exchanges that may ask the same question.",
     "Positions": "Positions, as reported by the exchange.",
     "Wallets": "On-chain activity, positions and profit of wallets.",
     "Stream": "Live events and replays over WebSocket.",

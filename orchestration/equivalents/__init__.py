@@ -1,4 +1,4 @@
 """The same question on two exchanges: texts are read into clauses, pairs of questions judged by them, candidates found.
 
-Pure functions without a database, Dagster or network; not yet connected to any catalogue (docs/equivalents.md).
+All but `passes` are pure functions, without a database or network (docs/equivalents.md).
 """

@@ -34,6 +34,7 @@ from sql.tables.chain import (
     wallet_fills,
 )
 from sql.tables.coverage import coverage_days, coverage_market_days
+from sql.tables.equivalents import equivalents
 from sql.tables.exports import exports
 from sql.tables.lake import iceberg_namespace_properties, iceberg_tables, lake_days
 from sql.tables.live import (
@@ -101,6 +102,7 @@ __all__ = [
     "credit_usage",
     "data_incidents",
     "ended_keys",
+    "equivalents",
     "events",
     "exports",
     "feed_leases",

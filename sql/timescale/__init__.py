@@ -53,6 +53,7 @@ def create(license: License) -> Iterator[str]:  # noqa: A002
     yield from statements(FOLDER / "measures.sql")
     yield from statements(FOLDER / "settled.sql")
     yield from statements(FOLDER / "coverage.sql")
+    yield from statements(FOLDER / "market_text.sql")
     yield from statements(FOLDER / "rights.sql")
     for path in sorted(VIEWS.glob("*.sql")):
         yield from statements(path)

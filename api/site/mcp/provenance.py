@@ -22,6 +22,7 @@ FIELDS = frozenset(
             "slug",
             "event_slug",
         ),
+        "clause_text",
         *("category", "series", "tag", "tags", "label", "image", "url", "name", "full_name", "short_name", "symbol"),
         *("ticker", "n", "text", "tooltip"),  # of the chart feed
         *("answer", "error", "payload"),  # of webhook deliveries: what receivers said, and events

@@ -39,6 +39,10 @@ TOOLS: dict[str, tuple[str, str]] = {
         "when the `event_id` of a market is known, for all markets of that event.",
     ),
     "related_markets": ("Related markets", "for other markets of the same event."),
+    "market_equivalents": (
+        "The same question elsewhere",
+        "for markets of another exchange that may ask the same, with the clause that tells them apart.",
+    ),
     # One market
     "market": ("Market in full", "for all details of one market: question, outcomes, price, book, last day."),
     "market_summary": ("Market summary", "for a market's price, signals and last day in one short result."),

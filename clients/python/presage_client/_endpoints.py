@@ -77,6 +77,7 @@ TAGS: Endpoint[Records[records.TagCount]] = Endpoint("GET", "/v1/tags", list[rec
 SERIES: Endpoint[Records[records.SeriesCount]] = Endpoint(
     "GET", "/v1/series", list[records.SeriesCount], item=records.SeriesCount
 )
+MARKET_EQUIVALENTS: Endpoint[records.Equivalents] = Endpoint("GET", "/v1/markets/{id}/equivalents", records.Equivalents)
 EVENTS: Endpoint[Records[dict[str, Any]]] = Endpoint("GET", "/v1/events", list[dict[str, Any]], item=dict)
 POSITIONS: Endpoint[Records[records.Position]] = Endpoint(
     "GET", "/v1/positions", list[records.Position], item=records.Position

@@ -10,13 +10,14 @@ from dagster._core.storage.runs.schema import RunsTable
 
 from config import tunables
 from config.settings import Settings
-from orchestration.assets import candles, markets
+from orchestration.assets import candles, equivalents, markets
 from orchestration.assets import ingest as live
 from orchestration.feeds import keeping
 from orchestration.feeds.keeper import Run
 from orchestration.feeds.runs import SHARD_TAG
 from orchestration.feeds.shards import WHOLE, Shard
 from orchestration.resources import Database
+from sql.queries import equivalents as queries
 from sql.roles.rights import PIPELINE
 from tests.factories import insert
 from tests.roles import login_url
@@ -162,6 +163,38 @@ def test_a_second_exchange_is_read_only_if_it_is_configured_and_its_stage_says_s
     assert request.tags == {"presage/walk": "full"}
     assert on == (None,)
     assert conn.execute(off).fetchone() == said
+
+
+def test_markets_are_compared_once_both_catalogues_have_been_read_and_then_each_hour(tick, conn, monkeypatch):
+    def said():
+        found = tick(equivalents.equivalents_due)
+        return found.skip_message if isinstance(found, dg.SkipReason) else "starts"
+
+    monkeypatch.setattr(equivalents.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket"))
+    alone = said()
+    monkeypatch.setattr(equivalents.settings, "get", lambda: Settings(_env_file=None, exchanges="polymarket,kalshi"))
+    unread = said()
+    for stage in ("discovery", "discovery_kalshi"):
+        insert(conn, "settings", {"name": stage, "value": json.dumps({"full_at": NOW.isoformat()})})
+    first = said()
+    queries.begin(conn)
+    fails = said()
+    queries.finish(conn, left=0)
+    waits = said()
+    queries.finish(conn, left=3)
+    goes_on = said()
+    queries.finish(conn, left=0)
+    conn.execute(
+        "update settings set value = value || jsonb_build_object("
+        "'began_at', now() - interval '62 minutes', 'ended_at', now() - interval '61 minutes')"
+        " where name = 'equivalents'"
+    )
+
+    assert alone.startswith("one exchange is configured alone")
+    assert unread == "the catalogue has not been read yet: Polymarket, Kalshi"
+    assert (first, goes_on, said()) == ("starts", "starts", "starts")
+    assert waits.startswith("the last pass ended")
+    assert fails.startswith("the last pass failed")
 
 
 def test_discovery_waits_until_something_is_due(tick, conn):

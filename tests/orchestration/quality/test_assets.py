@@ -57,6 +57,7 @@ WITHOUT = {
     "settings": OWN,
     "stage_clocks": OWN,
     "stream_head": OWN,
+    "equivalents": MADE,
     "name_counts": MADE,
     "taxonomy_counts": MADE,
     "tiers": OWN,

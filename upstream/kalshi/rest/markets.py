@@ -170,6 +170,14 @@ class KalshiMarket(msgspec.Struct, kw_only=True):
         of_event = ": ".join(filter(None, (event.title, self.yes_sub_title))) if event else ""
         return self.title or of_event or self.ticker
 
+    def description(self) -> str | None:
+        """Return the rules, and what Yes means where that is said beside them: all that decides is in it."""
+        strikes = (self.strike_type, self.floor_strike, self.cap_strike)
+        beside = " ".join(str(each) for each in (self.yes_sub_title, *strikes) if each not in {None, ""})
+        return (
+            "\n\n".join(filter(None, (self.rules_primary, self.rules_secondary, beside and f"Yes: {beside}"))) or None
+        )
+
     def row(
         self,
         now: datetime,
@@ -189,7 +197,7 @@ class KalshiMarket(msgspec.Struct, kw_only=True):
             "gamma_id": None,
             "slug": self.ticker.lower(),
             "question": self.question(event),
-            "description": "\n\n".join(filter(None, (self.rules_primary, self.rules_secondary))) or None,
+            "description": self.description(),
             "status": status,
             "exchange": "kalshi",
             "version": "v1",

@@ -5,6 +5,7 @@ Generated from the OpenAPI document: do not edit; run `make client`.
 
 from presage_client._async_operations.charts import AsyncChartsOperations
 from presage_client._async_operations.debug import AsyncDebugOperations
+from presage_client._async_operations.equivalents import AsyncEquivalentsOperations
 from presage_client._async_operations.exports import AsyncExportsOperations
 from presage_client._async_operations.keys import AsyncKeysOperations
 from presage_client._async_operations.markets import AsyncMarketsOperations
@@ -26,6 +27,7 @@ class AsyncOperations(
     AsyncTradesOperations,
     AsyncSignalsOperations,
     AsyncTaxonomyOperations,
+    AsyncEquivalentsOperations,
     AsyncPositionsOperations,
     AsyncChartsOperations,
     AsyncWalletsOperations,

@@ -5,6 +5,7 @@ Generated from the OpenAPI document: do not edit; run `make client`.
 
 from presage_client._operations.charts import ChartsOperations
 from presage_client._operations.debug import DebugOperations
+from presage_client._operations.equivalents import EquivalentsOperations
 from presage_client._operations.exports import ExportsOperations
 from presage_client._operations.keys import KeysOperations
 from presage_client._operations.markets import MarketsOperations
@@ -26,6 +27,7 @@ class Operations(
     TradesOperations,
     SignalsOperations,
     TaxonomyOperations,
+    EquivalentsOperations,
     PositionsOperations,
     ChartsOperations,
     WalletsOperations,

@@ -16,6 +16,7 @@ from presage_client.records.charts import (
     TimeMark,
 )
 from presage_client.records.common import Market, Price, Signal
+from presage_client.records.equivalents import Equivalent, Equivalents, Overruled
 from presage_client.records.exports import ExportedDay, ExportedFile, ExportManifest, ExportPage
 from presage_client.records.keys import Confirmation, NewKey, RecoveryRequested, Rotation
 from presage_client.records.markets import (
@@ -131,6 +132,8 @@ __all__ = [
     "Delivery",
     "DeliveryPage",
     "EndingMarket",
+    "Equivalent",
+    "Equivalents",
     "EventMarkets",
     "ExportManifest",
     "ExportPage",
@@ -163,6 +166,7 @@ __all__ = [
     "OpenPosition",
     "OpenPositions",
     "Orderbook",
+    "Overruled",
     "Pipeline",
     "PlatformStats",
     "Position",

@@ -1,0 +1,1 @@
+"""Markets of other exchanges that may ask the same question."""
