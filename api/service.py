@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from api.data.lake import LakeFiles
     from api.data.pool import Connection, Pool
+    from api.data.replica import ReplicaReads
     from api.metering.keys import Failure
     from api.metering.mail import MailServer
     from api.stream.hub import StreamHub
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 class Service:
     """The database pools, and the caches, meter and streams that use them."""
 
-    reads: Pool
+    reads: Pool | ReplicaReads
     writes: Pool
     hub: StreamHub
     host: Host = field(default_factory=Host)
@@ -129,4 +130,5 @@ class Service:
             self.meter.leases.close()
 
     def _cursor_secrets(self) -> list[bytes]:
-        return self.reads.read(lambda conn: [secret.encode() for (secret,) in queries.secrets(conn)])
+        # The primary: a cursor may be of a secret that a replica has not yet.
+        return self.writes.read(lambda conn: [secret.encode() for (secret,) in queries.secrets(conn)])

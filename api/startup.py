@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from psycopg.conninfo import conninfo_to_dict
 
 from api.data import waiting
 from api.data.lake import LakeFiles
 from api.data.pool import Pool, PoolCounters
 from api.data.proxy import ExchangeProxy
+from api.data.replica import ReplicaReads
 from api.metering import ledger_location
 from api.metering.key_changes import KeyChanges
 from api.metering.ledger_location import LazyLedger
@@ -48,17 +51,27 @@ def build_service(given: Settings) -> Service:
         raise LookupError("DATABASE_URL is not set: `presage up` sets it for the embedded database")
     url = given.database_url.get_secret_value()
     read_url = (given.database_read_url or given.database_url).get_secret_value()
-    limits: dict[str, str | int] = {
+    limits: dict[str, Any] = {
         "statement_timeout": given.api_statement_timeout_ms,
         "idle_in_transaction_session_timeout": 10_000,
     }
     read_only = {**limits, "default_transaction_read_only": "on"}
     counts = host.shared.counts
-    reads = Pool(read_url, given.api_pool, read_only, counters=PoolCounters(counts, Counter.READS_BUSY))
-    events = Pool(read_url, 3, read_only, counters=PoolCounters(counts, Counter.EVENTS_BUSY))
-    writes = Pool(url, max(2, given.api_pool // 4), limits, counters=PoolCounters(counts, Counter.WRITES_BUSY))
+    if conninfo_to_dict(url).get("target_session_attrs") == "read-write":
+        raise ValueError("DATABASE_URL: target_session_attrs=read-write refuses sessions that only read: use primary")
+    reads_busy = PoolCounters(counts, Counter.READS_BUSY)
+    primary = Pool(url, given.api_pool, read_only, of_the_primary=True, counters=reads_busy)
+    reads: Pool | ReplicaReads = primary
+    if read_url != url:
+        replica = Pool(read_url, given.api_pool, read_only, counters=reads_busy)
+        reads = ReplicaReads(replica, primary, max_lag_s=given.max_replica_lag_s)
+    # The primary: a client may resume from what it has received of another host, which a replica may not have yet.
+    events = Pool(url, 3, read_only, of_the_primary=True, counters=PoolCounters(counts, Counter.EVENTS_BUSY))
+    writes_busy = PoolCounters(counts, Counter.WRITES_BUSY)
+    writes = Pool(url, max(2, given.api_pool // 4), limits, of_the_primary=True, counters=writes_busy)
     # Look-ups of keys that may be unknown, and registrations: they wait for each other, not customers for them.
-    unauthenticated = Pool(url, 2, limits, wait_s=0.5, counters=PoolCounters(counts, Counter.UNAUTHENTICATED_BUSY))
+    unauthenticated_busy = PoolCounters(counts, Counter.UNAUTHENTICATED_BUSY)
+    unauthenticated = Pool(url, 2, limits, wait_s=0.5, of_the_primary=True, counters=unauthenticated_busy)
     ledger = LazyLedger(lambda: ledger_location.open_host_ledger(writes, ledger_location.folder(given)))
     return Service(
         reads=reads,

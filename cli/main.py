@@ -73,6 +73,16 @@ DatabaseUrl = Annotated[
 ]
 
 
+def _checked_roles(given: str | None) -> str | None:
+    from config import hosts
+
+    try:
+        hosts.roles(given or "")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return given
+
+
 @app.command()
 def demo(
     *,
@@ -126,21 +136,38 @@ def demo(
 @app.command()
 def up(
     *,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLES",
+            help="What this host runs, separated by commas: database (the embedded one), dagster, feed, api, site. "
+            "Default: PRESAGE_ROLES; without it all but feed, as Dagster runs the feeds of a single machine.",
+            callback=_checked_roles,
+        ),
+    ] = None,
     seconds: For = None,
     json_file: Json = None,
     backfill: Backfill = None,
     port_base: PortBase = None,
     workers: Workers = None,
 ) -> None:
-    """Run everything against the real exchange, in the foreground.
+    """Run everything against the real exchange, in the foreground; with --role a part of it, beside other hosts.
 
     Processes that die are restarted; SIGTERM and Ctrl-C stop everything in order. Addresses and ports come from the
     settings (.env.example), and DATABASE_URL names the database.
     """
     from cli.stack import demo as command
     from cli.stack.plan_builder import plan
+    from config import hosts
 
-    made = plan(live=True, port_base=port_base, workers=workers, backfill_days=backfill, from_settings=True)
+    made = plan(
+        live=True,
+        port_base=port_base,
+        workers=workers,
+        backfill_days=backfill,
+        roles=hosts.roles(role) if role else (),
+        from_settings=True,
+    )
     raise typer.Exit(command.run(made, seconds=seconds, json_file=json_file, with_key=False))
 
 

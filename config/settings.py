@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import socket
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -19,6 +20,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from config import hosts
 from config.exchanges import EXCHANGES, POLYMARKET
 
 DAGSTER_USER = "presage"
@@ -55,10 +57,26 @@ class Settings(BaseSettings):
         validation_alias="DATABASE_READ_URL",
         description="A read replica for the API's reads; empty: DATABASE_URL.",
     )
+    max_replica_lag_s: float = Field(
+        5.0,
+        gt=0,
+        description="Seconds that the replica of DATABASE_READ_URL may be behind; beyond them DATABASE_URL is read.",
+    )
     redis_url: SecretStr | None = Field(
         None,
         validation_alias="REDIS_URL",
         description="A cache that the pipeline status reports on; nothing depends on it.",
+    )
+    roles: str = Field(
+        "",
+        description="Roles of this host, separated by commas: database (the embedded one), dagster, feed, api, site; "
+        "empty: all but feed, as on a single machine Dagster runs the feeds. `presage up --role` overrides it.",
+    )
+    host_name: str = Field(
+        "",
+        max_length=255,
+        description="Name of this host in leases, different from that of every other; empty: as the machine calls "
+        "itself.",
     )
     data_dir: Path = Field(Path(".presage"), description="Where the embedded database and Dagster keep their files.")
     cache_dir: Path | None = Field(
@@ -409,6 +427,12 @@ class Settings(BaseSettings):
                     )
         return given
 
+    @field_validator("roles")
+    @classmethod
+    def _are_roles(cls, given: str) -> str:
+        hosts.roles(given)
+        return given
+
     @field_validator("exchanges")
     @classmethod
     def _are_exchanges(cls, given: str) -> str:
@@ -445,6 +469,16 @@ class Settings(BaseSettings):
     def usual_shards(self) -> int:
         """Return into how many shards the live feed is divided while no tunable says otherwise."""
         return self.live_shards or min(max(1, (os.cpu_count() or 1) // 2), MAX_SHARDS_BY_CORES)
+
+    @property
+    def host_roles(self) -> tuple[hosts.Role, ...]:
+        """Return the roles of this host."""
+        return hosts.roles(self.roles)
+
+    @property
+    def host(self) -> str:
+        """Return the name of this host in leases."""
+        return self.host_name or socket.gethostname()
 
     @property
     def exchange_names(self) -> list[str]:

@@ -19,18 +19,29 @@ _EXACT = Context(prec=60, rounding=ROUND_HALF_EVEN)  # far more digits than fit 
 
 
 def connect(
-    url: str, *, autocommit: bool = False, name: str = "presage", **parameters: str | int
+    url: str,
+    *,
+    autocommit: bool = False,
+    name: str = "presage",
+    connect_timeout_s: int = 10,
+    vanished_s: int = 60,
+    **parameters: str | int,
 ) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connect in UTC; further server parameters by name, such as `statement_timeout=5000`."""
+    """Connect in UTC; further server parameters by name, such as `statement_timeout=5000`.
+
+    A server whose machine vanished silently (power, firewall) is noticed after `vanished_s`, be the connection idle or
+    in the middle of a statement: libpq alone waits for two hours, or a quarter of one.
+    """
     return psycopg.connect(
         url,
         autocommit=autocommit,
         application_name=name,
-        connect_timeout=10,
-        # A peer that vanished silently (power, firewall) is noticed in half a minute, not in two hours.
-        keepalives_idle=15,
-        keepalives_interval=5,
+        connect_timeout=connect_timeout_s,
+        keepalives_idle=min(15, vanished_s // 2),
+        keepalives_interval=min(5, max(1, vanished_s // 6)),
         keepalives_count=3,
+        # It also ends a connection whose server has read nothing for so long, although it lives.
+        tcp_user_timeout=vanished_s * 1000,
         options=server_options(url, **parameters),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from cachetools import TLRUCache
 
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 64 << 20
 
+Response = TypeVar("Response", bound="tuple[bytes, *tuple[Any, ...]]")
+
 
 class CacheEntry(NamedTuple):
-    """A cached response, with its tag, and how long it is valid."""
+    """A cached response, its body first, and how long it is valid."""
 
-    response: tuple[bytes, str]
+    response: tuple[bytes, *tuple[Any, ...]]
     seconds: float
 
 
@@ -29,13 +31,11 @@ class Cache:
         self._entries: TLRUCache[Hashable, CacheEntry, float] = TLRUCache(MAX_BYTES, _expiry, clock, _size)
         self._loading: dict[Hashable, threading.Event] = {}
 
-    def get(
-        self, request: Hashable, seconds: float, load: Callable[..., tuple[bytes, str]], *about: Any
-    ) -> tuple[bytes, str]:
-        """Return the body and tag for a request; call `load(*about)` unless they are cached or being loaded."""
+    def get(self, request: Hashable, seconds: float, load: Callable[..., Response], *about: Any) -> Response:
+        """Return the body, and what `load` returns with it; call `load(*about)` unless it is cached or being loaded."""
         while True:
             try:
-                return self._entries[request].response
+                return cast("Response", self._entries[request].response)
             except KeyError:
                 pass
             loading = self._loading.get(request)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from api.data.lake import LakeFiles
     from api.data.lookup import MarketRef
     from api.data.pool import Pool
+    from api.data.replica import ReplicaReads
 
 log = logging.getLogger("presage.api")
 
@@ -39,7 +40,7 @@ class Query(NamedTuple):
 class Expired:
     """Reads rows that have expired in the database."""
 
-    def __init__(self, reads: Pool, files: LakeFiles | None = None) -> None:
+    def __init__(self, reads: Pool | ReplicaReads, files: LakeFiles | None = None) -> None:
         self._reads, self._files = reads, files
         self._hot_from: dict[str, tuple[datetime | None, float]] = {}  # by name, and when to look again
         self.turns = BoundedSemaphore(MAX_AT_ONCE)

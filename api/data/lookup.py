@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from api.data.pool import Pool
+    from api.data.replica import ReplicaReads
 
 CACHE_TTL_S = 30.0  # a slug may be reassigned to another market; a condition id never is
 MAX_CACHED = 50_000
@@ -61,7 +62,7 @@ class MarketRef:
 class MarketLookup:
     """Market lookup with a cache of recently requested markets, one per process."""
 
-    def __init__(self, pool: Pool, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, pool: Pool | ReplicaReads, clock: Callable[[], float] = time.monotonic) -> None:
         self._pool = pool
         self._known: TTLCache[str, MarketRef, float] = TTLCache(MAX_CACHED, CACHE_TTL_S, clock)
 

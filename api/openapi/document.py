@@ -55,6 +55,10 @@ HEADERS: dict[str, dict[str, Any]] = {
     "X-Credits-Reset": {"description": "When the next month begins: Unix seconds, UTC", "schema": {"type": "string"}},
     "X-Request-Cost": {"description": "Credits that this request cost", "schema": {"type": "string"}},
     "X-Request-Id": {"description": "The request's id, to quote in a report", "schema": {"type": "string"}},
+    "X-Replica-Lag": {
+        "description": "Seconds that the database's replica was behind lately; absent if the primary answered",
+        "schema": {"type": "string", "examples": ["0.214"]},
+    },
     "RateLimit-Policy": {
         "description": "Credits of the key per second (q); absent if unlimited",
         "schema": {"type": "string", "examples": ['"burst";q=25;w=1']},

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 EXPOSED = (
     "X-Credits-Limit, X-Credits-Remaining, X-Credits-Used, X-Credits-Reset, X-Request-Id, X-Request-Cost, "
-    "RateLimit-Policy, RateLimit, Retry-After, ETag, Last-Modified, X-Unknown-Ids"
+    "RateLimit-Policy, RateLimit, Retry-After, ETag, Last-Modified, X-Unknown-Ids, X-Replica-Lag"
 )
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD, POST, PATCH, DELETE, OPTIONS",

@@ -33,7 +33,7 @@ def database(settings: Settings) -> list[Finding]:
                 if _row(conn, "select to_regclass('stage_clocks') is not null") == (True,):
                     checks += [holdings.chunks, holdings.disk, holdings.keys, holdings.webhook_secrets]
                     checks += [holdings.wraparound, backups.archive, roles.roles]
-                    checks += [pipeline.lag, pipeline.shards, pipeline.losses, pipeline.clocks]
+                    checks += [pipeline.lag, pipeline.shards, pipeline.hosts, pipeline.losses, pipeline.clocks]
                 for check in checks:
                     found += _run_check(check, conn, settings)
     except Exception as error:  # noqa: BLE001 - other checks are still worth reporting
@@ -64,6 +64,7 @@ def connections(conn: psycopg.Connection[Any], settings: Settings) -> Finding:
         "select current_setting('max_connections')::int,"
         " (select count(*) from pg_stat_activity where backend_type = 'client backend')",
     )
+    # With a read replica, the reads' connections are made while it is not read.
     wanted = settings.api_workers * settings.api_pool + DAGSTER_CONNECTIONS
     wanted += SHARD_CONNECTIONS * (settings.usual_shards - 1)
     found = f"{used} of {allowed} connections in use; all our processes together need up to {wanted}"

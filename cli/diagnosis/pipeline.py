@@ -28,6 +28,7 @@ REMEDIES = {
     "aggregates": "in Dagster see the sensor aggregates_due and the newest run of aggregates",
     "delivery": "in Dagster see the sensor delivery_keeper and the runs of delivery",
 }
+SILENT_HOST_S = 30.0
 START_REMEDY = "start it with `presage up`; if it is running, see the logs of Dagster's daemon and code server"
 
 
@@ -63,6 +64,20 @@ def shards(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
             yield Finding("shards", "warn", f"shard {name} has no standby that is ready", REMEDIES["ingestion"])
     if all(led and standby for _, led, standby, *_ in found):
         yield Finding("shards", "ok", f"{len(found)} shards, each with a leader and a ready standby")
+
+
+def hosts(conn: psycopg.Connection[Any]) -> Iterator[Finding]:
+    """Name the hosts that run feeds without Dagster, and how many runs each has; nothing if there are none."""
+    found = list(queries.feed_hosts(conn))
+    for host, silent_s, runs in found:
+        if silent_s > SILENT_HOST_S:
+            remedy = "others run its feeds: start it again, or wait a day until it is forgotten"
+            yield Finding("hosts", "warn", f"{host} has been silent for {_duration(silent_s)}", remedy)
+        else:
+            yield Finding("hosts", "ok", f"{host} runs {runs} feed{'' if runs == 1 else 's'}")
+    if sum(silent_s <= SILENT_HOST_S for _, silent_s, _ in found) == 1:
+        remedy = "start a second one with `presage up --role feed`: until then Dagster adds the second run of each feed"
+        yield Finding("hosts", "warn", "only one host runs feeds", remedy)
 
 
 def losses(conn: psycopg.Connection[Any]) -> Iterator[Finding]:

@@ -148,6 +148,8 @@ def _run(plan: Plan, seconds: float | None, json_file: Path | None, *, fresh: bo
             with Control(supervisor, plan.data_dir):
                 found = _supervise(stack, watch, screen, seconds)
         finally:
+            if stack.feeds is not None:
+                stack.feeds.stop()
             watch.stop()
             screen.close()
             screen.say("stopping")
@@ -160,7 +162,8 @@ def _on_tables(stack: Stack, watch: FigureWatcher, *, with_key: bool) -> None:
     """Start reading figures, create the key, and start polling the API."""
     from cli.api_keys import ready_key
 
-    watch.reader = FigureReader(stack.database_url)
+    if stack.plan.migrates:  # others cannot read everything
+        watch.reader = FigureReader(stack.database_url)
     if with_key:
         watch.outcome.api_key = ready_key(stack.database_url, stack.plan.key_file)
         api = stack.plan.urls()["api"]
@@ -173,11 +176,15 @@ def _supervise(stack: Stack, watch: FigureWatcher, screen: Screen, seconds: floa
     until = None if seconds is None else time.monotonic() + seconds
     with contextlib.suppress(EndedBySignal) if seconds is None else contextlib.nullcontext():
         while until is None or time.monotonic() < until:
+            if stack.feeds is not None:
+                stack.feeds.apply()
             stack.supervisor.watch()
             screen.show(watch.figures, watch.outcome, stack.supervisor.watched)
             time.sleep(0.25)
     watch.update(count_all=True)
     down = [name for name, watched in stack.supervisor.watched.items() if watched.state != "up"]
+    if not stack.plan.migrates:  # what the pipeline does is another host's
+        return [f"{name} is down" for name in down]
     return problems(watch.outcome, down, watch.figures.error, served=watch.served is not None)
 
 

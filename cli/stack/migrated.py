@@ -21,7 +21,12 @@ WAIT_S = 600.0  # then the container fails, which shows, and is started again
 RETRY_S = 2.0
 
 
-def wait(url: str, sleep: Callable[[float], None] = time.sleep, clock: Callable[[], float] = time.monotonic) -> bool:
+def wait(
+    url: str,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+) -> bool:
     """Return True once the database has this release's schema or a later one, False after too long."""
     began, reason = clock(), ""
     while clock() - began < WAIT_S:
@@ -33,7 +38,7 @@ def wait(url: str, sleep: Callable[[float], None] = time.sleep, clock: Callable[
         except psycopg.Error as error:  # there is no server, no login or no table yet
             reason = str(error).strip()
         if reason != before:
-            print(f"waiting for the database: {reason}", file=sys.stderr, flush=True)
+            tell(f"waiting for the database: {reason}")
         sleep(RETRY_S)
     return False
 

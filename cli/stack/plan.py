@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from cli.stack import sources
+from config.hosts import ONE_MACHINE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cli.stack.ports import Ports
+    from config.hosts import Role
     from config.logging import Format
 
 Source = Literal["exchange", "tape", "simulated"]
@@ -26,6 +28,7 @@ class Plan:
     stored_as: str = ""  # how rows of the real exchange are labelled, if otherwise
     ports: Ports
     data_dir: Path
+    roles: Sequence[Role] = ONE_MACHINE
     cache_dir: Path | None = None
     database_url: str | None = None  # None: the embedded one
     logins: Mapping[str, str] = field(default_factory=dict, repr=False)  # URLs by role; others: the owner's
@@ -42,6 +45,16 @@ class Plan:
     markets: int | None = None
     backfill_days: int = 0  # history before the first day
     truth: Path | None = None  # where the sandbox logs all it sends
+
+    @property
+    def embedded(self) -> bool:
+        """Return whether the embedded database is used."""
+        return self.database_url is None and "database" in self.roles
+
+    @property
+    def migrates(self) -> bool:
+        """Return whether this host brings the database to this release's schema; others wait for that."""
+        return self.embedded or "dagster" in self.roles
 
     @property
     def logs(self) -> Path:
@@ -94,14 +107,15 @@ class Plan:
         }[self.source]
 
     def urls(self) -> dict[str, str | None]:
-        """Return the services' URLs."""
+        """Return the services' URLs; None for one that another host runs."""
         host = _local_address(self.host)
-        return {
-            "api": f"http://{host}:{self.ports.api}",
-            "stream": f"ws://{host}:{self.ports.api}/stream",
-            "dagster": f"http://127.0.0.1:{self.ports.dagster}",
-            "site": f"http://{_local_address(self.site_host)}:{self.ports.site}",
+        urls: dict[str, tuple[Role, str]] = {
+            "api": ("api", f"http://{host}:{self.ports.api}"),
+            "stream": ("api", f"ws://{host}:{self.ports.api}/stream"),
+            "dagster": ("dagster", f"http://127.0.0.1:{self.ports.dagster}"),
+            "site": ("site", f"http://{_local_address(self.site_host)}:{self.ports.site}"),
         }
+        return {name: url if role in self.roles else None for name, (role, url) in urls.items()}
 
 
 def _local_address(host: str) -> str:

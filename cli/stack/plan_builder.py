@@ -12,15 +12,20 @@ from cli.recording import recording
 from cli.stack import sources
 from cli.stack.plan import Plan, Source
 from cli.stack.ports import Ports, TakenError, choose
+from config import settings
+from config.hosts import ONE_MACHINE, Role
+from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from config.settings import Settings
 
 
 SIMULATED_DAYS = 14
+LOGINS: dict[Role, str] = {"feed": PIPELINE, "api": API, "site": SITE}
+"""Which database login a role's programs have; Dagster's host is the owner as well."""
 
 
 def plan(
@@ -35,11 +40,10 @@ def plan(
     workers: int | None = None,
     truth: Path | None = None,
     backfill_days: int | None = None,
+    roles: Sequence[Role] = (),
     from_settings: bool = False,
 ) -> Plan:
     """Return the plan; raises typer.BadParameter if options contradict each other."""
-    from config import settings
-
     given = settings.get()
     if sum([simulate is not None, tape is not None, live]) > 1:
         raise typer.BadParameter("--simulate, --tape and --live are mutually exclusive")
@@ -48,8 +52,9 @@ def plan(
     if (tape is not None or live) and (rate is not None or markets is not None):
         raise typer.BadParameter("--rate and --markets require --simulate")
     source: Source = "exchange" if live else "tape" if tape is not None else "simulated"
+    wanted = _roles(roles or given.host_roles, given) if from_settings else ONE_MACHINE
     try:
-        ports = _ports_of(given) if from_settings and port_base is None else choose(port_base)
+        ports = _ports_of(given, wanted) if from_settings and port_base is None else choose(port_base)
     except TakenError as error:
         raise typer.BadParameter(str(error)) from error
     return Plan(
@@ -57,6 +62,7 @@ def plan(
         stored_as=given.source if live else "",
         ports=ports,
         data_dir=given.data_folder,
+        roles=wanted,
         cache_dir=given.cache_dir,
         database_url=given.database_url.get_secret_value() if given.database_url else None,
         logins=logins.given(given),
@@ -76,6 +82,25 @@ def plan(
     )
 
 
+def _roles(roles: Sequence[Role], given: Settings) -> Sequence[Role]:
+    """Return the roles, if the settings have what they need."""
+    if given.database_url is not None and "database" in roles and roles != ONE_MACHINE:
+        raise typer.BadParameter("the role database is the embedded one, and DATABASE_URL names another: leave one out")
+    known = logins.given(given)
+    for role in roles if given.database_url is None and "database" not in roles else ():
+        login = LOGINS.get(role)
+        if login is None or login not in known:
+            name = settings.variable(f"{role if role != 'feed' else 'pipeline'}_database_url")
+            of_its_own = f" or {name}" if login else ""
+            raise typer.BadParameter(f"the role {role} needs a database of another host: set DATABASE_URL{of_its_own}")
+    if "site" in roles and "api" not in roles and given.site_token is None:
+        raise typer.BadParameter(
+            "the site asks an API of another host for keys: set PRESAGE_SITE_TOKEN to the same on both, "
+            "and PRESAGE_API_URL to the API's address"
+        )
+    return roles
+
+
 def _backfill(source: Source, asked: int | None, given: Settings) -> int:
     """Return the days to back-fill: as requested; otherwise 14 for a simulation, or as in the settings."""
     if source == "tape":
@@ -87,8 +112,11 @@ def _backfill(source: Source, asked: int | None, given: Settings) -> int:
     return SIMULATED_DAYS if source == "simulated" else given.backfill_days
 
 
-def _ports_of(given: Settings) -> Ports:
-    """Return the API's, site's and Dagster's ports from the settings, and the others after Dagster's."""
+def _ports_of(given: Settings, roles: Sequence[Role]) -> Ports:
+    """Return the API's, site's and Dagster's ports from the settings, and the others after Dagster's.
+
+    Those that these roles need must be free.
+    """
     ports = Ports(
         api=given.api_port,
         sandbox=given.dagster_port + 1,
@@ -97,7 +125,8 @@ def _ports_of(given: Settings) -> Ports:
         database=given.dagster_port + 3,
         site=given.site_port,
     )
-    if taken := ports.taken():
+    needed = {name for role in roles for name in (("dagster", "code") if role == "dagster" else (role,))}
+    if taken := {name: port for name, port in ports.taken().items() if name in needed}:
         whom = ", ".join(f"{port} (for the {name})" for name, port in taken.items())
         raise TakenError(f"already in use: port {whom}; see PRESAGE_API_PORT, _SITE_PORT and _DAGSTER_PORT")
     return ports
@@ -111,7 +140,6 @@ def database(url: str | None) -> Iterator[str]:
     """
     import psycopg
 
-    from config import settings
     from sql.embedded import Cluster, EmbeddedError
 
     given = settings.get()

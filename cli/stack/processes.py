@@ -225,6 +225,8 @@ class SupervisedService:
     restarts: int = 0
     again_at: float = 0.0
     busy: threading.Thread | None = None
+    released: bool = False  # not to be started again
+    asked_at: float | None = None  # monotonic, when a released one was asked to end
 
     def set_state(self, state: State) -> None:
         self.state, self.since = state, time.monotonic()
@@ -321,12 +323,15 @@ class Supervisor:
     def watch(self) -> None:
         """Check all services once and restart selected that died, with increasing delays. Does not block."""
         self._reap()
-        for watched in self.watched.values():
+        for watched in list(self.watched.values()):
             with self._checking:
                 if watched.busy is not None and watched.busy.is_alive():
                     continue
                 watched.busy = None
-                self._check(watched)
+                if watched.released:
+                    self._check_released(watched)
+                else:
+                    self._check(watched)
 
     def _check(self, watched: SupervisedService) -> None:
         service, now = watched.service, time.monotonic()
@@ -337,7 +342,8 @@ class Supervisor:
                 watched.failures += 1
                 watched.again_at = now + min(30.0, 0.25 * 4 ** (watched.failures - 1))
                 watched.set_state("down")
-                self.report(self._failure_text(watched, "died"))
+                ended = isinstance(service, Program) and service.process is not None and not service.process.returncode
+                self.report(self._failure_text(watched, "died") if not ended else f"{service.name} has ended")
             case "starting" if not service.running() or now - watched.since > service.ready_within_s:
                 what = "died while starting" if not service.running() else "did not get ready"
                 service.kill()
@@ -348,12 +354,30 @@ class Supervisor:
             case "starting" if service.ready():
                 watched.ready_after_s = now - watched.since
                 watched.set_state("up")
-                self.report(f"{service.name} is up again after {watched.ready_after_s:.1f} s")
+                again = " again" if watched.restarts else ""
+                self.report(f"{service.name} is up{again} after {watched.ready_after_s:.1f} s")
             case "down" if self.restart and now >= watched.again_at:
                 watched.restarts += 1
                 watched.set_state("starting")
                 watched.busy = threading.Thread(target=self._restart, args=(watched,), daemon=True)
                 watched.busy.start()
+
+    def release(self, name: str, *, terminate: bool) -> None:
+        """Start a service no more once it has ended; with `terminate` ask it to end now. Does not block."""
+        watched = self.watched[name]
+        watched.released = True
+        if terminate and watched.asked_at is None:
+            watched.asked_at = time.monotonic()
+            watched.service.terminate()
+
+    def _check_released(self, watched: SupervisedService) -> None:
+        service = watched.service
+        if watched.asked_at is not None and time.monotonic() - watched.asked_at > service.grace_s:
+            service.kill()
+        if not service.running():
+            service.close()
+            del self.watched[service.name]
+            self.report(f"{service.name} has ended: it was not needed here any more")
 
     def _restart(self, watched: SupervisedService) -> None:
         try:

@@ -69,7 +69,7 @@ class Screen:
             self._live.update(self.page(figures, outcome, services), refresh=True)
         elif time.monotonic() - self._printed_at >= PLAIN_INTERVAL_S:
             self._printed_at = time.monotonic()
-            self.say(self.line(figures))
+            self.say(self.line(figures) if figures.stages or figures.error else states(services))
 
     def line(self, figures: PipelineFigures) -> str:
         """Return the figures in one line."""
@@ -99,6 +99,11 @@ class Screen:
         parts += [Text(), _addresses(outcome)]
         title = f"Presage · {self.plan.label} · {time.monotonic() - self.began:.0f} s · Ctrl-C stops it"
         return Panel(Group(*parts), title=title, title_align="left", border_style="cyan")
+
+
+def states(services: Mapping[str, SupervisedService]) -> str:
+    """Return the services' states in one line: of a host that does not know the pipeline's figures."""
+    return " ".join(f"{name}={watched.state}" for name, watched in services.items()) or "nothing runs here yet"
 
 
 def examples(outcome: Outcome) -> list[str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cli import logins
 from cli.stack import readiness, sources
 from cli.stack.databases import create_beside, refuse_other_schema, refuse_other_source, refuse_other_tape
+from cli.stack.feed_host import FeedHost
 from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
@@ -90,38 +91,60 @@ class Stack:
     fresh: bool = False  # drop this source's data of earlier runs
     tape: dict[str, Any] | None = None  # what is played of each recording
     # The site requests keys on behalf of the users of its form; any other program on this machine may not.
-    site_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    site_token: str = field(default_factory=lambda: _site_token(), repr=False)  # noqa: PLW0108 (defined below)
+    feeds: FeedHost | None = None
 
     def start(self, on_tables: Callable[[], None] = lambda: None) -> None:
         """Start everything; raises StartError or the error of the step that failed."""
         for log in self.plan.logs.glob("*.log"):
             log.replace(log.with_suffix(".log.1"))
+        roles = self.plan.roles
         self._install()
         self.installed_at = time.monotonic()
-        self._prepare_dagster()
         self._name_databases()
+        if "dagster" in roles:
+            self._prepare_dagster()
         # Both import for seconds and need no tables, so they start in parallel with the database.
-        self.supervisor.start(*([self.sandbox()] if self.plan.source != "exchange" else []), self.code_server())
-        self._open_database()
-        self._make_tables()
+        sandbox = [self.sandbox()] if self.plan.source != "exchange" else []
+        self.supervisor.start(*sandbox, *([self.code_server()] if "dagster" in roles else []))
+        if self.plan.migrates:
+            self._open_database()
+            self._make_tables()
+        else:
+            self._await_tables()
         on_tables()
-        self.supervisor.start(self.api())
-        # A daemon that finds no code server retries only much later.
-        self.supervisor.wait("code-server")
-        self.supervisor.start(self.daemon())
+        if "api" in roles:
+            self.supervisor.start(self.api())
+        if "dagster" in roles:
+            # A daemon that finds no code server retries only much later.
+            self.supervisor.wait("code-server")
+            self.supervisor.start(self.daemon())
         self.supervisor.wait(*self.supervisor.watched)
         self._report_tape()
         # Last, because they are slow to import and nothing waits for them.
-        self.supervisor.start(self.webserver(), self.site())
-        self.supervisor.wait("webserver", "site")
-        self._check_code_location()
+        last = [*([self.webserver()] if "dagster" in roles else []), *([self.site()] if "site" in roles else [])]
+        self.supervisor.start(*last)
+        self.supervisor.wait(*(program.name for program in last))
+        if "dagster" in roles:
+            self._check_code_location()
+        if "feed" in roles:
+            self.feeds = FeedHost(
+                settings.get(),
+                self.url_of(PIPELINE),
+                self.supervisor,
+                environment=self.environment(PIPELINE),
+                logs=self.plan.logs,
+                directory=ROOT,
+                say=self.report,
+            )
+            self.feeds.start()
         for watched in self.supervisor.watched.values():
             self.steps[watched.service.name] = watched.ready_after_s or 0.0
 
     # The database
 
     def _install(self) -> None:
-        if self.plan.database_url is None:
+        if self.plan.embedded:
             with self._step("install"):
                 self.cluster().install(self.report)
                 self._configure_archiving()
@@ -154,15 +177,16 @@ class Stack:
 
         from sql.roles.logins import on_socket
 
-        if self.plan.database_url is None:
+        if self.plan.embedded:
             cluster = self.cluster()
             name = self.plan.database
             self.database_url, self.dagster_url = cluster.url(name), cluster.url(sources.dagster_of(name))
             self.logins = {role: on_socket(self.database_url, role) for role in (PIPELINE, API, SITE)}
         else:
-            self.database_url = self.plan.database_url
-            self.dagster_url = make_conninfo(self.database_url, dbname=DAGSTER)
             self.logins = self.plan.logins
+            # Of a host without the owner's address, any login that it has.
+            self.database_url = self.plan.database_url or next(iter(self.logins.values()))
+            self.dagster_url = make_conninfo(self.database_url, dbname=DAGSTER)
 
     def url_of(self, role: str) -> str:
         """Return the URL by which processes of a role connect: the owner's, if they have no login of their own."""
@@ -170,7 +194,7 @@ class Stack:
 
     def _open_database(self) -> None:
         with self._step("database"):
-            if self.plan.database_url is None:
+            if self.plan.embedded:
                 database = EmbeddedDatabase(self.cluster(), self.supervisor.guard_last)
                 self.supervisor.start(database)
                 name = self.plan.database
@@ -197,6 +221,19 @@ class Stack:
             refuse_other_source(self.database_url, self.plan.label_of_rows)
             refuse_other_tape(self.database_url, self.plan.tape)
             self._encrypt_secrets()
+
+    def _await_tables(self) -> None:
+        """Wait until another host has brought the database to this release's schema."""
+        from cli.stack import migrated
+
+        with self._step("migration"):
+            if not migrated.wait(self.database_url, tell=self.report):
+                raise StartError(
+                    f"no database with this release's schema within {migrated.WAIT_S / 60:.0f} minutes, for the reason "
+                    "above; a host with the role dagster, or `presage migrate`, brings the schema there"
+                )
+            if "feed" in self.plan.roles:
+                refuse_other_source(self.url_of(PIPELINE), self.plan.label_of_rows)
 
     def _encrypt_secrets(self) -> None:
         """Encrypt webhook secrets that a release before stored as clear text: it is not running any more."""
@@ -240,7 +277,7 @@ class Stack:
             "PRESAGE_API_PORT": str(plan.ports.api),
             "PRESAGE_API_WORKERS": str(plan.workers),
             "PRESAGE_DAGSTER_PORT": str(plan.ports.dagster),
-            "PRESAGE_API_URL": str(plan.urls()["api"]),
+            "PRESAGE_API_URL": plan.urls()["api"] or settings.get().api_url,
             "PRESAGE_SITE_PORT": str(plan.ports.site),
             "PRESAGE_TRUSTED_PROXIES": plan.trusted_proxies,
         }
@@ -422,6 +459,12 @@ class Stack:
             loaded = entry["locationOrLoadError"] or {}
             if loaded.get("__typename") == "PythonError":
                 raise StartError(f"Dagster could not load the definitions: {loaded['message']}")
+
+
+def _site_token() -> str:
+    """Return the token of the settings, which API and site on different hosts need, or a new one."""
+    given = settings.get().site_token
+    return given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
 
 
 def daemon_alive_since(url: str, since: float) -> bool:

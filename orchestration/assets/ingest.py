@@ -100,4 +100,6 @@ def live_keeper(context: dg.SensorEvaluationContext, database: Database) -> dg.S
     with database.connection(autocommit=True, name="presage live_keeper") as conn:
         shards = int(tunables.value(conn, "live_shards")) or configured.usual_shards
         queries.want_shards(conn, shards=shards)
-    return ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.live_window_s, shards=shards)
+    return ensure_runs(
+        context, database, feed=FEED, job=job.name, window_s=configured.live_window_s, shards=shards, hosted=True
+    )

@@ -119,7 +119,7 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
         live_is_up = feed_queries.is_up(conn, family=LIVE)
     if not live_is_up and unfinished(context.instance, "live"):
         return dg.SkipReason("the live feed comes first")
-    kept = ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.settlement_window_s)
+    kept = ensure_runs(context, database, feed=FEED, job=job.name, window_s=configured.settlement_window_s, hosted=True)
     if held is None:
         return kept
     wanted = listed(held[1], configured.settlement_partition_blocks, configured.settlements_retention_days)

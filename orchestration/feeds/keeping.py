@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import dagster as dg
 
 from orchestration.feeds import keeper
+from orchestration.feeds.hosts import RUNS_A_FEED
 from orchestration.feeds.lease import MAX_OVERSTAY_WINDOWS, read_leases
 from orchestration.feeds.runs import SHARD_TAG, finished, mark_failed, unfinished
 from orchestration.feeds.shards import WHOLE, Shard
 from sql.queries import checks
+from sql.queries import feed as queries
 
 if TYPE_CHECKING:
     from orchestration.resources import Database
@@ -20,11 +22,20 @@ WINDOW_TAG = "presage/window_s"
 
 
 def ensure_runs(
-    context: dg.SensorEvaluationContext, database: Database, *, feed: str, job: str, window_s: float, shards: int = 1
+    context: dg.SensorEvaluationContext,
+    database: Database,
+    *,
+    feed: str,
+    job: str,
+    window_s: float,
+    shards: int = 1,
+    hosted: bool = False,
 ) -> dg.SensorResult:
     """Start missing runs and mark dead ones failed: by leases, not by Dagster's status, which outlives processes.
 
     Runs of another number of shards are left alone while they live: they leave by themselves once these are ready.
+    `hosted` feeds are run by hosts with the role `feed`, if there are any: of two such hosts each replaces its own run,
+    and a run is started here only while there is none.
     """
     now = datetime.now(UTC).timestamp()
     runs: dict[Shard, list[keeper.Run]] = {shard: [] for shard in Shard.all(shards)}
@@ -33,11 +44,13 @@ def ensure_runs(
     with database.connection(autocommit=True, name=f"presage keeper of {feed}") as conn:
         leases = {shard: read_leases(conn, shard.feed(feed)) for shard in runs}
         up_s = checks.up_s(conn)
+        others = len(list(queries.alive_hosts(conn))) if hosted else 0
+    want = 1 if others >= RUNS_A_FEED else RUNS_A_FEED
     fresh = [lease.run_id for held in leases.values() for lease in held if lease.fresh]
     ended = finished(context.instance, fresh)
     decisions = {
         shard: keeper.decide(
-            leases[shard], unended, now, 2 if shard.of == shards else 0, ended=ended, database_up_s=up_s
+            leases[shard], unended, now, want if shard.of == shards else 0, ended=ended, database_up_s=up_s
         )
         for shard, unended in runs.items()
     }

@@ -1,7 +1,6 @@
 """Leases: each run's heartbeat and progress, when a leader may leave, and the connection that holds the lead."""
 
 import os
-import socket
 from collections import deque
 from collections.abc import Iterable
 from time import time
@@ -10,6 +9,7 @@ from typing import Any
 import msgspec
 import psycopg
 
+from config import settings
 from sql import database
 from sql.queries import feed as queries
 
@@ -119,7 +119,7 @@ class FeedLease:
             ready=ready,
             window_s=self.window_s,
             pid=os.getpid(),
-            host=socket.gethostname(),
+            host=settings.get().host,
             detail=msgspec.json.encode({**detail, "clock_ahead_ms": self.clock_ahead_ms}).decode(),
         )
         after = time()

@@ -8,7 +8,6 @@ run is dead.
 from __future__ import annotations
 
 import argparse
-import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -47,10 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m orchestration.feeds.probe")
     parser.add_argument("--ready", action="store_true", help="ask whether it could take the lead at once")
     given = parser.parse_args(arguments)
-    url = settings.get().database_url
-    reason = (
-        failure(url.get_secret_value(), socket.gethostname(), ready=given.ready) if url else "DATABASE_URL is not set"
-    )
+    configured = settings.get()
+    url = configured.database_url
+    reason = failure(url.get_secret_value(), configured.host, ready=given.ready) if url else "DATABASE_URL is not set"
     if reason:
         print(reason)
     return int(bool(reason))

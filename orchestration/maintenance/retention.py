@@ -82,6 +82,7 @@ def drop_old(conn: psycopg.Connection[Any], settings: Settings, now: datetime) -
     )
     dropped["ended_keys"] = audit.forget_ended_keys(conn, before=before["audit_log"])
     dropped["feed_leases"] = queries.forget_leases(conn, before=now - LEASES_KEPT)
+    dropped["feed_hosts"] = queries.forget_hosts(conn, before=now - LEASES_KEPT)
     dropped["quarantine"] = queries.forget_quarantine(conn, before=now - QUARANTINE_KEPT)
     dropped["webhook_deliveries"] = _forget_deliveries(conn, now - timedelta(days=settings.webhook_log_days))
     return dropped

@@ -6,6 +6,14 @@ select stage, case when off then 'off' else status end, lag_s::float8, date_part
 from pipeline_status
 order by array_position(array['discovery', 'discovery_kalshi', 'ingestion', 'settlement', 'analysis', 'aggregates', 'delivery'], stage), stage;
 
+-- name: feed_hosts()
+-- Hosts with the role feed: name, seconds since the last sign of life, and how many runs are alive there.
+select h.host, date_part('epoch', now() - h.beat_at)::float8, count(l.run_id)
+from feed_hosts h
+left join feed_leases l on l.host = h.host and l.role <> 'gone' and l.beat_at > now() - interval '10 seconds'
+group by h.host, h.beat_at
+order by h.host;
+
 -- name: losses()^
 -- Gaps open now (that of a market found a moment ago is not counted), gaps of a day not filled, payloads refused within an
 -- hour, and open incidents.

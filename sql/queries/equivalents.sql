@@ -9,7 +9,7 @@ truncate market_texts, candidates;
 -- name: hash_texts(exchanges)!
 -- Hashes of the texts of some exchanges' open markets, and of all whose pairs are kept.
 insert into market_texts (market_key, text, open)
-select m.market_key, market_text(m), m.status = 'ACTIVE'
+select m.market_key, market_text(m.raw, m.event_title), m.status = 'ACTIVE'
 from markets m
 where (m.status = 'ACTIVE' and m.exchange = any(:exchanges::text[])) or m.market_key in (
     select left_key from equivalents where verdict not in ('different', 'unreadable') or overruled is not null
@@ -132,7 +132,7 @@ limit :limit;
 select
     e.left_key, e.right_key, e.verdict, (select v.verdict from equivalent_verdicts v where (v.left_key, v.right_key) = (e.left_key, e.right_key)),
     (e.left_text, e.right_text) = (
-        (select market_text(m) from markets m where m.market_key = e.left_key), (select market_text(m) from markets m where m.market_key = e.right_key)
+        (select market_text(m.raw, m.event_title) from markets m where m.market_key = e.left_key), (select market_text(m.raw, m.event_title) from markets m where m.market_key = e.right_key)
     )
 from equivalents e
 where (e.left_key, e.right_key) in ((:one::integer, :other::integer), (:other::integer, :one::integer))

@@ -301,6 +301,30 @@ where host = :host
 order by started_at desc
 limit 1;
 
+-- name: beat_host(host, instance)$
+-- A sign of life of a host that runs feeds; returns the instance that gave the one before, null if there was none.
+insert into feed_hosts (host, instance) values (:host, :instance)
+on conflict (host) do update set instance = excluded.instance, beat_at = now()
+returning (select before.instance from feed_hosts before where before.host = :host);
+
+-- name: forget_host(host)!
+-- It runs no feeds any more.
+delete from feed_hosts where host = :host;
+
+-- name: alive_hosts()
+-- The names of the hosts that run feeds.
+select host from feed_hosts where beat_at > now() - interval '30 seconds' order by host;
+
+-- name: wanted_shards()$
+-- How many shards there are to be; null: nobody has said.
+select (value #>> '{}')::int from settings where name = 'live_shards';
+
+-- name: runs_of_hosts()
+-- Runs that have been alive within a day: run, feed, host, whether it could lead, seconds since the last sign of life.
+select run_id, feed, coalesce(host, ''), ready and role <> 'gone', date_part('epoch', now() - beat_at)
+from feed_leases
+where beat_at > now() - interval '1 day';
+
 -- name: progress(family, run_id)
 -- Each shard's last leader but this run, however long ago it led: shard, shards, when it took the lead (ms), and up to when (ms) what it
 -- heard is committed. What the stage's clock says is the last row, of every market and before all: leases are forgotten some day.

@@ -18,6 +18,13 @@ select greatest(0, date_part('epoch', clock_timestamp() - replayed_at))
 from (select pg_last_xact_replay_timestamp() as replayed_at) as newest
 where pg_is_in_recovery() and replayed_at is not null;
 
+-- name: lag_of_reads()$
+-- How many seconds what is read here is behind: 0 on a primary; null on a replica that has replayed nothing yet.
+select case
+    when not pg_is_in_recovery() then 0
+    when pg_last_xact_replay_timestamp() is not null then greatest(0, date_part('epoch', clock_timestamp() - pg_last_xact_replay_timestamp()))
+end;
+
 -- name: clocks()
 -- By how many seconds the clock of each feed's host is ahead of the database's; of several live runs the largest.
 select distinct on (feed) feed, (detail ->> 'clock_ahead_ms')::float8 / 1000

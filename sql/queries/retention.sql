@@ -27,6 +27,10 @@ select seq_from, ts from stream_blocks where seq_from >= :seq order by seq_from 
 -- Deletes leases of runs that ended long ago.
 delete from feed_leases where beat_at < :before;
 
+-- name: forget_hosts(before)!
+-- Deletes hosts that have run no feed for long.
+delete from feed_hosts where beat_at < :before;
+
 -- name: forget_watched(before)!
 -- Deletes wallets unwatched so long ago that nothing is left of what was captured.
 delete from wallets_watched where unwatched_at < :before;

@@ -67,6 +67,7 @@ RELATIONS = {
     "equivalents": Rights("rawd", "r"),
     "events": Rights("raw", "r"),
     "exports": Rights("rawd", "r"),
+    "feed_hosts": Rights("rawd"),
     "feed_leases": Rights("rawd", "r"),
     "feed_stats": Rights("ra", "r"),
     "iceberg_namespace_properties": Rights("rawd", "r"),

@@ -46,7 +46,15 @@ from sql.tables.live import (
     name_counts,
     taxonomy_counts,
 )
-from sql.tables.pipeline import coverage_gaps, feed_leases, feed_stats, quarantine, settings, stage_clocks
+from sql.tables.pipeline import (
+    coverage_gaps,
+    feed_hosts,
+    feed_leases,
+    feed_stats,
+    quarantine,
+    settings,
+    stage_clocks,
+)
 from sql.tables.quality import quality_checks, quality_results, quality_suites
 from sql.tables.series import (
     book_events,
@@ -105,6 +113,7 @@ __all__ = [
     "equivalents",
     "events",
     "exports",
+    "feed_hosts",
     "feed_leases",
     "feed_stats",
     "iceberg_namespace_properties",

@@ -41,6 +41,15 @@ feed_leases = Table(
     Column("detail", JSONB, nullable=False, server_default=EMPTY_OBJECT),
 )
 
+feed_hosts = Table(
+    "feed_hosts",
+    metadata,
+    Column("host", Text, primary_key=True),
+    Column("instance", Text, nullable=False, comment="Of the command: two of one name show"),
+    Column("beat_at", Time, nullable=False, server_default=NOW, comment="Touched every few seconds"),
+    comment="Hosts that run feeds without Dagster, `presage up --role feed`",
+)
+
 feed_stats = Table(
     "feed_stats",
     metadata,

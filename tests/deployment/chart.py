@@ -27,8 +27,11 @@ SECRET = {
 }
 SCHEMA = yaml.safe_load((CHART / "values.schema.json").read_text())
 # Set by the chart or by the image; backups are the database's; Kalshi is read by no process of the chart yet.
-NOT_GIVEN = {f"PRESAGE_{name}" for name in ("DATA_DIR", "CACHE_DIR", "METERING_DIR", "NODE_MODULES", "DAGSTER_PORT")}
-NOT_GIVEN.add("PRESAGE_KALSHI_PRIVATE_KEY_FILE")
+NOT_GIVEN = {
+    f"PRESAGE_{name}"
+    for name in ("DATA_DIR", "CACHE_DIR", "METERING_DIR", "NODE_MODULES", "DAGSTER_PORT", "ROLES", "HOST_NAME")
+}
+NOT_GIVEN |= {"PRESAGE_KALSHI_PRIVATE_KEY_FILE", "PRESAGE_ROLES", "PRESAGE_HOST_NAME"}
 
 everywhere = pytest.mark.parametrize("values", VALUES)
 

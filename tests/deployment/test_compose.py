@@ -27,6 +27,7 @@ OURS = ("migrate", "code", "daemon", "webserver", "api", "site")
 LOGINS = {role: f"{role.upper()}_DATABASE_URL" for role in (PIPELINE, API, SITE)}  # given to `migrate`
 # Set by the image, or by each service itself.
 OF_THE_IMAGE = {"data_dir", "cache_dir", "metering_dir", "node_modules", "dagster_port", "redis_url"}
+OF_PRESAGE_UP = {"roles", "host_name"}
 
 PATHS_WITH_KEYS = ["/v1/markets?api_key=psg_secret", "/stream?api_key=psg_secret", "/udf/history?api_key=psg_secret"]
 PATHS_WITH_KEYS += ["/sse?key=psg_secret", "/sse/psg_secret/messages/", "/wallets?token=psg_secret", "/%ff?psg_secret"]
@@ -240,7 +241,7 @@ def test_every_setting_reaches_the_services(config):
     names = {
         field.validation_alias or f"PRESAGE_{name.upper()}"
         for name, field in Settings.model_fields.items()
-        if name not in OF_THE_IMAGE
+        if name not in OF_THE_IMAGE | OF_PRESAGE_UP
     }
     services = config["services"]
     for_all = set(services["code"]["environment"])

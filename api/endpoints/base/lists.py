@@ -39,12 +39,14 @@ class ComputedList(ReadResource):
         found: tuple[int | None, list[str]] = self.read(**msgspec.structs.asdict(given))
         return found
 
-    def respond(self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str) -> None:
+    def respond(
+        self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str, lag_s: float | None = None
+    ) -> None:
         """Send the body with Last-Modified; the cache keeps that instant after the tag, as `tag@seconds`."""
         tag, _, computed_at = tag.partition("@")
         if computed_at:
             resp.set_header("Last-Modified", formatdate(int(computed_at), usegmt=True))
-        super().respond(req, resp, body, tag)
+        super().respond(req, resp, body, tag, lag_s)
 
     def answer(self, given: list[str], **path: str) -> bytes:
         """Return the records as a JSON array."""

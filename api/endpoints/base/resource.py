@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import xxhash
 
+from api.data.replica import lag_of_answer
 from api.data.statements import run
 from api.errors import Problem
 from api.metering.meter import CannotPay, StaleKey
@@ -118,19 +119,28 @@ class ReadResource(Resource, ABC):
         """Send the answer to an admitted request, from the cache if possible."""
         if self.endpoint.cache_s:
             question = (self.endpoint.name, given, *path.values())
-            body, tag = self.service.cache.get(question, self.endpoint.cache_s, self._with_etag, given, path)
+            answer = self.service.cache.get(question, self.endpoint.cache_s, self._answered, given, path)
         else:
-            body, tag = self._with_etag(given, path)
-        self.respond(req, resp, body, tag)
+            answer = self._answered(given, path)
+        self.respond(req, resp, *answer)
 
-    def respond(self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str) -> None:
-        """Send the body, or 304 if the client has it already."""
+    def respond(
+        self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str, lag_s: float | None = None
+    ) -> None:
+        """Send the body, or 304 if the client has it already; `lag_s` is that of the replica that it was read from."""
+        resp.add_headers({"etag": tag, "cache-control": self.cache_control})
+        if lag_s is not None:
+            resp.set_header("x-replica-lag", f"{lag_s:.3f}")
         if (asked := req.env.get("HTTP_IF_NONE_MATCH")) and etag_matches(asked, tag):
-            resp.add_headers({"etag": tag, "cache-control": self.cache_control})
             resp.status = "304 Not Modified"
             return
-        resp.add_headers({"etag": tag, "cache-control": self.cache_control, "content-type": self.endpoint.media})
+        resp.set_header("content-type", self.endpoint.media)
         resp.data = body
+
+    def _answered(self, given: Parameters, path: dict[str, str]) -> tuple[bytes, str, float | None]:
+        lag_of_answer.set(None)
+        body, tag = self._with_etag(given, path)
+        return body, tag, lag_of_answer.get()
 
     def on_head(self, req: falcon.Request, resp: ApiResponse, **path: str) -> None:
         """Answer with the headers only; Falcon drops the body."""

@@ -54,12 +54,14 @@ class Prices(ReadResource):
         """Return the prices by id."""
         return given.encode()
 
-    def respond(self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str) -> None:
+    def respond(
+        self, req: falcon.Request, resp: ApiResponse, body: bytes, tag: str, lag_s: float | None = None
+    ) -> None:
         """Send the body with the X-Unknown-Ids header; the cache keeps those ids after the tag."""
         tag, _, unknown = tag.partition("@")
         if unknown:
             resp.set_header(UNKNOWN, unknown)
-        super().respond(req, resp, body, tag)
+        super().respond(req, resp, body, tag, lag_s)
 
     def _with_etag(self, given: PriceParameters, path: dict[str, str]) -> tuple[bytes, str]:  # type: ignore[override]
         ids = several(given.ids, MAX_IDS)

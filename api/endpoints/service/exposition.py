@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
+from api.data.replica import ReplicaReads
 from api.errors import CATALOGUE, Problem
 from api.metrics.counts import FAILED_KEYS, Counter
 from sql import disk
@@ -229,7 +230,9 @@ class MetricsCollector(Collector):
         for name, about in {**SERVER, **STORAGE}.items():
             if (figure := known.get(name)) is not None:
                 yield GaugeMetricFamily(name, about, figure)
-        if (lag := self._read(self._service.reads, pipeline.replica_lag)) is not None:
+        reads = self._service.reads
+        replica = reads.replica if isinstance(reads, ReplicaReads) else reads  # also while the primary is read
+        if (lag := self._read(replica, pipeline.replica_lag)) is not None:
             yield GaugeMetricFamily(
                 "presage_database_replica_lag_seconds",
                 "Age of the newest transaction that the read replica has replayed",
@@ -246,7 +249,7 @@ class MetricsCollector(Collector):
         return self._read(self._service.reads, read) or StorageSnapshot()
 
     @staticmethod
-    def _read(pool: Pool, work: Callable[[Any], T]) -> T | None:
+    def _read(pool: Pool | ReplicaReads, work: Callable[[Any], T]) -> T | None:
         """Read the database, which may be unreachable."""
         try:
             return pool.read(work)

@@ -233,7 +233,9 @@ class ActivityResource(Trades):
         """Return a page of the activity."""
         place, asked = self.asked(given, path["address"], EARLIEST)
         account = int(path["account_id"])
-        watching, kept = self.read(queries.watching, account_id=account, wallet=asked["wallet"]) or (False, False)
+        # The primary: the client may have just begun to watch it.
+        about = {"account_id": account, "wallet": asked["wallet"]}
+        watching, kept = self.service.writes.read(lambda conn: queries.watching(conn, **about)) or (False, False)
         rows = self.read(queries.activity, account_id=account, **asked) if kept else []
         begin = f'{{"address":"{formatted(asked["wallet"])}","watching":{"true" if watching else "false"},'
         return begin.encode() + self.page(rows, given.limit, place)
@@ -244,7 +246,9 @@ class SummaryResource(AccountResource):
 
     def answer(self, given: Parameters, **path: str) -> bytes:
         """Return the totals."""
-        return self.required(self.read(account_id=int(path["account_id"]), wallet=wallet(path["address"])))
+        asked = {"account_id": int(path["account_id"]), "wallet": wallet(path["address"])}
+        # The primary: the client may have just begun to watch it.
+        return self.required(self.service.writes.read(lambda conn: queries.summary(conn, **asked)))
 
 
 class WalletRow(ReadResource):

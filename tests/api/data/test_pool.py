@@ -8,8 +8,9 @@ import time
 import psycopg
 import pytest
 
-from api.data.pool import Pool
+from api.data.pool import Pool, Unreachable
 from api.errors import Problem
+from tests.patience import PATIENCE_S, until
 
 
 @pytest.fixture
@@ -91,6 +92,61 @@ def test_an_unreachable_database_is_asked_by_one_and_not_by_all(tmp_path, monkey
             pass
 
     assert len(tries) == 1
+
+
+def test_while_one_asks_a_database_that_does_not_answer_the_others_do_not_wait(monkeypatch):
+    asked, answers = [], threading.Semaphore(0)
+
+    def connect(*_, **given):
+        asked.append(given)
+        assert answers.acquire(timeout=PATIENCE_S)
+        raise psycopg.OperationalError("connection timeout expired")
+
+    monkeypatch.setattr("api.data.pool.RETRY_S", 0.0)
+    monkeypatch.setattr("psycopg.connect", connect)
+    pool = Pool("postgresql://vanished", 4)
+    said = []
+
+    def ask():
+        try:
+            pool.read(lambda _: None)
+        except (Problem, psycopg.OperationalError) as problem:
+            said.append(type(problem))
+
+    answers.release()
+    ask()
+    trial = threading.Thread(target=ask)
+    trial.start()
+    until(lambda: len(asked) == 2)
+    for _ in range(5):
+        ask()
+    answers.release()
+    trial.join(PATIENCE_S)
+
+    assert said == [psycopg.OperationalError, *[Unreachable] * 5, psycopg.OperationalError]
+    assert len(asked) == 2
+    assert {(given["connect_timeout"], given["tcp_user_timeout"]) for given in asked} == {(5, 10_000)}
+
+
+def test_a_connection_to_what_is_not_the_primary_any_more_is_not_used_again(pool):
+    with pool.connection() as first, pool.connection() as second:
+        before = {pid(first), pid(second)}
+        for conn in (first, second):
+            conn.execute("set default_transaction_read_only = on")  # as a demoted server does
+
+    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), pool.connection() as conn:
+        conn.execute("create table forecast ()")
+    with pool.connection() as first, pool.connection() as second:
+        after = {pid(first), pid(second)}
+
+    assert not before & after
+
+
+def test_what_is_asked_of_a_former_primary_is_asked_again_of_the_next(pool):
+    with pool.connection() as conn:
+        conn.execute("set default_transaction_read_only = on")
+
+    assert pool.read(lambda conn: conn.execute("create table forecast ()").statusmessage) == "CREATE TABLE"
 
 
 def test_integers_of_any_size_make_one_prepared_statement(pool):

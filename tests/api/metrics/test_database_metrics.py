@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-import subprocess
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
 
-import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
 from api.app import create_app
+from api.data.pool import Pool
+from api.data.replica import ReplicaReads
 from api.service import Service
 from api.stream.hub import StreamHub
 from sql import database, disk
-from sql.embedded import Cluster
-from sql.embedded.account import environment
 from sql.queries import pipeline
-from sql.roles.rights import API
 from tests.api.conftest import Client, OneConnection
 from tests.api.metrics.test_metrics import Read
-from tests.conftest import MEMORY, MEMORY_NEEDED
 from tests.factories import insert
 from tests.patience import until
-from tests.processes import terminate
+from tests.replicas import connected, standby
 
 NOW = dt.datetime.now(dt.UTC)
 
@@ -114,48 +107,16 @@ def test_failed_keys_are_counted_by_result(conn, service, client):
     assert found("presage_failed_keys_total", result="revoked") == 0
 
 
-@contextmanager
-def standby():
-    """A server that recovers from its log and never ends to: a replica whose primary is gone. Yields its address."""
-    in_memory = MEMORY.is_dir() and disk.shutil.disk_usage(MEMORY).free > MEMORY_NEEDED
-    with tempfile.TemporaryDirectory(prefix="presage-", dir=MEMORY if in_memory else None) as folder:
-        Path(folder).chmod(0o755)
-        cluster = Cluster(Path(folder) / "database", settings={"fsync": "off"})
-        cluster.start()
-        with database.connect(cluster.url("postgres"), autocommit=True) as conn:
-            conn.execute(f"create role {API}")
-            conn.execute("create table replayed (at timestamptz)")
-        cluster.stop("immediate")
-        place = cluster._place
-        (place.data / "standby.signal").touch()
-        place.user.own(place.data / "standby.signal")
-        # Not by Cluster.start, which waits until the server accepts writes.
-        process = subprocess.Popen(
-            [cluster.install().program("postgres"), "-D", place.data],
-            cwd=place.data,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            **place.user.identity(),
-        )
-        try:
-            yield cluster.url("postgres")
-        finally:
-            terminate(process)
-
-
-def connected(url):
-    try:
-        return database.connect(url, autocommit=True)
-    except psycopg.OperationalError:
-        return None
-
-
-def test_a_replica_says_how_old_its_newest_transaction_is(conn):
+def test_a_replica_says_how_old_its_newest_transaction_is(conn, database_url):
     with standby() as url, until(lambda: connected(url)) as replica:
         assert replica.execute("select pg_is_in_recovery()").fetchone() == (True,)
         first = read(conn=conn, reads=OneConnection(replica))("presage_database_replica_lag_seconds")
         until(lambda: pipeline.replica_lag(replica) > first)
+        pools = Pool(url, 1), Pool(database_url, 1)
+        given_up = ReplicaReads(*pools, max_lag_s=first / 2)
+        given_up.read(lambda conn: None)
+        while_the_primary_is_read = read(conn=conn, reads=given_up)("presage_database_replica_lag_seconds")
+        given_up.close()
 
         assert 0 < first < 600
+        assert while_the_primary_is_read > first

@@ -7,6 +7,7 @@ import shutil
 import socket
 import tempfile
 import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,14 @@ from pydantic import SecretStr
 from typer.testing import CliRunner
 
 from cli.commands.doctor import diagnose, doctor, table
-from cli.diagnosis import Finding, database, host
+from cli.diagnosis import Finding, database, host, pipeline
 from config import settings as configuration
 from config.settings import Settings
 from sql.database import connect
 from sql.embedded import Cluster, installation
 from sql.roles import grants
 from tests.databases import new_database, start_jobs
+from tests.factories import insert
 from tests.ports import free_port
 
 
@@ -217,6 +219,27 @@ def test_more_processes_than_connections_are_to_mind(settings, conn):
 
     assert found.status == "warn"
     assert "max_connections" in found.remedy
+
+
+def test_hosts_that_run_feeds_are_named_and_a_single_one_is_to_mind(conn):
+    assert list(pipeline.hosts(conn)) == []
+
+    insert(conn, "feed_hosts", {"host": "a", "instance": "1"})
+    ends = {"role": "leader", "window_ends_at": datetime.now(UTC), "host": "a"}
+    insert(conn, "feed_leases", {"run_id": "1", "feed": "polymarket", **ends})
+    insert(conn, "feed_leases", {"run_id": "2", "feed": "settlement", **ends, "role": "gone"})
+    alone, lonely = pipeline.hosts(conn)
+    insert(conn, "feed_hosts", {"host": "b", "instance": "2"})
+    insert(conn, "feed_hosts", {"host": "c", "instance": "3", "beat_at": datetime.now(UTC) - timedelta(minutes=10)})
+    found = list(pipeline.hosts(conn))
+
+    assert (alone.status, alone.found) == ("ok", "a runs 1 feed")
+    assert (lonely.status, lonely.found) == ("warn", "only one host runs feeds")
+    assert [(each.status, each.found) for each in found] == [
+        ("ok", "a runs 1 feed"),
+        ("ok", "b runs 0 feeds"),
+        ("warn", "c has been silent for 10 minutes"),
+    ]
 
 
 def test_one_look_that_goes_wrong_does_not_end_the_others(settings, database_url, monkeypatch):

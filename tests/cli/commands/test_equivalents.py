@@ -28,7 +28,12 @@ def pair(conn):
         row |= {"exchange": exchange, "outcomes": ["Yes", "No"], "token_ids": [f"{market_id}y", f"{market_id}n"]}
         keys.append(insert(conn, "markets", row)["market_key"])
     verdict = {"verdict": "identical", "detail": "every clause is equal", "score": 99, "rules_version": 1}
-    texts = [text for (text,) in conn.execute("select market_text(m) from markets m order by market_key").fetchall()]
+    texts = [
+        text
+        for (text,) in conn.execute(
+            "select market_text(m.raw, m.event_title) from markets m order by market_key"
+        ).fetchall()
+    ]
     row = {"left_key": keys[0], "right_key": keys[1], "left_text": texts[0], "right_text": texts[1]}
     insert(conn, "equivalents", row | verdict)
     return "rain-polymarket", "KX-1"

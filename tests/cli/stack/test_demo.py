@@ -123,7 +123,11 @@ def well(out: Path) -> bool:
 def test_when_its_time_is_over_it_ends_by_itself_and_says_what_is_not_well():
     looked = []
     programs = {"api": SimpleNamespace(state="up"), "daemon": SimpleNamespace(state="down")}
-    stack = SimpleNamespace(supervisor=SimpleNamespace(watch=lambda: None, watched=programs))
+    stack = SimpleNamespace(
+        supervisor=SimpleNamespace(watch=lambda: None, watched=programs),
+        feeds=None,
+        plan=SimpleNamespace(migrates=True),
+    )
     watch = SimpleNamespace(
         figures=SimpleNamespace(error=None),
         outcome=Outcome(source="simulated"),
@@ -174,7 +178,7 @@ class Stack(SimpleNamespace):
     """A stack that starts no programs."""
 
     def __init__(self, plan, supervisor, _report, *, fresh):
-        super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={}, tape=None)
+        super().__init__(plan=plan, supervisor=supervisor, database_url="", steps={}, tape=None, feeds=None)
 
     def start(self, on_tables):
         on_tables()

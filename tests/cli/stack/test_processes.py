@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cli.stack import guard
+from cli.stack.processes import Program, Supervisor
 from tests.patience import PATIENCE_S, until
 
 ROOT = Path(__file__).parents[3]
@@ -184,3 +185,35 @@ def test_the_guard_ends_the_database_last_and_gently(tmp_path):
 
     assert watched.returncode == 0
     assert story.read_text() == "api SIGTERM\ndatabase SIGINT\n"
+
+
+def test_what_is_not_needed_any_more_ends_by_itself_or_when_it_is_asked_and_does_not_start_again(tmp_path):
+    said: list[str] = []
+    (done := tmp_path / "done").mkdir()
+    codes = {
+        "asked": "import time; time.sleep(300)",
+        "by-itself": f"import pathlib, time\nwhile pathlib.Path({str(done)!r}).exists(): time.sleep(0.02)",
+        "stubborn": "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)",
+        "stays": "import time; time.sleep(300)",
+    }
+
+    def left() -> list[str]:
+        supervisor.watch()
+        return list(supervisor.watched)
+
+    with Supervisor(said.append) as supervisor:
+        for name, code in codes.items():
+            supervisor.start(Program(name, [sys.executable, "-c", code], tmp_path / f"{name}.log", grace_s=1.0))
+        until(lambda: left() and {entry.state for entry in supervisor.watched.values()} == {"up"})
+        supervisor.release("by-itself", terminate=False)
+        assert left() == list(codes)
+        done.rmdir()
+        for _ in range(2):  # it may be told again and again
+            supervisor.release("asked", terminate=True)
+            supervisor.release("stubborn", terminate=True)
+        until(lambda: left() == ["stays"])
+
+    assert sorted(line for line in said if "not needed" in line) == [
+        f"{name} has ended: it was not needed here any more" for name in ("asked", "by-itself", "stubborn")
+    ]
+    assert not [line for line in said if "died" in line]

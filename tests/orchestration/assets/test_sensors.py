@@ -100,6 +100,21 @@ def test_the_keeper_does_not_count_runs_that_have_ended(tick, add_run, conn, lon
     assert len(tick(live.live_keeper).run_requests) == 1
 
 
+@pytest.mark.parametrize(("hosts", "windows"), [((), [0.5, 1.0]), (("a",), [0.5, 1.0]), (("a", "b"), [1.0])])
+def test_where_two_hosts_run_the_feeds_the_keeper_starts_one_only_while_there_is_none(
+    tick, add_run, conn, hosts, windows
+):
+    for host in hosts:
+        insert(conn, "feed_hosts", {"host": host, "instance": "1"})
+    insert(conn, "feed_hosts", {"host": "gone", "instance": "1", "beat_at": datetime.now(UTC) - timedelta(seconds=31)})
+    started = []
+    while requests := tick(live.live_keeper).run_requests:
+        started += [float(request.tags[live.WINDOW_TAG]) for request in requests]
+        add_run("live", "STARTING")
+
+    assert started == [window * live.settings.get().live_window_s for window in windows]
+
+
 def test_the_keeper_starts_a_run_of_each_shard_and_then_the_standbys(tick, add_run, conn):
     tunables.set_(conn, "live_shards", "3")
     started = []

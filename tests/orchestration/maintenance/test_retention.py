@@ -148,6 +148,7 @@ def test_what_runs_left_behind_goes_by_rows(conn):
             "feed_leases",
             {"run_id": f"{days}", "feed": "all", "role": "gone", "window_ends_at": beat, "beat_at": beat},
         )
+        insert(conn, "feed_hosts", {"host": f"{days}", "instance": "1", "beat_at": beat})
     for days in (0, 29, 31):
         insert(
             conn, "quarantine", {"ts": NOW - timedelta(days=days), "source": "gamma", "reason": "?", "payload": "{}"}
@@ -155,8 +156,9 @@ def test_what_runs_left_behind_goes_by_rows(conn):
 
     dropped = retention.drop_old(conn, SETTINGS, NOW)
 
-    assert (dropped["feed_leases"], dropped["quarantine"]) == (1, 1)
-    assert (count(conn, "feed_leases"), count(conn, "quarantine")) == (1, 2)
+    gone = "feed_leases", "feed_hosts", "quarantine"
+    assert [dropped[table] for table in gone] == [1, 1, 1]
+    assert [count(conn, table) for table in gone] == [1, 1, 2]
 
 
 def block(conn, number, age, logs=2):

@@ -40,6 +40,7 @@ WITHOUT = {
     "credit_usage": OWN,
     "data_incidents": "what sources did wrong: whatever it is",
     "ended_keys": OWN,
+    "feed_hosts": OWN,
     "feed_leases": OWN,
     "iceberg_namespace_properties": OWN,
     "iceberg_tables": OWN,
