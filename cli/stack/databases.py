@@ -19,7 +19,7 @@ def create_beside(url: str, name: str) -> None:
 
     with connect(url, autocommit=True) as conn:
         if conn.execute("select from pg_database where datname = %s", [name]).fetchone() is None:
-            with contextlib.suppress(errors.DuplicateDatabase):
+            with contextlib.suppress(errors.DuplicateDatabase, errors.UniqueViolation):  # another host was faster
                 conn.execute(sql.SQL("create database {} template template0").format(sql.Identifier(name)))
 
 

@@ -20,6 +20,7 @@ from cli.stack.plan import ROOT
 from cli.stack.processes import Program, Server, StartError, tail
 from config import secret_files, settings
 from config.exchanges import POLYMARKET
+from config.hosts import ONE_MACHINE
 from sql.roles.rights import API, PIPELINE, SITE
 
 if TYPE_CHECKING:
@@ -205,7 +206,16 @@ class Stack:
                     database.cluster.create_database(each)
                 sources.remember(self.plan.data_dir, name)
             else:
+                if self.plan.roles != ONE_MACHINE:
+                    self._await_primary()
                 create_beside(self.database_url, DAGSTER)
+
+    def _await_primary(self) -> None:
+        """Wait for a server that accepts writes: hosts that come back together meet a failover."""
+        from cli.stack import migrated
+
+        if not migrated.wait_for_primary(self.database_url, tell=self.report):
+            raise StartError(f"no database that accepts writes within {migrated.WAIT_S / 60:.0f} minutes")
 
     def _make_tables(self) -> None:
         from sql import migrate
@@ -369,12 +379,17 @@ class Stack:
         )
 
     def daemon(self) -> Program:
-        """Return the program of Dagster's daemon: sensors, schedules and run queue."""
+        """Return the program of Dagster's daemon: sensors, schedules and run queue.
+
+        It is ready as soon as it runs, or waits for the end of another host's.
+        """
         program = self._program(
             "daemon",
-            *(sys.executable, "-m", "dagster._daemon", "run", "--workspace", str(self.plan.workspace)),
+            *(sys.executable, "-m", "orchestration.daemon", "run", "--workspace", str(self.plan.workspace)),
             *("--log-format", self._dagster_format),
-            is_ready=lambda: daemon_alive_since(self._dagster_login(), program.started_at),
+            is_ready=lambda: (
+                waits_for_another(program.log_tail()) or daemon_alive_since(self._dagster_login(), program.started_at)
+            ),
             grace_s=3.0,
         )
         return program
@@ -465,6 +480,11 @@ def _site_token() -> str:
     """Return the token of the settings, which API and site on different hosts need, or a new one."""
     given = settings.get().site_token
     return given.get_secret_value() if given is not None else secrets.token_urlsafe(32)
+
+
+def waits_for_another(log: str) -> bool:
+    """Return whether the last that a daemon has said is that it waits: see `orchestration.daemon`, slow to import."""
+    return "another host's daemon runs" in log.rpartition("\n")[2]
 
 
 def daemon_alive_since(url: str, since: float) -> bool:

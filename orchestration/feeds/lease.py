@@ -32,6 +32,7 @@ def connect_for_leadership(url: str, feed: str, *, statement_timeout: int) -> ps
         tcp_keepalives_idle=5,  # a leader whose machine is gone loses the lock within seconds
         tcp_keepalives_interval=2,
         tcp_keepalives_count=3,
+        tcp_user_timeout=10_000,  # also while an answer is under way, when keepalives rest
     )
 
 

@@ -5,6 +5,8 @@ import pytest
 from cli.stack import migrated
 from sql import migrate
 from sql.roles.rights import API, PIPELINE, SITE
+from tests import replicas
+from tests.patience import until
 from tests.roles import login_url
 
 
@@ -47,3 +49,21 @@ def test_without_a_database_it_gives_up_in_the_end(capsys):
     assert not migrated.wait("postgresql://presage@127.0.0.1:1/presage", time.sleep, time.clock)
     assert time.now == pytest.approx(migrated.WAIT_S, abs=migrated.RETRY_S)
     assert "refused" in capsys.readouterr().err
+
+
+def test_a_replica_is_not_the_primary_and_that_is_said_once(capsys):
+    time = Time()
+    with replicas.standby() as url:
+        until(lambda: replicas.connected(url)).close()
+
+        assert not migrated.wait_for_primary(url, time.sleep, time.clock)
+
+    assert time.now >= migrated.WAIT_S
+    assert capsys.readouterr().err == "waiting for the database: it is a replica\n"
+
+
+def test_a_server_that_accepts_writes_is_not_waited_for(database_url):
+    time = Time()
+
+    assert migrated.wait_for_primary(database_url, time.sleep, time.clock)
+    assert time.now == 0

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
@@ -117,6 +121,23 @@ def test_the_daemons_heartbeats_are_read_by_its_own_login(tmp_path, monkeypatch)
     assert (named["user"], named["dbname"]) == ("presage_pipeline_login", "dagster")
 
 
+def test_a_daemon_that_waits_for_anothers_end_holds_nothing_up(tmp_path, monkeypatch, database_url):
+    monkeypatch.setattr("cli.stack.stack.daemon_alive_since", lambda *_: False)
+    program = stack(tmp_path).daemon()
+    program.log.parent.mkdir(parents=True, exist_ok=True)
+    lead = (
+        "import logging, sys; from orchestration import daemon; logging.basicConfig(level='INFO');"
+        "daemon.Lead(sys.argv[1], sys.exit, lambda _: sys.exit(0)).wait()"
+    )
+    before = program.is_ready()
+    with psycopg.connect(database_url, autocommit=True) as other, program.log.open("w") as log:
+        other.execute("select pg_advisory_lock(hashtextextended('presage.daemon', 0))")
+        subprocess.run([sys.executable, "-c", lead, database_url], stderr=log, check=True)
+
+    assert not before
+    assert program.is_ready()
+
+
 def test_each_process_knows_its_own_login_and_no_other(tmp_path):
     urls = {role: f"postgresql://{role}_login:of-{role}@host/presage" for role in (PIPELINE, API, SITE)}
     made = stack(tmp_path)
@@ -172,11 +193,11 @@ def test_tables_of_another_checkout_are_refused(conn, database_url):
         refuse_other_schema(database_url, made_now=False)
 
 
-def test_a_database_beside_another_is_made_once(cluster, database_url):
+def test_a_database_beside_another_is_made_once_also_by_hosts_that_start_together(cluster, database_url):
+    with ThreadPoolExecutor(8) as hosts:
+        for made in [hosts.submit(create_beside, database_url, "presage_test_beside") for _ in range(8)]:
+            made.result()
     create_beside(database_url, "presage_test_beside")
-    create_beside(database_url, "presage_test_beside")
-
-    import psycopg
 
     with psycopg.connect(cluster.url("postgres"), autocommit=True) as conn:
         query = "select count(*) from pg_database where datname = 'presage_test_beside'"
