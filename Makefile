@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup installed collected tested demo up test test-hours test-load lint format client screenshots bench soak fuzz lock browser compiler images digests sbom clean
+.PHONY: help setup installed collected tested demo up test test-hours test-load lint format client screenshots bench soak cluster fuzz lock browser compiler images digests sbom clean
 
 help: ## Print this help
 	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -109,6 +109,9 @@ bench: setup ## Measure beside named rivals: ARGS="ingest --json out.json"
 soak: setup browser $(MCP)/node_modules/.installed .venv-ccxt/.installed ## Long proofs: kill -9 of everything under load
 	$(BIN)/pytest -m soak --timeout 5400 -s $(ARGS)
 
+cluster: setup ## Three hosts as network namespaces, of which one after another is lost: ARGS="--losses 10"
+	$(BIN)/python -m tests.cluster $(ARGS)
+
 SECONDS_EACH ?= 600
 
 fuzz: setup ## Long property tests, and ten minutes of search for each parser: SECONDS_EACH=60
@@ -124,6 +127,7 @@ lock: $(BIN)/uv ## Pin what pyproject.toml asks for, with hashes: what runs, and
 	$(PIN) tests/clients/exchange.in --output-file tests/clients/exchange.lock
 	$(PIN) tests/clients/ccxt.in --output-file tests/clients/ccxt.lock
 	$(PIN) tests/fuzzing/atheris.in --output-file tests/fuzzing/atheris.lock
+	$(PIN) tests/cluster/patroni.in --output-file tests/cluster/patroni.lock
 	$(PIN) --no-deps tests/deployment/kubernetes.in --output-file tests/deployment/kubernetes.lock
 
 browser: setup ## Install the browser for screenshots (Debian's Chromium)

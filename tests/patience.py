@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S = 180.0
+T = TypeVar("T")
 
 
-def until(condition, within_s=PATIENCE_S):
+def until(condition: Callable[[], T | None], within_s: float = PATIENCE_S) -> T:
     """Return the condition's result once it is truthy."""
     began = time.monotonic()
     while not (found := condition()):

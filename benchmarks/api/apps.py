@@ -11,6 +11,8 @@ from api.data.cache import Cache
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
+    from api.data.cache import Response
+
 WORD = b'{"hello":"world"}'
 
 
@@ -29,9 +31,9 @@ class UncachedCache(Cache):
         self,
         question: Hashable,  # noqa: ARG002 (a cache is given them)
         seconds: float,  # noqa: ARG002 (likewise)
-        ask: Callable[..., tuple[bytes, str]],
+        ask: Callable[..., Response],
         *about: Any,
-    ) -> tuple[bytes, str]:
+    ) -> Response:
         """Compute the response."""
         return ask(*about)
 
