@@ -132,6 +132,7 @@ def settlement_keeper(context: dg.SensorEvaluationContext, database: Database) -
     return dg.SensorResult(
         run_requests=kept.run_requests,
         skip_reason=kept.skip_reason,
+        cursor=kept.cursor,
         dynamic_partitions_requests=requests or None,
     )
 

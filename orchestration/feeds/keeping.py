@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from orchestration.resources import Database
 
 WINDOW_TAG = "presage/window_s"
+AWAY_S = 20.0
+"""After so long without a tick, which needs the database, leases may be silent because it was away."""
 
 
 def ensure_runs(
@@ -35,17 +37,19 @@ def ensure_runs(
 
     Runs of another number of shards are left alone while they live: they leave by themselves once these are ready.
     `hosted` feeds are run by hosts with the role `feed`, if there are any: of two such hosts each replaces its own run,
-    and a run is started here only while there is none.
+    and a run is started here only while there is none, and not before they have had time to show that they are alive.
     """
     now = datetime.now(UTC).timestamp()
+    since = _answering_since(context.cursor, now)
     runs: dict[Shard, list[keeper.Run]] = {shard: [] for shard in Shard.all(shards)}
     for run in unfinished(context.instance, job):
         runs.setdefault(Shard.parse(run.shard) if run.shard else WHOLE, []).append(run)
     with database.connection(autocommit=True, name=f"presage keeper of {feed}") as conn:
         leases = {shard: read_leases(conn, shard.feed(feed)) for shard in runs}
-        up_s = checks.up_s(conn)
+        up_s = min(checks.up_s(conn), now - since)  # after a failover the server that answers may have been up for long
         others = len(list(queries.alive_hosts(conn))) if hosted else 0
-    want = 1 if others >= RUNS_A_FEED else RUNS_A_FEED
+        awaited = hosted and now - since < keeper.SETTLE_S and queries.has_hosts(conn)
+    want = 0 if awaited else 1 if others >= RUNS_A_FEED else RUNS_A_FEED
     fresh = [lease.run_id for held in leases.values() for lease in held if lease.fresh]
     ended = finished(context.instance, fresh)
     decisions = {
@@ -57,11 +61,12 @@ def ensure_runs(
     for decision in decisions.values():
         for run_id, why in decision.dead:
             mark_failed(context.instance, run_id, why)
+    cursor = f"{since:.3f} {now:.3f}"
     # One per tick: two runs importing at once would delay the first data. Shards that have none come first.
     shard = max(decisions, key=lambda each: (decisions[each].start, -each.number))
     decision = decisions[shard]
     if not decision.windows:
-        return dg.SensorResult(skip_reason=decision.reason)
+        return dg.SensorResult(skip_reason=decision.reason, cursor=cursor)
     share_s = decision.share * window_s
     tags = {
         WINDOW_TAG: f"{share_s:.0f}",
@@ -69,4 +74,14 @@ def ensure_runs(
         "dagster/max_runtime": f"{share_s * MAX_OVERSTAY_WINDOWS + 300:.0f}",
         "presage/why": decision.reason,
     }
-    return dg.SensorResult(run_requests=[dg.RunRequest(run_key=f"{shard.feed(feed)} {now:.3f}", tags=tags)])
+    request = dg.RunRequest(run_key=f"{shard.feed(feed)} {now:.3f}", tags=tags)
+    return dg.SensorResult(run_requests=[request], cursor=cursor)
+
+
+def _answering_since(cursor: str | None, now: float) -> float:
+    """Return since when the keeper has ticked without a break, by its cursor: "since last"; 0 at its first tick."""
+    try:
+        since, last = map(float, (cursor or "").split())
+    except ValueError:
+        return 0.0
+    return since if now - last <= AWAY_S else now

@@ -315,6 +315,10 @@ delete from feed_hosts where host = :host;
 -- The names of the hosts that run feeds.
 select host from feed_hosts where beat_at > now() - interval '30 seconds' order by host;
 
+-- name: has_hosts()$
+-- Whether any host has run feeds within a day.
+select exists (select from feed_hosts where beat_at > now() - interval '1 day');
+
 -- name: wanted_shards()$
 -- How many shards there are to be; null: nobody has said.
 select (value #>> '{}')::int from settings where name = 'live_shards';

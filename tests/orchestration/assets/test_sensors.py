@@ -115,6 +115,48 @@ def test_where_two_hosts_run_the_feeds_the_keeper_starts_one_only_while_there_is
     assert started == [window * live.settings.get().live_window_s for window in windows]
 
 
+def away(seconds):
+    """Return the cursor of a keeper whose last tick was so long ago."""
+    return f"1000.000 {datetime.now(UTC).timestamp() - seconds:.3f}"
+
+
+@pytest.mark.parametrize(("silent_s", "awaited"), [(600, True), (90_000, False)])
+def test_after_the_database_was_away_the_keeper_lets_hosts_show_first_that_they_are_alive(
+    tick, conn, silent_s, awaited
+):
+    beat_at = datetime.now(UTC) - timedelta(seconds=silent_s)
+    insert(conn, "feed_hosts", {"host": "a", "instance": "1", "beat_at": beat_at})
+
+    first = tick(live.live_keeper, away(keeping.AWAY_S + 5))
+    since, last = map(float, first.cursor.split())
+    settled = tick(live.live_keeper, f"{since - 15:.3f} {last:.3f}")
+
+    assert len(first.run_requests) == (0 if awaited else 1)
+    assert len(settled.run_requests) == 1
+    assert settled.cursor.startswith(f"{since - 15:.3f} ")
+
+
+def test_after_the_database_was_away_silent_runs_are_not_taken_for_dead(tick, add_run, conn, instance, long_uptime):
+    runs = [add_run("live", "STARTED", 600) for _ in range(2)]
+    for run in runs:
+        lease(conn, run, silent_s=60)
+
+    first = tick(live.live_keeper, away(keeping.AWAY_S + 5))
+    statuses = {instance.get_run_by_id(run).status for run in runs}
+    since, last = map(float, first.cursor.split())
+    tick(live.live_keeper, f"{since - 15:.3f} {last:.3f}")
+
+    assert (first.run_requests, statuses) == ([], {dg.DagsterRunStatus.STARTED})
+    assert {instance.get_run_by_id(run).status for run in runs} == {dg.DagsterRunStatus.FAILURE}
+
+
+@pytest.mark.parametrize("cursor", [None, "", "1", "a b", "1 2 3"])
+def test_a_keeper_without_a_cursor_of_its_own_waits_for_nobody(tick, conn, cursor):
+    insert(conn, "feed_hosts", {"host": "a", "instance": "1"})
+
+    assert len(tick(live.live_keeper, cursor).run_requests) == 1
+
+
 def test_the_keeper_starts_a_run_of_each_shard_and_then_the_standbys(tick, add_run, conn):
     tunables.set_(conn, "live_shards", "3")
     started = []
