@@ -85,6 +85,7 @@ def drop(license: License) -> Iterator[str]:  # noqa: A002
         FOLDER / "open_markets.sql",
         FOLDER / "measures.sql",
         FOLDER / "settled.sql",
+        FOLDER / "market_text.sql",
         *(FOLDER / name for name in FILES[license]),
     ):
         yield from (f"drop {what}" for what in functions(path))

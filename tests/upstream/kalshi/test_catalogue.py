@@ -46,7 +46,7 @@ def test_a_market_becomes_a_row_of_the_catalogue():
         "gamma_id": None,
         "slug": "kxfed-27apr-t4.25",
         "question": MARKET["title"],
-        "description": MARKET["rules_primary"],
+        "description": f"{MARKET['rules_primary']}\n\nYes: Above 4.25% (greater 4.25)",
         "status": "ACTIVE",
         "exchange": "kalshi",
         "version": "v1",

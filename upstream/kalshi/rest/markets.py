@@ -172,10 +172,12 @@ class KalshiMarket(msgspec.Struct, kw_only=True):
 
     def description(self) -> str | None:
         """Return the rules, and what Yes means where that is said beside them: all that decides is in it."""
-        strikes = (self.strike_type, self.floor_strike, self.cap_strike)
-        beside = " ".join(str(each) for each in (self.yes_sub_title, *strikes) if each not in {None, ""})
+        strikes = " ".join(
+            str(each) for each in (self.strike_type, self.floor_strike, self.cap_strike) if each not in {None, ""}
+        )
+        meaning = " ".join(filter(None, (self.yes_sub_title, strikes and f"({strikes})")))
         return (
-            "\n\n".join(filter(None, (self.rules_primary, self.rules_secondary, beside and f"Yes: {beside}"))) or None
+            "\n\n".join(filter(None, (self.rules_primary, self.rules_secondary, meaning and f"Yes: {meaning}"))) or None
         )
 
     def row(
