@@ -12,6 +12,7 @@ from api.data.cache import Cache
 from api.data.cursor import Cursors
 from api.data.expired import Expired
 from api.data.expired_trades import ExpiredTrades
+from api.data.exported import ExportFolder
 from api.data.lookup import MarketLookup
 from api.data.proxy import ExchangeProxy
 from api.metering.audit_counts import AuditCounts
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     import falcon
 
+    from api.data.exported import ExportFiles
     from api.data.lake import LakeFiles
     from api.data.pool import Connection, Pool
     from api.data.replica import ReplicaReads
@@ -73,7 +75,7 @@ class Service:
     webhook_networks: tuple[Network, ...] = ()  # allowed receivers besides the public internet
     webhook_secrets: SecretBox = field(default_factory=SecretBox)
     lake: LakeFiles | None = None  # what has expired in the database; None: there is no lake
-    exports: Path = Path("exports")
+    exports: ExportFiles = field(default_factory=lambda: ExportFolder(Path("exports")))
     clock: Callable[[], float] = time.time
     cache: Cache = field(default_factory=Cache)
     exchange: ExchangeProxy = field(default_factory=ExchangeProxy)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg.conninfo import conninfo_to_dict
 
-from api.data import waiting
+from api.data import exported, waiting
 from api.data.lake import LakeFiles
 from api.data.pool import Pool, PoolCounters
 from api.data.proxy import ExchangeProxy
@@ -103,7 +103,7 @@ def build_service(given: Settings) -> Service:
         webhook_networks=networks(given.webhook_networks),
         webhook_secrets=SecretBox(lambda: webhook_keys.read(given)),
         lake=LakeFiles(given) if given.lake else None,
-        exports=given.exports_folder,
+        exports=exported.of(given),
         exchange=ExchangeProxy(given.gamma_url, given.data_api_url, source=given.source),
     )
 

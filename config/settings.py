@@ -25,6 +25,7 @@ from config.exchanges import EXCHANGES, POLYMARKET
 
 DAGSTER_USER = "presage"
 PERCENT_ENCODE = "in a password, / ? # @ : and % have to be percent-encoded"
+BUCKET = r"s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*"
 MAX_SHARDS_BY_CORES = 8  # each takes eight database connections
 
 
@@ -373,6 +374,11 @@ class Settings(BaseSettings):
     exports_dir: Path | None = Field(
         None, description="Where exported days are written to and served from; empty: `exports` below data_dir."
     )
+    exports_s3: str = Field(
+        "",
+        description="s3://bucket/path that exported days are written to and served from, instead of a folder, so that "
+        "hosts share none: in the object store of PRESAGE_LAKE_S3_ENDPOINT, with its region and key.",
+    )
     exports_retention_days: int = Field(30, ge=1, description="Days that exports are kept.")
 
     dagster_port: int = Field(3000, ge=1, le=65535, description="Port of Dagster's UI.")
@@ -446,9 +452,16 @@ class Settings(BaseSettings):
     @field_validator("backup_repository", "lake")
     @classmethod
     def _is_a_repository(cls, given: str) -> str:
-        if given and not re.fullmatch(r"/[^\x00-\x1f]+|s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[\w.-]+)*/?", given):
+        if given and not re.fullmatch(rf"/[^\x00-\x1f]+|{BUCKET}/?", given):
             raise ValueError("neither an absolute folder nor s3://bucket/path")
         return given.rstrip("/") or given
+
+    @field_validator("exports_s3")
+    @classmethod
+    def _is_in_a_bucket(cls, given: str) -> str:
+        if given and not re.fullmatch(rf"{BUCKET}/?", given):
+            raise ValueError("not s3://bucket/path")
+        return given.rstrip("/")
 
     @field_validator("backup_s3_endpoint", "backup_s3_region")
     @classmethod

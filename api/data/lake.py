@@ -9,6 +9,8 @@ from cachetools import LRUCache
 from gevent import get_hub
 from gevent.monkey import get_original
 
+from config.object_store import object_store
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -68,15 +70,7 @@ class LakeFiles:
             if self._files is None:
                 self._files = self._fs.LocalFileSystem()
                 if path.startswith("s3://"):
-                    key, secret = self._settings.lake_s3_key, self._settings.lake_s3_secret
-                    self._files = self._fs.S3FileSystem(
-                        access_key=key and key.get_secret_value(),
-                        secret_key=secret and secret.get_secret_value(),
-                        region=self._settings.lake_s3_region or None,
-                        endpoint_override=self._settings.lake_s3_endpoint or None,
-                        connect_timeout=5,
-                        request_timeout=20,
-                    )
+                    self._files = object_store(self._settings)
             return self._files, path.partition("://")[2]
 
 

@@ -29,6 +29,7 @@ from benchmarks.figures import Target, figure
 from benchmarks.harness import quantile
 from config import settings
 from orchestration.exports import days as exports
+from orchestration.exports.store import ExportStore
 from orchestration.exports.topics import BY_NAME as TOPICS
 from orchestration.lake import verifying, writing
 from orchestration.lake.catalogue import Lake
@@ -104,7 +105,7 @@ def measured(
     """Write one table's day both ways, and ask DuckDB for markets' rows of it."""
     date, midnight = day.since.date(), day.since + timedelta(days=2)
     began = time.perf_counter()
-    exported = exports.export(conn, TOPICS[name], date, folder / "exports", midnight)
+    exported = exports.export(conn, TOPICS[name], date, ExportStore.at(folder / "exports"), midnight)
     export_s = time.perf_counter() - began
     plain = folder / "exports" / name / str(date)
     plain_bytes = sum(file.stat().st_size for file in plain.glob("*.parquet"))

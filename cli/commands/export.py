@@ -32,6 +32,7 @@ def export(
     from cli.stack.plan_builder import database
     from config import settings
     from orchestration.exports import days
+    from orchestration.exports.store import ExportStore
     from orchestration.exports.topics import BY_NAME
     from sql.database import connect
 
@@ -41,15 +42,15 @@ def export(
     which = (now - timedelta(days=1) if day is None else day).date()
     if which > now.date():
         raise typer.BadParameter(f"{which} has not begun")
-    folder = settings.get().exports_folder
+    store = ExportStore.of(settings.get())
     with database(database_url) as url, connect(url, autocommit=True, name="presage export") as conn:
         for name in topics or BY_NAME:
-            done = days.export(conn, BY_NAME[name], which, folder, now, again=again, progress=typer.echo)
+            done = days.export(conn, BY_NAME[name], which, store, now, again=again, progress=typer.echo)
             kept = f", {done.kept} already existed" if done.kept else ""
             typer.echo(
                 f"{name} {which}: {done.rows:,} rows, {done.bytes / 1e6:,.1f} MB in {done.written} part(s){kept}"
             )
-    typer.echo(f"in {folder}")
+    typer.echo(f"in {store}")
 
 
 def _now() -> datetime:

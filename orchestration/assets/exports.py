@@ -43,24 +43,17 @@ def export_of(topic: Topic) -> dg.AssetsDefinition:
     ) -> dg.MaterializeResult[None]:
         """Write the files that do not exist yet."""
         from orchestration.exports import days  # noqa: PLC0415 (brings Arrow along, which other runs need not load)
+        from orchestration.exports.store import ExportStore  # noqa: PLC0415 (the same)
 
         began = time.monotonic()
         configured = settings.get()
         day, now = date.fromisoformat(context.partition_key), datetime.now(UTC)
-        kept = timedelta(days=configured.exports_retention_days)
+        kept, store = timedelta(days=configured.exports_retention_days), ExportStore.of(configured)
         with database.connection(autocommit=True, name=f"presage export of {topic.name}") as conn:
             # Done here and not in the schedule, which is evaluated where the files are not. Done first, so that an old
             # day that somebody exports by hand stays until the next run.
-            days.forget(conn, topic, configured.exports_folder, (now - kept).date())
-            done = days.export(
-                conn,
-                topic,
-                day,
-                configured.exports_folder,
-                now,
-                again=config.again,
-                progress=context.log.info,
-            )
+            days.forget(conn, topic, store, (now - kept).date())
+            done = days.export(conn, topic, day, store, now, again=config.again, progress=context.log.info)
         return dg.MaterializeResult(
             metadata={
                 "dagster/row_count": done.rows,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,21 +11,22 @@ from typing import TYPE_CHECKING, Any
 from psycopg import IsolationLevel
 
 from orchestration.exports import files
+from orchestration.exports.store import UNFINISHED
 from sql import packs
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import psycopg
 
+    from orchestration.exports.store import ExportStore
     from orchestration.exports.topics import Topic
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-DAY = timedelta(days=1)
+ONE_DAY = timedelta(days=1)
 SETTLE_TIME = timedelta(minutes=1)  # after the end of a time range, no more data for it is in flight
-DAY_GLOB = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 MANIFEST = "manifest.json"
 
 
@@ -46,27 +48,28 @@ class DayPart:
     number: int
     since: datetime
     until: datetime
-    stem: Path
+    stem: str
+    """The beginning of its files' names."""
 
     def complete(self, now: datetime) -> bool:
         """Return whether the part lies entirely in the past."""
         return now >= self.until + SETTLE_TIME
 
 
-def parts(topic: Topic, day: date, folder: Path) -> Iterator[DayPart]:
+def parts(topic: Topic, day: date) -> Iterator[DayPart]:
     """Split a day into the topic's number of parts."""
-    midnight, length = datetime(day.year, day.month, day.day, tzinfo=UTC), DAY / topic.parts
+    midnight, length = datetime(day.year, day.month, day.day, tzinfo=UTC), ONE_DAY / topic.parts
     for number in range(topic.parts):
         name = f"{topic.name}-{day}" + (f"-{number:02}" if topic.parts > 1 else "")
         since = midnight + number * length
-        yield DayPart(number, since, since + length, folder / topic.name / str(day) / name)
+        yield DayPart(number, since, since + length, f"{topic.name}/{day}/{name}")
 
 
 def export(
     conn: psycopg.Connection[Any],
     topic: Topic,
     day: date,
-    folder: Path,
+    store: ExportStore,
     now: datetime,
     *,
     again: bool = False,
@@ -75,15 +78,15 @@ def export(
     """Write the missing parts of a day; `again` rewrites all of them. Needs an autocommit connection of its own."""
     conn.isolation_level = IsolationLevel.REPEATABLE_READ  # so that rows packed meanwhile are seen exactly once
     queries.alone(conn, topic=topic.name)
-    there = _complete_parts(conn, topic, day, folder)
+    there = _complete_parts(conn, topic, day, store)
     done = ExportResult()
-    for part in parts(topic, day, folder):
+    for part in parts(topic, day):
         if part.since >= now:
             break
         if part.number in there and not again:
             done.kept += 1
             continue
-        found = _write(conn, topic, part)
+        found = _write(conn, topic, part, store)
         with conn.transaction():
             for file in found:
                 queries.put(
@@ -92,7 +95,7 @@ def export(
                     day=day,
                     part=part.number,
                     format=file.format,
-                    file=str(file.path.relative_to(folder)),
+                    file=file.name,
                     rows=file.rows,
                     bytes=file.size,
                     sha256=file.sha256,
@@ -103,43 +106,46 @@ def export(
         done.bytes += sum(file.size for file in found)
         progress(f"{topic.name} {day}, part {part.number + 1} of {topic.parts}: {found[0].rows:,} rows")
     if done.written or done.kept:  # the previous run may have been terminated before this step
-        _write_manifest(conn, topic, day, folder)
-        _sweep(conn, topic, day, folder)
+        _write_manifest(conn, topic, day, store)
+        _sweep(conn, topic, day, store)
     return done
 
 
-def forget(conn: psycopg.Connection[Any], topic: Topic, folder: Path, before: date) -> int:
+def forget(conn: psycopg.Connection[Any], topic: Topic, store: ExportStore, before: date) -> int:
     """Delete a topic's files of days before a date; return how many."""
     queries.alone(conn, topic=topic.name)
     gone: int = queries.forget(conn, topic=topic.name, before=before)
     # Whether rows named them or not: a terminated run may have left files of a day that no other run resumed.
-    for place in (folder / topic.name).glob(DAY_GLOB):
-        if place.name < f"{before}":
-            _sweep(conn, topic, date.fromisoformat(place.name), folder)
-            for name in (MANIFEST, MANIFEST + files.UNFINISHED):
-                (place / name).unlink(missing_ok=True)
-            if not any(place.iterdir()):
-                place.rmdir()
+    for name in store.folders(topic.name):
+        if DAY.fullmatch(name) and name < f"{before}":
+            day = date.fromisoformat(name)
+            _sweep(conn, topic, day, store)
+            for left in (_manifest(topic, day), _manifest(topic, day) + UNFINISHED):
+                store.delete(left)
+            store.delete_empty(f"{topic.name}/{name}")
     return gone
 
 
-def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> set[int]:
+def _manifest(topic: Topic, day: date) -> str:
+    return f"{topic.name}/{day}/{MANIFEST}"
+
+
+def _complete_parts(conn: psycopg.Connection[Any], topic: Topic, day: date, store: ExportStore) -> set[int]:
     """Return the parts that are complete, with all their files as written."""
     whole: dict[int, set[str]] = {}
     for part, form, file, _, size, _, complete, _ in queries.written(conn, topic=topic.name, day=day):
-        path = folder / file
-        if complete and path.is_file() and path.stat().st_size == size:
+        if complete and store.size(file) == size:
             whole.setdefault(part, set()).add(form)
     return {part for part, forms in whole.items() if forms == set(files.SUFFIX)}
 
 
-def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart) -> list[files.WrittenFile]:
+def _write(conn: psycopg.Connection[Any], topic: Topic, part: DayPart, store: ExportStore) -> list[files.WrittenFile]:
     """Write a part from one snapshot."""
     span = {"from_ts": part.since, "to_ts": part.until}
     with conn.transaction():
         if topic.name == "book_events":
             unpack_events(conn, span)
-        return files.write(conn, topic, span, part.stem)
+        return files.write(conn, topic, span, part.stem, store)
 
 
 def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> None:
@@ -155,18 +161,17 @@ def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> N
                 copy.write_row((EPOCH + timedelta(microseconds=event.ts), market_key, outcome, *event[1:]))
 
 
-def _sweep(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
+def _sweep(conn: psycopg.Connection[Any], topic: Topic, day: date, store: ExportStore) -> None:
     """Delete files that no row names: replaced versions, and leftovers of terminated runs."""
-    named = {folder / row[2] for row in queries.written(conn, topic=topic.name, day=day)}
-    for path in (folder / topic.name / str(day)).glob(f"{topic.name}-*"):
-        if path not in named:
-            path.unlink(missing_ok=True)
+    named = {row[2] for row in queries.written(conn, topic=topic.name, day=day)}
+    for name in store.names(f"{topic.name}/{day}"):
+        if name not in named and name.startswith(f"{topic.name}/{day}/{topic.name}-"):
+            store.delete(name)
 
 
-def _write_manifest(conn: psycopg.Connection[Any], topic: Topic, day: date, folder: Path) -> None:
+def _write_manifest(conn: psycopg.Connection[Any], topic: Topic, day: date, store: ExportStore) -> None:
     """Write the manifest beside the files, for consumers that do not use the API."""
-    path = folder / topic.name / str(day) / MANIFEST
-    unfinished = path.with_name(MANIFEST + files.UNFINISHED)
-    manifest = json.loads(queries.manifest(conn, topic=topic.name, day=day))
-    unfinished.write_text(json.dumps(manifest, indent=1) + "\n")
-    unfinished.replace(path)
+    manifest, name = json.loads(queries.manifest(conn, topic=topic.name, day=day)), _manifest(topic, day)
+    with store.writing(name) as draft:
+        draft.write((json.dumps(manifest, indent=1) + "\n").encode())
+    store.publish(name, name)

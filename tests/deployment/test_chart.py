@@ -7,6 +7,7 @@ from tests.deployment.chart import (
     OF_OPERATORS,
     VALUES,
     VERSIONS,
+    by_component,
     containers,
     everywhere,
     matching,
@@ -111,3 +112,17 @@ def test_a_shards_leader_and_its_standby_are_on_different_nodes():
         (budget,) = [each for each in of_kind("shards", "PodDisruptionBudget") if each["metadata"]["name"] == name]
         assert budget["spec"]["maxUnavailable"] == 1
         assert matching(budget["spec"]["selector"], feeds) == {name}
+
+
+@everywhere
+def test_exports_have_a_volume_unless_they_are_in_a_bucket(values):
+    in_bucket = values == "shards"
+    claims = [each for each in of_kind(values, "PersistentVolumeClaim") if each["metadata"]["name"].endswith("exports")]
+    mounting = {
+        name
+        for name, template in by_component(values).items()
+        if any("persistentVolumeClaim" in volume for volume in template["spec"]["volumes"])
+    }
+
+    assert len(claims) == (not in_bucket)
+    assert ("code" in mounting) == (not in_bucket)

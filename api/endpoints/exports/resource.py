@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import re
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import Struct
 
@@ -16,16 +16,16 @@ from api.errors import Problem
 from sql.queries import exports as queries
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
-
     import falcon
 
+    from api.data.exported import ExportedFile
     from api.endpoints.exports.requests import ExportParameters
     from api.server.middleware import ApiResponse
 
+log = logging.getLogger("presage.api")
+
 DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
-CHUNK = 1 << 18
 
 
 class ExportCursor(Struct, frozen=True, array_like=True):
@@ -87,8 +87,8 @@ class Download(Resource):
         self.admit(req)
         data, size, sha256, written_at = self._found(topic, day_of(day), file)
         with ExitStack() as opened:
-            opened.enter_context(data)
-            if os.fstat(data.fileno()).st_size != size:  # its digest and ranges would be those of another file
+            opened.enter_context(closing(data))
+            if data.size != size:  # its digest and ranges would be those of another file
                 raise overloaded("The file was changed after it was written")
             tag = f'"{sha256}"'
             resp.add_headers({"etag": tag, "cache-control": "private, no-cache", "accept-ranges": "bytes"})
@@ -106,16 +106,21 @@ class Download(Resource):
         """Answer with the headers only."""
         self.on_get(req, resp, topic, day, file)
 
-    def _found(self, topic: str, day: date, file: str) -> tuple[BinaryIO, int, str, datetime]:
-        for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the query and open()
+    def _found(self, topic: str, day: date, file: str) -> tuple[ExportedFile, int, str, datetime]:
+        for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the query and its opening
             known = self.read(topic=topic, day=day, name=file)
             if known is None:
                 break
-            with suppress(OSError):
-                return (self.service.exports / known[0]).open("rb"), *known[1:]
+            try:
+                return self.service.exports.open(known[0]), *known[1:]
+            except FileNotFoundError:
+                continue
+            except OSError:
+                log.exception("an exported file cannot be read")
+                raise overloaded("The exported files cannot be read at the moment") from None
         raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
 
-    def _body(self, req: falcon.Request, resp: ApiResponse, file: BinaryIO, size: int, tag: str) -> None:
+    def _body(self, req: falcon.Request, resp: ApiResponse, file: ExportedFile, size: int, tag: str) -> None:
         first, last = 0, size - 1
         # Without If-Range, a client could join ranges of different versions of the file.
         if req.env.get("HTTP_IF_RANGE", tag) == tag and (asked := RANGE.match(req.env.get("HTTP_RANGE", ""))):
@@ -151,15 +156,18 @@ def byte_range(first: str, last: str, size: int) -> tuple[int, int] | None:
 
 
 class FileSlice:
-    """A bounded slice of an open file."""
+    """A bounded slice of an open file, in chunks: of something with `read`, Falcon would ask for 8 kB at a time."""
 
-    def __init__(self, file: Any, left: int) -> None:
+    def __init__(self, file: ExportedFile, left: int) -> None:
         self._file, self._left = file, left
 
-    def read(self, size: int | None = None, /) -> bytes:
-        """Return the next bytes."""
-        size = min(CHUNK if size is None or size < 0 else size, self._left)
-        data: bytes = self._file.read(size) if size else b""
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        data = self._file.read(min(self._file.chunk, self._left)) if self._left else b""
+        if not data:
+            raise StopIteration
         self._left -= len(data)
         return data
 

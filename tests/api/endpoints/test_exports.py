@@ -11,9 +11,11 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 
+from api.data.exported import ExportFolder
 from api.endpoints.exports import records
 from api.endpoints.exports.resource import byte_range
 from orchestration.exports import days
+from orchestration.exports.store import ExportStore
 from orchestration.exports.topics import BY_NAME
 from sql import database
 from tests import factories
@@ -41,7 +43,7 @@ def exported(new_database, tmp_path_factory):
             [market["market_key"], ROWS],
         )
         for topic, day in [("trades", DAY), ("trades", dt.date(2026, 11, 18)), ("markets", DAY), ("candles", DAY)]:
-            days.export(conn, BY_NAME[topic], day, folder, NOW)
+            days.export(conn, BY_NAME[topic], day, ExportStore.at(folder), NOW)
         yield url, folder
 
 
@@ -59,7 +61,7 @@ def conn(_conn):
 
 @pytest.fixture
 def fetch(client, service, exported):
-    service.exports = exported[1]
+    service.exports = ExportFolder(exported[1])
 
     def get(path=PATH, *, method="GET", **headers):
         sent = {"X-API-Key": client.key, **{name.replace("_", "-"): value for name, value in headers.items()}}
@@ -190,9 +192,21 @@ def test_there_is_nothing_else_to_be_had(fetch, path):
 
 
 def test_a_file_that_this_host_does_not_have_is_not_found(fetch, service, tmp_path):
-    service.exports = tmp_path
+    service.exports = ExportFolder(tmp_path)
 
     assert fetch().status_code == 404
+
+
+def test_files_that_cannot_be_read_are_not_called_missing(fetch, service):
+    class Unreachable:
+        def open(self, name):
+            raise OSError("the object store does not answer")
+
+    service.exports = Unreachable()
+
+    answer = fetch()
+
+    assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
 
 
 def test_a_version_that_was_replaced_is_found_by_the_days_name_alone(fetch, conn, exported, whole):
@@ -217,7 +231,7 @@ def test_a_version_that_was_replaced_is_found_by_the_days_name_alone(fetch, conn
 
 
 def test_a_file_of_another_length_than_was_written_down_is_not_given(fetch, service, exported, tmp_path):
-    service.exports = tmp_path
+    service.exports = ExportFolder(tmp_path)
     (there,) = (exported[1] / f"trades/{DAY}").glob("*.parquet")
     path = tmp_path / f"trades/{DAY}/{there.name}"
     path.parent.mkdir(parents=True)

@@ -14,6 +14,7 @@ from pyarrow import csv
 
 from orchestration import arrow_copy
 from orchestration.exports import days, files
+from orchestration.exports.store import UNFINISHED, ExportStore
 from orchestration.exports.topics import BY_NAME, TOPICS
 from sql import packs
 from sql.queries import exports as queries
@@ -39,7 +40,7 @@ def folder(tmp_path):
 @pytest.fixture
 def export(database_url, conn, folder):
     def go(topic, day=DAY, now=NOW, **how):
-        return days.export(conn, BY_NAME[topic], day, folder, now, **how)
+        return days.export(conn, BY_NAME[topic], day, ExportStore.at(folder), now, **how)
 
     return go
 
@@ -165,14 +166,14 @@ def test_the_manifest_tells_rows_bytes_and_digests_of_what_is_there(conn, market
         assert (told["bytes"], told["sha256"]) == (len(data), hashlib.sha256(data).hexdigest())
         assert told["rows"] == 2
     assert {told["format"] for told in manifest["files"]} == {"csv", "parquet"}
-    assert not list(folder.rglob(f"*{files.UNFINISHED}"))
+    assert not list(folder.rglob(f"*{UNFINISHED}"))
 
 
 def test_the_same_data_gives_the_same_bytes(conn, market, add_trades, export, folder, tmp_path):
     add_trades(market, [{"ts": NOON + dt.timedelta(milliseconds=number)} for number in range(50)])
     export("trades")
 
-    days.export(conn, BY_NAME["trades"], DAY, tmp_path / "again", NOW, again=True)
+    days.export(conn, BY_NAME["trades"], DAY, ExportStore.at(tmp_path / "again"), NOW, again=True)
 
     for path in (folder / "trades" / str(DAY)).glob("trades-*"):
         assert path.read_bytes() == (tmp_path / "again" / "trades" / str(DAY) / path.name).read_bytes()
@@ -185,7 +186,7 @@ def test_an_interrupted_export_goes_on_with_what_is_missing(conn, market, export
     def failing(*given):
         if len(written) == 5:
             raise KeyboardInterrupt
-        written.append(given[3].name)
+        written.append(given[3])
         return write(*given)
 
     monkeypatch.setattr(files, "write", failing)
@@ -197,7 +198,7 @@ def test_an_interrupted_export_goes_on_with_what_is_missing(conn, market, export
 
     assert (done.kept, done.written) == (5, 19)
     (manifest,) = folder.rglob("manifest.json")
-    manifest.rename(f"{manifest}{files.UNFINISHED}")
+    manifest.rename(f"{manifest}{UNFINISHED}")
     assert conn.execute("select count(*) from exports").fetchone() == (48,)
     assert export("book_events").written == 0
     assert list(folder.rglob("manifest.json*")) == [manifest]
@@ -262,7 +263,7 @@ def test_files_beyond_their_time_are_deleted(conn, market, add_trades, export, f
     unnamed.touch()
     (unnamed.parent / "manifest.json.unfinished").touch()
 
-    assert days.forget(conn, BY_NAME["trades"], folder, DAY + dt.timedelta(days=1)) == 2
+    assert days.forget(conn, BY_NAME["trades"], ExportStore.at(folder), DAY + dt.timedelta(days=1)) == 2
 
     assert list((folder / "trades").iterdir()) == []
     assert conn.execute("select distinct topic from exports").fetchall() == [("markets",)]

@@ -17,6 +17,8 @@ A pod template: (dict "root" $ "component" … "command" (list …) "env" YAML "
 */}}
 {{- define "presage.pod" -}}
 {{- $root := .root -}}
+{{- /* Exports in a bucket need no volume. */ -}}
+{{- $exports := ternary "" (.exports | default "") (not (empty (index $root.Values.settings "PRESAGE_EXPORTS_S3"))) -}}
 metadata:
   labels:
     {{- include "presage.labels" (list $root .component) | nindent 4 }}
@@ -84,17 +86,17 @@ spec:
       resources: {{- toYaml .resources | nindent 8 }}
       volumeMounts:
         - {name: tmp, mountPath: /tmp}
-        {{- with .exports }}
+        {{- with $exports }}
         - {name: exports, mountPath: /exports{{ if eq . "ro" }}, readOnly: true{{ end }}}
         {{- end }}
   volumes:
     - name: tmp
       emptyDir: {medium: Memory, sizeLimit: 512Mi}
-    {{- if .exports }}
+    {{- if $exports }}
     - name: exports
       persistentVolumeClaim:
         claimName: {{ include "presage.name" (list $root "exports") }}
-        {{- if eq .exports "ro" }}
+        {{- if eq $exports "ro" }}
         readOnly: true
         {{- end }}
     {{- end }}
