@@ -14,10 +14,10 @@ import re
 import socket
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from config import hosts
@@ -477,6 +477,16 @@ class Settings(BaseSettings):
         if given is not None and not re.fullmatch(r"[!-~]([ -~]*[!-~])?", given.get_secret_value()):
             raise ValueError("only printable ASCII characters, without a space at the beginning or the end")
         return given
+
+    @model_validator(mode="after")
+    def _has_places_of_their_own(self) -> Self:
+        lake, exports = f"{self.lake}/", f"{self.exports_s3}/"
+        if self.lake and self.exports_s3 and (lake.startswith(exports) or exports.startswith(lake)):
+            # The lake deletes files that none of its snapshots names.
+            raise ValueError("PRESAGE_EXPORTS_S3 and PRESAGE_LAKE: one must not be within the other")
+        if (self.lake_s3_key is None) != (self.lake_s3_secret is None):
+            raise ValueError("PRESAGE_LAKE_S3_KEY and PRESAGE_LAKE_S3_SECRET: set both or none")
+        return self
 
     @property
     def usual_shards(self) -> int:

@@ -6,9 +6,10 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gevent import get_hub
+from gevent.lock import BoundedSemaphore
+from gevent.threadpool import ThreadPool
 
-from config.object_store import object_store
+from config.object_store import in_bucket, object_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
 
     from config.settings import Settings
 
-FOLDER_CHUNK = 1 << 18
-BUCKET_CHUNK = 1 << 22  # each is a request to the object store
+FOLDER_CHUNK = 1 << 16  # a slow client holds two of them
+BUCKET_CHUNK = 1 << 20  # and each is a request to the object store
+MAX_OPEN = 16  # files of a bucket that a worker sends at once
+OPEN_S = 2.0  # for which one more waits
 
 
 class ExportedFile(Protocol):
@@ -74,17 +77,37 @@ class FolderFile:
 
 
 class ExportBucket:
-    """The files below a bucket's path, read in threads of gevent's pool, as an object store must not stop its loop.
+    """The files below a bucket's path, read in threads, as an object store must not stop gevent's loop.
 
-    Arrow is imported at once: in a thread of the pool, the import would wait for gevent's loop.
+    The threads are the exports' own: gevent's are those of its resolver, for which connections to the database wait.
+    Arrow is imported at once: in a thread, the import would wait for gevent's loop.
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._store, self._root = object_store(settings), settings.exports_s3.removeprefix("s3://")
+        self._store, self._root = object_store(settings), in_bucket(settings.exports_s3)
+        self._threads, self._places = ThreadPool(MAX_OPEN), BoundedSemaphore(MAX_OPEN)
 
     def open(self, name: str) -> ExportedFile:
-        """Open a file."""
-        return BucketFile(_in_thread(partial(self._store.open_input_file, f"{self._root}/{name}")))
+        """Open a file; OSError: the store fails, or too many files are open."""
+        if not self._places.acquire(timeout=OPEN_S):
+            raise OSError(f"{MAX_OPEN} files are being sent")
+        try:
+            file = self.do(partial(self._store.open_input_file, f"{self._root}/{name}"))
+            return BucketFile(self, file)
+        except BaseException:
+            self._places.release()
+            raise
+
+    def do(self, work: Callable[[], Any]) -> Any:
+        """Return the result of some work in a thread."""
+        done = self._threads.apply(partial(_caught, work))
+        if isinstance(done, OSError):
+            raise done
+        return done
+
+    def closed(self) -> None:
+        """Let another file be opened."""
+        self._places.release()
 
 
 class BucketFile:
@@ -92,8 +115,8 @@ class BucketFile:
 
     chunk = BUCKET_CHUNK
 
-    def __init__(self, file: pa.NativeFile) -> None:
-        self._file, self.size = file, int(file.size())
+    def __init__(self, bucket: ExportBucket, file: pa.NativeFile) -> None:
+        self._bucket, self._file, self.size = bucket, file, int(file.size())
 
     def seek(self, position: int) -> None:
         """Go to a position; the store is asked by the next `read`."""
@@ -101,13 +124,19 @@ class BucketFile:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        data: bytes = _in_thread(partial(self._file.read, size))
+        data: bytes = self._bucket.do(partial(self._file.read, size))
         return data
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if not self._file.closed:
+            self._file.close()
+            self._bucket.closed()
 
 
-def _in_thread(work: Callable[[], Any]) -> Any:
-    return get_hub().threadpool.apply(work)
+def _caught(work: Callable[[], Any]) -> Any:
+    """Return an OSError instead of raising it: gevent prints what is raised in its threads."""
+    try:
+        return work()
+    except OSError as error:
+        return error

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from psycopg import IsolationLevel
 
 from orchestration.exports import files
-from orchestration.exports.store import UNFINISHED
 from sql import packs
 from sql.queries import exports as queries
 
@@ -120,8 +119,7 @@ def forget(conn: psycopg.Connection[Any], topic: Topic, store: ExportStore, befo
         if DAY.fullmatch(name) and name < f"{before}":
             day = date.fromisoformat(name)
             _sweep(conn, topic, day, store)
-            for left in (_manifest(topic, day), _manifest(topic, day) + UNFINISHED):
-                store.delete(left)
+            store.delete(_manifest(topic, day))
             store.delete_empty(f"{topic.name}/{name}")
     return gone
 
@@ -162,10 +160,13 @@ def unpack_events(conn: psycopg.Connection[Any], span: dict[str, datetime]) -> N
 
 
 def _sweep(conn: psycopg.Connection[Any], topic: Topic, day: date, store: ExportStore) -> None:
-    """Delete files that no row names: replaced versions, and leftovers of terminated runs."""
+    """Delete files that no row names, once nobody reads them: replaced versions, and leftovers of terminated runs."""
+    place, manifest = f"{topic.name}/{day}", _manifest(topic, day)
     named = {row[2] for row in queries.written(conn, topic=topic.name, day=day)}
-    for name in store.names(f"{topic.name}/{day}"):
-        if name not in named and name.startswith(f"{topic.name}/{day}/{topic.name}-"):
+    for name in store.names(place):
+        if name in named or not name.startswith((f"{place}/{topic.name}-", f"{manifest}.")):
+            continue
+        if not store.is_read(name):
             store.delete(name)
 
 
@@ -174,4 +175,4 @@ def _write_manifest(conn: psycopg.Connection[Any], topic: Topic, day: date, stor
     manifest, name = json.loads(queries.manifest(conn, topic=topic.name, day=day)), _manifest(topic, day)
     with store.writing(name) as draft:
         draft.write((json.dumps(manifest, indent=1) + "\n").encode())
-    store.publish(name, name)
+    store.publish(draft, name)

@@ -62,6 +62,6 @@ def write(
     found = []
     for form, draft in drafts.items():
         name = f"{stem}.{draft.sha256.hex()[:DIGITS]}.{SUFFIX[form]}"
-        store.publish(f"{stem}.{SUFFIX[form]}", name)
+        store.publish(draft, name)
         found.append(WrittenFile(form, name, rows, draft.size, draft.sha256))
     return found

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("presage.api")
 
+RETRY_S = 30
+OF_FILE = ("etag", "cache-control", "accept-ranges", "last-modified", "content-disposition", "content-range")
+
 DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
 RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})\Z")
 
@@ -107,6 +110,7 @@ class Download(Resource):
         self.on_get(req, resp, topic, day, file)
 
     def _found(self, topic: str, day: date, file: str) -> tuple[ExportedFile, int, str, datetime]:
+        missing = ""
         for _ in range(0 if "\0" in topic + file else 2):  # it may be replaced between the query and its opening
             known = self.read(topic=topic, day=day, name=file)
             if known is None:
@@ -114,10 +118,11 @@ class Download(Resource):
             try:
                 return self.service.exports.open(known[0]), *known[1:]
             except FileNotFoundError:
-                continue
-            except OSError:
-                log.exception("an exported file cannot be read")
-                raise overloaded("The exported files cannot be read at the moment") from None
+                missing = known[0]
+            except OSError as error:
+                raise unreadable(error) from None
+        if missing:
+            log.warning("exported file %s is not there", missing)
         raise Problem("not_found", self.endpoint.missing, hint=self.endpoint.hint)
 
     def _body(self, req: falcon.Request, resp: ApiResponse, file: ExportedFile, size: int, tag: str) -> None:
@@ -138,8 +143,12 @@ class Download(Resource):
         if req.method == "HEAD":
             resp.content_length = last - first + 1
             return
-        file.seek(first)
-        resp.set_stream(FileSlice(file, last - first + 1), last - first + 1)
+        try:
+            resp.set_stream(FileSlice(file, first, last - first + 1), last - first + 1)
+        except OSError as error:
+            for name in OF_FILE:
+                resp.delete_header(name)
+            raise unreadable(error) from None
 
 
 def byte_range(first: str, last: str, size: int) -> tuple[int, int] | None:
@@ -155,22 +164,37 @@ def byte_range(first: str, last: str, size: int) -> tuple[int, int] | None:
     return (begin, end) if begin <= end else None
 
 
-class FileSlice:
-    """A bounded slice of an open file, in chunks: of something with `read`, Falcon would ask for 8 kB at a time."""
+def unreadable(error: OSError) -> Problem:
+    """Return the Problem for a file that is there and cannot be read."""
+    log.warning("an exported file cannot be read: %s", error)
+    return overloaded("The exported files cannot be read at the moment", RETRY_S)
 
-    def __init__(self, file: ExportedFile, left: int) -> None:
+
+class FileSlice:
+    """A bounded slice of an open file, in chunks: of something with `read`, Falcon would ask for 8 kB at a time.
+
+    The first chunk is read at once, while its failure can still be answered; OSError.
+    """
+
+    def __init__(self, file: ExportedFile, first: int, left: int) -> None:
         self._file, self._left = file, left
+        file.seek(first)
+        self._next = self._read()
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> bytes:
-        data = self._file.read(min(self._file.chunk, self._left)) if self._left else b""
+        data, self._next = self._next or self._read(), b""
         if not data:
             raise StopIteration
-        self._left -= len(data)
         return data
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+    def _read(self) -> bytes:
+        data = self._file.read(min(self._file.chunk, self._left)) if self._left else b""
+        self._left -= len(data)
+        return data

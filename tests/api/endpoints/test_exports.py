@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import io
 import urllib.request
+from types import SimpleNamespace
 
 import msgspec
 import pyarrow.parquet as pq
@@ -207,6 +208,29 @@ def test_files_that_cannot_be_read_are_not_called_missing(fetch, service):
     answer = fetch()
 
     assert (answer.status_code, answer.json["code"]) == (503, "overloaded")
+
+
+def test_a_file_whose_first_bytes_cannot_be_read_is_no_answer_of_its_own(fetch, service, whole):
+    class Torn:
+        size, chunk, closed = len(whole), 100, False
+
+        def seek(self, position):
+            pass
+
+        def read(self, size):
+            raise OSError("the object store does not answer")
+
+        def close(self):
+            self.closed = True
+
+    torn = Torn()
+    service.exports = SimpleNamespace(open=lambda _: torn)
+
+    answer = fetch(Range="bytes=5-9")
+
+    assert (answer.status_code, answer.json["code"], answer.headers["Retry-After"]) == (503, "overloaded", "30")
+    assert not {"etag", "content-range", "content-disposition"} & {name.lower() for name in answer.headers}
+    assert torn.closed
 
 
 def test_a_version_that_was_replaced_is_found_by_the_days_name_alone(fetch, conn, exported, whole):

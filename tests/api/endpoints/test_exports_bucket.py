@@ -25,7 +25,7 @@ from tests.patience import PATIENCE_S
 
 DAY = dt.date(2026, 11, 19)
 PATH = f"/v1/exports/trades/{DAY}/trades-{DAY}.parquet"
-AT_ONCE = 12  # more than gevent's pool has threads
+AT_ONCE = 2 * exported.MAX_OPEN
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +104,28 @@ def test_a_file_that_is_not_there_is_not_found_and_another_one_is_not_given(buck
 
     assert (other[0], json.loads(other[2])["code"]) == (503, "overloaded")
     assert (gone[0], json.loads(gone[2])["code"]) == (404, "not_found")
+
+
+def test_beyond_the_files_that_are_sent_at_once_one_is_refused_until_another_ends(bucket, object_store, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(exported, "OPEN_S", 0)
+    monkeypatch.setattr(exported, "MAX_OPEN", 2)
+    given = {"lake_s3_endpoint": object_store, "lake_s3_key": "key", "lake_s3_secret": "secret"}
+    files = exported.of(Settings(_env_file=None, exports_s3="s3://presage/exports", **given))
+    name = bucket[3].removeprefix("presage/exports/")
+    opened = [files.open(name) for _ in range(2)]
+
+    with pytest.raises(OSError, match="2 files are being sent"):
+        files.open(name)
+    opened[0].close()
+    with pytest.raises(FileNotFoundError):
+        files.open("trades/nothing")
+    another = files.open(name)
+    another.seek(4)
+
+    assert another.read(10) == bucket[-1][4:14]
+    for each in (opened[1], another):
+        each.close()
+        each.close()
 
 
 def test_a_store_that_cannot_be_reached_is_no_missing_file():

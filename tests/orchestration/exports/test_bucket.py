@@ -9,6 +9,7 @@ from pyarrow import fs
 
 from config.settings import Settings
 from orchestration.exports import days
+from orchestration.exports import store as exports_store
 from orchestration.exports.store import UNFINISHED, ExportStore
 from orchestration.exports.topics import BY_NAME
 from sql.queries import exports as queries
@@ -71,6 +72,7 @@ def test_of_an_interrupted_export_nothing_is_left_once_it_has_gone_on(
     conn, database_url, add_market, add_trades, bucket, given, monkeypatch
 ):
     add_trades(add_market("rain"), [{"ts": NOON}])
+    monkeypatch.setattr(exports_store, "READ_FOR", dt.timedelta())
     store, publish, put = ExportStore.of(given), ExportStore.publish, queries.put
 
     def failing(*_, **__):
@@ -86,14 +88,49 @@ def test_of_an_interrupted_export_nothing_is_left_once_it_has_gone_on(
 
     done = days.export(conn, TRADES, DAY, store, NOW)
 
-    assert left == [[UNFINISHED.strip(".")] * 2, ["gz", "parquet"]]
+    unfinished = [UNFINISHED.strip(".")] * 2
+    assert left == [unfinished, ["gz", "parquet", *unfinished]]
     assert not {name for (name,) in conn.execute("select file from exports")} - there(bucket).keys()
     assert done.written == 1
     assert len(there(bucket)) == 3
 
 
-def test_days_beyond_their_time_are_deleted(conn, database_url, add_market, add_trades, bucket, given):
+def test_a_replaced_version_stays_while_it_may_be_read(
+    conn, database_url, add_market, add_trades, bucket, given, monkeypatch
+):
+    store, market = ExportStore.of(given), add_market("rain")
+    for minute in range(2):
+        add_trades(market, [{"ts": NOON + dt.timedelta(minutes=minute)}])
+        days.export(conn, TRADES, DAY, store, NOW, again=True)
+    before = len(there(bucket))
+    monkeypatch.setattr(exports_store, "READ_FOR", dt.timedelta())
+    days.export(conn, TRADES, DAY, store, NOW)
+
+    assert (before, len(there(bucket))) == (5, 3)
+
+
+def test_a_file_that_the_store_has_in_another_length_is_not_written_down(
+    conn, database_url, add_market, add_trades, bucket, given, monkeypatch
+):
     add_trades(add_market("rain"), [{"ts": NOON}])
+    monkeypatch.setattr(ExportStore, "size", lambda *_: 7)
+
+    with pytest.raises(OSError, match="has 7 bytes instead of"):
+        days.export(conn, TRADES, DAY, ExportStore.of(given), NOW)
+
+    assert conn.execute("select count(*) from exports").fetchone() == (0,)
+
+
+@pytest.mark.parametrize("lake", ["s3://presage/exports", "s3://presage/exports/lake", "s3://presage"])
+def test_the_lake_is_not_kept_among_exports_nor_the_other_way_around(lake):
+    with pytest.raises(ValueError, match="must not be within"):
+        Settings(_env_file=None, exports_s3="s3://presage/exports", lake=lake)
+    assert Settings(_env_file=None, exports_s3="s3://presage/exports", lake="s3://presage/exports-lake").lake
+
+
+def test_days_beyond_their_time_are_deleted(conn, database_url, add_market, add_trades, bucket, given, monkeypatch):
+    add_trades(add_market("rain"), [{"ts": NOON}])
+    monkeypatch.setattr(exports_store, "READ_FOR", dt.timedelta())
     store = ExportStore.of(given)
     for n in range(2):
         days.export(conn, TRADES, DAY + n * dt.timedelta(days=1), store, NOW + dt.timedelta(days=1))

@@ -18,7 +18,7 @@ A pod template: (dict "root" $ "component" … "command" (list …) "env" YAML "
 {{- define "presage.pod" -}}
 {{- $root := .root -}}
 {{- /* Exports in a bucket need no volume. */ -}}
-{{- $exports := ternary "" (.exports | default "") (not (empty (index $root.Values.settings "PRESAGE_EXPORTS_S3"))) -}}
+{{- $exports := ternary "" (.exports | default "") (not (empty ($root.Values.settings | default dict).PRESAGE_EXPORTS_S3)) -}}
 metadata:
   labels:
     {{- include "presage.labels" (list $root .component) | nindent 4 }}
