@@ -93,7 +93,7 @@ def _samples(walks: Discovery) -> str:
     return "\n".join(lines)
 
 
-class Catalogue(NamedTuple):
+class ExchangeCatalogue(NamedTuple):
     """What Dagster runs for an exchange's catalogue."""
 
     markets: dg.AssetsDefinition
@@ -103,7 +103,7 @@ class Catalogue(NamedTuple):
     sensor: dg.SensorDefinition
 
 
-def catalogue_of(exchange_: exchanges.Exchange, listings: Open, prefix: str = "") -> Catalogue:
+def catalogue_of(exchange_: exchanges.Exchange, listings: Open, prefix: str = "") -> ExchangeCatalogue:
     """Return an exchange's assets, their job and its sensor; `prefix` is that of the assets' names."""
     stage, name = stage_of(exchange_.name), exchange_.title
     kinds = {exchange_.name, "postgres"}
@@ -193,7 +193,7 @@ def catalogue_of(exchange_: exchanges.Exchange, listings: Open, prefix: str = ""
         request = dg.RunRequest(run_key=f"{walk} {now.isoformat(timespec='seconds')}", tags={"presage/walk": walk})
         return dg.SensorResult(run_requests=[request], cursor=json.dumps(suspects))
 
-    return Catalogue(markets_, closed_markets_, job_, due_)
+    return ExchangeCatalogue(markets_, closed_markets_, job_, due_)
 
 
 def _is_on(conn: psycopg.Connection, exchange: exchanges.Exchange, names: Sequence[str]) -> bool:
