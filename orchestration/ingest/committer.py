@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 MAX_COMMIT_BYTES = 9_000_000  # per transaction when catching up: some 20,000 level changes
 BEGINNING = "recording began before every book stood"
 MARGIN_MS = 2_000  # by how much the delays of two runs, or of two sockets, may differ
-BEGINNING_MS = 5_000  # recording counts from a leader's first figures, which are written later than this
+BEGINNING_MS = 5_000  # recording counts from a leader's first figures, which are not written before this
 RETRY_S = 0.1
 MAX_RETRY_S = 2.0
 
@@ -40,7 +40,10 @@ Committed = Mapping[tuple[int, int, Shard], list[TokenState]]
 
 
 class Committer:
-    """Routes batches to the database or the ring, and tracks how far received data is committed."""
+    """Routes batches to the database or the ring, and tracks how far received data is committed.
+
+    `socket_newest_ms` returns each busy socket's newest timestamp: a lagging one still has older messages to deliver.
+    """
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Committer:
         standby_filler: StandbyGapFiller,
         *,
         in_thread: InThread,
+        socket_newest_ms: Callable[[], Iterable[int]],
         run_id: str,
         book_flush_s: float,
         ring_s: float,
@@ -73,6 +77,7 @@ class Committer:
         self._leader = leader
         self._standby_filler = standby_filler
         self._in_thread = in_thread
+        self._socket_newest_ms = socket_newest_ms
         self._run_id = run_id
         self._book_flush_ms = int(book_flush_s * 1000)
         self._ring_ms = int(ring_s * 1000)
@@ -86,23 +91,20 @@ class Committer:
         """Whether this run leads."""
         return self.role == "leader"
 
-    async def tick(self, *, ready: bool, may_lead: bool = True, socket_newest_ms: Iterable[int] = ()) -> None:
-        """Close a batch and route it; request the lead if no better prepared run could take it.
-
-        `socket_newest_ms` has each busy socket's newest timestamp: a lagging one still has older messages to deliver.
-        """
-        batch = self._cut(socket_newest_ms)
+    async def tick(self, *, ready: bool, may_lead: bool = True) -> None:
+        """Close a batch and route it; request the lead if no better prepared run could take it."""
+        batch = self._cut()
         if self.leading:
             if monotonic() >= self._retry_at:
                 await self._write(batch)
         elif may_lead and self._may_request_lead(ready=ready):
             await self._request_lead()
 
-    def _cut(self, socket_newest_ms: Iterable[int] = ()) -> WriteBatch:
+    def _cut(self) -> WriteBatch:
         batch = self._normalizer.cut_batch()
         self._backlog.kept_bytes = self._normalizer.kept_bytes
         self._backlog.trim()
-        batch.exchange_ms = min([batch.exchange_ms, *socket_newest_ms])
+        batch.exchange_ms = min([batch.exchange_ms, *self._socket_newest_ms()])
         if len(batch) or batch.prices or batch.quotes:
             self._backlog.add(batch)
         if lost := self._backlog.take_overflow():

@@ -111,6 +111,7 @@ class LiveSession:
             self.leader,
             self.standby_filler,
             in_thread=partial(self._run_in, "leader"),
+            socket_newest_ms=self.receiver.busy_newest_ms,
             run_id=run_id,
             book_flush_s=settings.live_book_flush_ms / 1000,
             ring_s=settings.live_ring_s,
@@ -155,7 +156,6 @@ class LiveSession:
             await self.committer.tick(
                 ready=self.receiver.ready,
                 may_lead=self.receiver.subscriptions.loaded and self._turn.may_lead,
-                socket_newest_ms=self.receiver.busy_newest_ms(),
             )
             sockets, defers = len(self.receiver.subscriptions.listeners), self.receiver.normalizer.defers
             gather(gather_s(self._flush_s, sockets, ready=self.receiver.ready, deferring=defers))
@@ -227,9 +227,9 @@ class LiveSession:
                     self.receiver.starts,
                     since_ms=committer.led_since_ms,
                 )
-            if now - self._stats_at >= FIGURES_S:
-                self._stats_at = now
-                await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
+                if now - self._stats_at >= FIGURES_S:  # the first ones say since when there is a record
+                    self._stats_at = now
+                    await self._run_in("housekeeping", partial(self.housekeeping.stats, **self.figures.stats()))
         if now - self._observed_at >= self._observe_s:
             self._observed_at = now
             self._observed(self.figures.observation())

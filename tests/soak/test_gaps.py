@@ -93,7 +93,7 @@ def test_markets_that_were_listed_and_closed_while_everything_was_down(install, 
     world = install(rate=100, markets=30)
     before = world.feed(settle_s=2)
     wait_until(lambda: world.leader() == before.run_id)
-    began = world.caught_up()
+    began = world.recording_began()
     time.sleep(20)
     before.stop()
     ended = now_ms()
@@ -124,6 +124,7 @@ def test_a_new_socket_that_is_refused_for_five_minutes(install):
     (tokens,) = world.conn.execute("select count(*) from tokens").fetchone()
     feeds = [world.feed(settle_s=2, live_assets_per_socket=tokens) for _ in range(2)]
     wait_until(lambda: all(world.ready(feed) for feed in feeds))
+    world.recording_began()
     began = world.caught_up()
     world.fault(kind="refuse", for_s=300)  # open sockets stay open and are full: new markets need a new one
     refused = "select count(*) from coverage_gaps where cause = 'listed before it was followed' and to_ts is null"
@@ -151,6 +152,7 @@ def test_twenty_five_hours_without_a_feed(install, monkeypatch):
     world = install(rate=40, markets=10, start_ms=started)
     before = world.feed(settle_s=2)
     wait_until(lambda: world.leader() == before.run_id)
+    world.recording_began()
     clock = "select as_ms(max(ts)) from book_events"
     wait_until(lambda: (world.conn.execute(clock).fetchone()[0] or 0) > started + 10_000)
     began = world.conn.execute(clock).fetchone()[0]

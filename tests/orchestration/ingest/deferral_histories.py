@@ -156,6 +156,7 @@ class Run:
             self.leader,
             self.standby_filler,
             in_thread=in_thread,
+            socket_newest_ms=lambda: [self.socket.newest_ms or NOW],
             run_id=run_id,
             book_flush_s=1.0,
             ring_s=1,
@@ -167,7 +168,7 @@ class Run:
             self.socket.newest_ms = max(self.socket.newest_ms, self.normalizer.apply(parse(frame)))
 
     def tick(self, *, may_lead):
-        asyncio.run(self.committer.tick(ready=True, may_lead=may_lead, socket_newest_ms=[self.socket.newest_ms or NOW]))
+        asyncio.run(self.committer.tick(ready=True, may_lead=may_lead))
 
     def close(self):
         self.leader.resign()

@@ -179,6 +179,11 @@ class World:
         )
         return now
 
+    def recording_began(self):
+        """Wait until the feed counts as recording; return now. Nothing that it missed before then is a gap."""
+        wait_until(lambda: self.conn.execute("select recorded_since() is not null").fetchone() == (True,))
+        return now_ms()
+
     def gaps(self):
         rows = self.conn.execute(
             "select kind, market_key, cause, to_ts is not null, filled_by from coverage_gaps order by gap_id"

@@ -35,7 +35,7 @@ class NoGapFiller:
         pass
 
 
-def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me"):
+def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me", sockets=()):
     async def in_thread(call, *args, **named):
         return call(*args, **named)
 
@@ -48,6 +48,7 @@ def make_committer(leader, *, capacity=1_000_000, clock=None, run_id="me"):
         leader,
         NoGapFiller(),
         in_thread=in_thread,
+        socket_newest_ms=lambda: sockets,
         run_id=run_id,
         book_flush_s=60.0,
         ring_s=15,
@@ -285,6 +286,23 @@ def test_progress_is_not_reported_beyond_a_loss_that_is_not_written(leader, conn
     save(losses, conn)
     assert committer.committed_ms() >= NOW
     assert len(saving.new) == 1
+
+
+async def announced():
+    pass
+
+
+@pytest.mark.parametrize("end", [Committer.drain, lambda committer: committer.step_down(announced)])
+def test_a_run_that_ends_announces_no_more_than_its_slowest_socket_has_delivered(leader, conn, end):
+    committer, normalizer, _, _ = make_committer(leader, sockets=(NOW - 7_000, NOW))
+    committer.leases = []
+    normalizer.apply([book(YES, [(400_000, 1)], [])])
+    tick(committer)
+    normalizer.apply([change(YES, 1, 390_000, 1, ts_ms=NOW)])
+    asyncio.run(end(committer))
+
+    assert conn.execute("select count(*) from book_events where side is not null").fetchone() == (1,)
+    assert committer.committed_ms() == NOW - 7_000
 
 
 @pytest.mark.parametrize("ahead_s", [5, -5], ids=["ahead", "behind"])

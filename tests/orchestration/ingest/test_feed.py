@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from orchestration.ingest import session
+from orchestration.ingest import committer, session
 from orchestration.ingest.committer import MARGIN_MS
 from tests.orchestration.ingest.live_world import (
     MIN_COMPARED,
@@ -212,13 +212,14 @@ def test_books_that_disagree_are_not_shown_and_are_verified_again(world):
 @pytest.fixture
 def early_listing(monkeypatch):
     monkeypatch.setattr(simulation, "FIRST_LISTING_MS", 5_000)
+    monkeypatch.setattr(session, "FIGURES_S", 0.2)
+    monkeypatch.setattr(committer, "BEGINNING_MS", 0)  # recording counts at once, before the listing
 
 
 def test_new_markets_are_followed_at_once_and_no_trade_of_theirs_is_missing(early_listing, world):
-    feed = world.feed(settle_s=1)
-    wait_until(lambda: world.leader() == feed.run_id)
-    began = now_ms()
     known = world.conn.execute("select max(market_key) from markets").fetchone()
+    feed = world.feed(settle_s=1)
+    began = world.recording_began()
 
     fresh = "select distinct market_key from trades where market_key > %s"
     wait_until(lambda: world.conn.execute(fresh, known).fetchone() is not None)

@@ -8,7 +8,8 @@ from config.settings import Settings
 from orchestration.feeds.shards import WHOLE
 from orchestration.ingest.clock import MAX_SECONDS
 from orchestration.ingest.exchange import ExchangeClient
-from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, LiveSession
+from orchestration.ingest.progress import Turn
+from orchestration.ingest.session import FETCH_S, FETCHED_AFTER_MS, FIGURES_S, LiveSession
 from orchestration.ingest.sockets.listener import SocketListener
 
 NOWHERE = "http://127.0.0.1:9"
@@ -99,6 +100,26 @@ def test_a_run_that_lost_the_lead_ends_its_fill_so_that_it_can_take_the_lead_aga
 
     assert asyncio.run(filling_may_go_on("leader"))
     assert not asyncio.run(filling_may_go_on("standby"))
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_the_first_figures_which_say_since_when_there_is_a_record_wait_until_recording_counts(counts):
+    async def called():
+        session, calls = make_session(), []
+
+        async def run_in(_thread, call, *_, **__):
+            calls.append(name := getattr(call, "func", call).__name__)
+            return Turn(may_lead=True, over=False) if name == "turn" else []
+
+        exchange = session.receiver.normalizer.exchange
+        session._run_in, session._lease.database_ms = run_in, exchange.local_ms
+        session._stats_at -= FIGURES_S
+        session.committer.role = "leader"
+        session.committer.led_since_ms = exchange.now_ms() + (0 if counts else 60_000)
+        await session._beat()
+        return calls
+
+    assert ("stats" in asyncio.run(called())) == counts
 
 
 @pytest.mark.parametrize("taking_over", [True, False])
