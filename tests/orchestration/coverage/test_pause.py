@@ -81,7 +81,7 @@ def test_nothing_is_lost_but_the_pause_and_coverage_names_it(database_url, tmp_p
         with following(sandbox, database_url, first):
             feed = world.feed(settle_s=0.5)
             wait_until(lambda: world.leader() == feed.run_id)
-            began = now_ms()
+            began = world.recording_began()
             world.wait_until_sent(began, more_than=MIN_COMPARED, ago_ms=1000)
             kept_until = world.caught_up()
             backup.save(database_url, file)
