@@ -225,8 +225,9 @@ class LiveSession:
         ):
             self.ending.set()
         if committer.leading:
-            await self._save_losses()
-            if exchange.now_ms() >= committer.led_since_ms:
+            now_ms = exchange.now_ms()  # one instant for both: what is late at the beginning is a gap before it counts
+            await self._save_losses(now_ms)
+            if now_ms >= committer.led_since_ms:
                 await self._run_in(
                     "housekeeping",
                     self.housekeeping.check_starts,
@@ -255,9 +256,9 @@ class LiveSession:
             return progress(leases, self._lease.run_id)[1]
         return self.housekeeping.committed_ms()
 
-    async def _save_losses(self) -> None:
+    async def _save_losses(self, now_ms: int) -> None:
         losses = self.receiver.losses
-        saving = losses.begin_saving(self.receiver.normalizer.exchange.now_ms())
+        saving = losses.begin_saving(now_ms)
         try:
             await self._run_in("housekeeping", lambda: losses.write(self._lease.conn, saving))
         finally:
@@ -343,7 +344,7 @@ class LiveSession:
         with suppress(psycopg.Error):
             if self.committer.leading:
                 await self.committer.drain()
-                await self._save_losses()
+                await self._save_losses(self.receiver.normalizer.exchange.now_ms())
                 self._written_ms = self.committer.committed_ms()
             now = monotonic()
             await self._run_in("housekeeping", self.housekeeping.beat, "gone", self._detail(now), ready=False)

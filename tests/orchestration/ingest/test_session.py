@@ -122,6 +122,29 @@ def test_the_first_figures_which_say_since_when_there_is_a_record_wait_until_rec
     assert ("stats" in asyncio.run(called())) == counts
 
 
+def test_recording_does_not_count_from_a_moment_at_which_books_that_are_late_were_not_yet_a_gap():
+    async def called():
+        session, calls = make_session(), []
+        exchange = session.receiver.normalizer.exchange
+        now_ms = exchange.now_ms()
+
+        async def run_in(_thread, call, *_, **__):
+            calls.append(name := getattr(call, "func", call).__name__)
+            if name == "<lambda>":  # the losses are written, which takes a second
+                exchange.now_ms = lambda: now_ms + 1_000
+            return Turn(may_lead=True, over=False) if name == "turn" else []
+
+        exchange.now_ms = lambda: now_ms
+        session._run_in, session._lease.database_ms = run_in, exchange.local_ms
+        session._stats_at -= FIGURES_S
+        session.committer.role, session.committer.led_since_ms = "leader", now_ms + 10
+        await session._beat()
+        return calls
+
+    assert "<lambda>" in asyncio.run(called())
+    assert "stats" not in asyncio.run(called())
+
+
 @pytest.mark.parametrize("taking_over", [True, False])
 def test_a_market_followed_while_the_lead_is_being_taken_may_begin_with_a_gap(taking_over):
     async def begun():
